@@ -1,0 +1,1 @@
+"""The file backend: one file a record."""

@@ -1,0 +1,1 @@
+"""The in-memory backend: exact, fast, gone with the process."""

@@ -1,0 +1,132 @@
+"""The record of one checkpoint: what a storage keeps, and the bytes of its payload.
+
+A payload is a version byte, a CRC-32 and a zlib stream of JSON. The checksum covers the
+record's name, links and metadata as well, so that neither a flipped byte nor a record that
+was moved to another name is ever taken for the truth.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import orjson
+
+from locus_memory.checkpoint.base import CheckpointInfo
+from locus_memory.errors import CheckpointCorruptError
+from locus_memory.store.item import timestamp
+
+__all__ = ["FORMAT_VERSION", "Record", "RecordHead"]
+
+FORMAT_VERSION = 1
+"""Written as the first byte of every payload; a reader refuses what is newer."""
+
+_FRAME = 5  # the version byte and four bytes of checksum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordHead:
+    """Everything of a record but its payload.
+
+    Attributes:
+        thread_id: The thread.
+        checkpoint_id: The checkpoint's name in the thread, unique there.
+        revision: Names the state itself, 63 random bits: a re-save of the same checkpoint id
+            gets a new one, a rewrite of the same state keeps it.
+        base: The revision of the record this one is a delta against; `None`: a full state.
+        level: How far back the delta reaches; see `locus_memory.checkpoint.levels`.
+        sequence: The storage's own order within the thread; 0 until stored.
+        created_at: When it was saved, seconds since the epoch.
+        metadata: The caller's.
+        size: Bytes of the JSON before compression.
+        stored_size: Bytes of the payload.
+    """
+
+    thread_id: str
+    checkpoint_id: str
+    revision: int
+    base: int | None
+    level: int
+    sequence: int
+    created_at: float
+    metadata: dict[str, Any]
+    size: int
+    stored_size: int
+
+    def info(self) -> CheckpointInfo:
+        """Return what the checkpointer tells its caller."""
+        return CheckpointInfo(
+            thread_id=self.thread_id,
+            checkpoint_id=self.checkpoint_id,
+            sequence=self.sequence,
+            created_at=timestamp(self.created_at),
+            metadata=self.metadata,
+            is_full=self.base is None,
+            size=self.size,
+            stored_size=self.stored_size,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record(RecordHead):
+    """A record with its payload."""
+
+    payload: bytes
+
+    @classmethod
+    def pack(
+        cls,
+        document: bytes,
+        *,
+        thread_id: str,
+        checkpoint_id: str,
+        revision: int,
+        base: int | None,
+        level: int,
+        created_at: float,
+        metadata: dict[str, Any],
+        compression_level: int,
+    ) -> Self:
+        """Return the record of a JSON document, compressed and checksummed."""
+        body = zlib.compress(document, compression_level)
+        record = cls(
+            thread_id=thread_id,
+            checkpoint_id=checkpoint_id,
+            revision=revision,
+            base=base,
+            level=level,
+            sequence=0,
+            created_at=created_at,
+            metadata=metadata,
+            size=len(document),
+            stored_size=_FRAME + len(body),
+            payload=b"",
+        )
+        checksum = record.checksum(body).to_bytes(4, "big")
+        return replace(record, payload=bytes((FORMAT_VERSION,)) + checksum + body)
+
+    def unpack(self) -> Any:
+        """Return the JSON document: a whole state, or a delta where `base` is set.
+
+        Raises:
+            CheckpointCorruptError: The record is truncated, altered, moved or too new.
+        """
+        if self.payload[:1] != bytes((FORMAT_VERSION,)) or len(self.payload) < _FRAME:
+            raise self.corrupt("unknown record format")
+        body = self.payload[_FRAME:]
+        if int.from_bytes(self.payload[1:_FRAME], "big") != self.checksum(body):
+            raise self.corrupt("the checksum does not match")
+        try:
+            return orjson.loads(zlib.decompress(body))
+        except (zlib.error, orjson.JSONDecodeError) as error:
+            raise self.corrupt(str(error)) from error
+
+    def checksum(self, body: bytes) -> int:
+        """Return the CRC-32 of the record's name, links, metadata and compressed body."""
+        names = [self.checkpoint_id, self.revision, self.base, self.level, self.metadata]
+        return zlib.crc32(body, zlib.crc32(orjson.dumps(names, option=orjson.OPT_SORT_KEYS)))
+
+    def corrupt(self, reason: str) -> CheckpointCorruptError:
+        """Return the error that names this record."""
+        return CheckpointCorruptError(self.thread_id, self.checkpoint_id, reason)

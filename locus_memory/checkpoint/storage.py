@@ -1,0 +1,231 @@
+"""What a backend supplies to have checkpoints: an ordered log of records a thread.
+
+A storage thinks nothing of states or deltas. It keeps records, in its own order, and makes
+each of its verbs atomic: that is all the engine in `chain.py` builds on.
+"""
+
+from __future__ import annotations
+
+import heapq
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from locus_memory.checkpoint.base import UNSET, Unset
+from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.errors import CheckpointConflictError
+from locus_memory.store.filters import Condition, matches
+
+__all__ = ["DeltaStorage", "StaleChainError", "chain_of", "check_parent", "check_replacement"]
+
+_PAGE = 500
+
+
+class StaleChainError(Exception):
+    """The log changed since the caller read it, so the write would have cut a chain.
+
+    Never reaches a user: the engine reads the thread again and retries.
+    """
+
+
+class DeltaStorage(ABC):
+    """An ordered, append-mostly log of records for each thread.
+
+    Invariants that every verb keeps, atomically: a thread's checkpoint ids and revisions
+    are unique, and the base of every record is there. Order is the storage's own.
+    """
+
+    persistent: bool = True
+    """Whether records outlive the process."""
+
+    # --- to implement -----------------------------------------------------------------
+
+    @abstractmethod
+    async def store(
+        self,
+        record: Record,
+        *,
+        expected_parent: str | Unset | None = UNSET,
+        rebased: Sequence[Record] = (),
+    ) -> int:
+        """Append a record as the newest of its thread, in one round trip.
+
+        A record of the same checkpoint id is removed. All or nothing.
+
+        Args:
+            record: What to append; its `sequence` is ignored.
+            expected_parent: The checkpoint id that must be the newest now (`None`: none).
+            rebased: Records of the thread to overwrite, found by revision; order is kept.
+
+        Returns:
+            The sequence it got, higher than any other of the thread.
+
+        Raises:
+            CheckpointConflictError: `expected_parent` does not hold.
+            StaleChainError: Its base is gone, a rebased record is gone, or a record that is
+                not rebased is a delta against the one replaced.
+        """
+
+    @abstractmethod
+    async def retrieve(self, thread_id: str, checkpoint_id: str | None = None) -> Record | None:
+        """Return one record, the newest by default."""
+
+    @abstractmethod
+    async def list_checkpoints(
+        self, thread_id: str, limit: int | None = 10, *, before: int | None = None
+    ) -> list[RecordHead]:
+        """Return the heads of a thread's records, newest first.
+
+        Args:
+            thread_id: Which thread.
+            limit: At most this many; `None`: all.
+            before: Only those with a lower sequence.
+        """
+
+    @abstractmethod
+    async def delete(
+        self,
+        thread_id: str,
+        revisions: Collection[int] | None = None,
+        *,
+        rebased: Sequence[Record] = (),
+    ) -> int:
+        """Remove records, or the whole thread; all or nothing.
+
+        Args:
+            thread_id: Which thread.
+            revisions: Which records; those not there are ignored. `None`: all of them.
+            rebased: Records to overwrite, found by revision; order is kept.
+
+        Returns:
+            How many were removed.
+
+        Raises:
+            StaleChainError: A rebased record is gone, or a record that stays would lose its
+                base.
+        """
+
+    @abstractmethod
+    async def list_threads(
+        self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
+    ) -> list[str]:
+        """Return thread ids in ascending code point order."""
+
+    # --- slow but correct defaults ----------------------------------------------------
+
+    async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
+        """Return the head of one record, the newest by default."""
+        return await self.retrieve(thread_id, checkpoint_id)
+
+    async def retrieve_chain(
+        self, thread_id: str, checkpoint_id: str | None = None
+    ) -> list[Record]:
+        """Return what a load needs, in one round trip: the full record first, the asked last.
+
+        Returns:
+            The chain, or `[]` if there is no such checkpoint.
+
+        Raises:
+            CheckpointCorruptError: A base is missing.
+        """
+        record = await self.retrieve(thread_id, checkpoint_id)
+        if record is None:
+            return []
+        names = {
+            head.revision: head.checkpoint_id
+            for head in await self.list_checkpoints(thread_id, None)
+        }
+        chain = [record]
+        while (base := chain[-1].base) is not None:
+            found = await self.retrieve(thread_id, names[base]) if base in names else None
+            if found is None:
+                raise chain[-1].corrupt("the record it builds on is missing")
+            chain.append(found)
+        return chain[::-1]
+
+    async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
+        """Copy a thread's records, up to the sequence `through`; returns how many.
+
+        Raises:
+            CheckpointConflictError: The target has records.
+        """
+        existing = await self.find(target)
+        if existing is not None:
+            raise CheckpointConflictError(target, None, existing.checkpoint_id)
+        count = 0
+        for head in reversed(await self.list_checkpoints(source, None)):
+            if through is not None and head.sequence > through:
+                break
+            record = await self.retrieve(source, head.checkpoint_id)
+            if record is not None:
+                await self.store(replace(record, thread_id=target))
+                count += 1
+        return count
+
+    async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
+        """Return the heads of all threads whose metadata match, newest first."""
+        found: list[RecordHead] = []
+        after: str | None = None
+        while threads := await self.list_threads(_PAGE, after=after):
+            for thread_id in threads:
+                heads = await self.list_checkpoints(thread_id, None)
+                found += [h for h in heads if matches(condition, None, h.metadata)]
+            after = threads[-1]
+        return heapq.nlargest(limit, found, key=lambda head: (head.created_at, head.sequence))
+
+    async def reclaim(self) -> None:
+        """Give the space of removed records back to the system."""
+
+    async def open(self) -> None:
+        """Connect and set up now, rather than on first use."""
+
+    async def close(self) -> None:
+        """Release what this storage opened; calling it again is harmless."""
+
+
+# --- pure helpers for implementations -----------------------------------------------------
+
+
+def check_parent(thread_id: str, expected: str | Unset | None, newest: str | None) -> None:
+    """Raise `CheckpointConflictError` unless `expected` is unset or names the newest."""
+    if expected is not UNSET and expected != newest:
+        raise CheckpointConflictError(thread_id, expected, newest)
+
+
+def check_replacement(
+    heads: Iterable[RecordHead],
+    *,
+    removed: Collection[int],
+    rebased: Sequence[Record],
+    base: int | None = None,
+) -> None:
+    """Raise `StaleChainError` unless the write leaves every base in place.
+
+    Args:
+        heads: The thread as it is.
+        removed: The revisions the write removes.
+        rebased: The records the write overwrites.
+        base: The base of the record the write appends.
+    """
+    after = {head.revision: head.base for head in heads if head.revision not in removed}
+    for record in rebased:
+        if record.revision not in after:
+            raise StaleChainError
+        after[record.revision] = record.base
+    if any(link is not None and link not in after for link in (*after.values(), base)):
+        raise StaleChainError
+
+
+def chain_of(records: dict[int, Record], newest: Record) -> list[Record]:
+    """Return the chain of `newest` out of records by revision, the full one first.
+
+    Raises:
+        CheckpointCorruptError: A base is missing, or the links run in a circle.
+    """
+    chain = [newest]
+    while (base := chain[-1].base) is not None:
+        found = records.get(base)
+        if found is None or len(chain) > len(records):
+            raise chain[-1].corrupt("the record it builds on is missing")
+        chain.append(found)
+    return chain[::-1]

@@ -1,0 +1,226 @@
+"""Every error that locus_memory raises on purpose.
+
+```
+LocusMemoryError
+├── InvalidArgumentError (ValueError)          bad input; nothing was written
+│   ├── InvalidNamespaceError
+│   ├── InvalidKeyError
+│   ├── InvalidFilterError
+│   ├── InvalidEmbeddingError
+│   └── ValueNotSerializableError (TypeError)
+├── ConfigurationError (ValueError)            a bad provider string, option or environment
+│   ├── UnknownProviderError (LookupError)
+│   ├── UnknownOptionError
+│   └── MissingDriverError (ImportError)
+├── StoreCapabilityError (NotImplementedError)
+├── VersionConflictError                       a conditional write lost
+├── EncryptionError                            a value that cannot be decrypted
+├── CheckpointError
+│   ├── CheckpointNotFoundError (LookupError)
+│   ├── CheckpointConflictError                somebody else saved first
+│   ├── CheckpointCorruptError                 a record that is not what was written
+│   └── StateTypeError (TypeError)             a stored state that `state_type` refuses
+└── BackendError (OSError)
+    ├── BackendUnavailableError (ConnectionError)
+    ├── BackendWriteError                      read-only, full disk: earlier data is intact
+    ├── BackendCorruptError
+    └── BackendClosedError (RuntimeError)
+```
+
+A leaf also inherits the builtin that an unsuspecting caller would catch. No message, repr
+or argument holds a password or a stored value.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BackendClosedError",
+    "BackendCorruptError",
+    "BackendError",
+    "BackendUnavailableError",
+    "BackendWriteError",
+    "CheckpointConflictError",
+    "CheckpointCorruptError",
+    "CheckpointError",
+    "CheckpointNotFoundError",
+    "ConfigurationError",
+    "EncryptionError",
+    "InvalidArgumentError",
+    "InvalidEmbeddingError",
+    "InvalidFilterError",
+    "InvalidKeyError",
+    "InvalidNamespaceError",
+    "LocusMemoryError",
+    "MissingDriverError",
+    "StateTypeError",
+    "StoreCapabilityError",
+    "UnknownOptionError",
+    "UnknownProviderError",
+    "ValueNotSerializableError",
+    "VersionConflictError",
+]
+
+
+class LocusMemoryError(Exception):
+    """The root: catch it to catch everything the library raises on purpose."""
+
+
+class InvalidArgumentError(LocusMemoryError, ValueError):
+    """An argument the call cannot accept; nothing was written."""
+
+
+class InvalidNamespaceError(InvalidArgumentError):
+    """A namespace that is not a non-empty tuple of non-empty strings."""
+
+
+class InvalidKeyError(InvalidArgumentError):
+    """A key, thread id or checkpoint id that is not a non-empty string."""
+
+
+class InvalidFilterError(InvalidArgumentError):
+    """A filter with an unknown operator or an operand of the wrong type."""
+
+
+class InvalidEmbeddingError(InvalidArgumentError):
+    """A vector that is empty, not finite, all zero or of the wrong dimension."""
+
+
+class ValueNotSerializableError(InvalidArgumentError, TypeError):
+    """A value that JSON cannot hold unchanged.
+
+    Attributes:
+        path: Where the offending part sits, such as `$.items[3].when`.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: {reason}; values must be plain JSON")
+
+
+class ConfigurationError(LocusMemoryError, ValueError):
+    """A provider string, an option or an environment that cannot work."""
+
+
+class UnknownProviderError(ConfigurationError, LookupError):
+    """A provider nobody registered; the message lists the known ones."""
+
+
+class UnknownOptionError(ConfigurationError):
+    """An option the backend does not take; the message lists the known ones."""
+
+
+class MissingDriverError(ConfigurationError, ImportError):
+    """A driver or optional library that is not installed; the message says what to install."""
+
+
+class StoreCapabilityError(LocusMemoryError, NotImplementedError):
+    """A verb that this store cannot serve.
+
+    Attributes:
+        capability: The `StoreCapabilities` field that is false.
+        store_class: Name of the store's class.
+        hint: What to do about it, or `None`.
+    """
+
+    def __init__(self, capability: str, store_class: str, hint: str | None = None) -> None:
+        self.capability = capability
+        self.store_class = store_class
+        self.hint = hint
+        message = f"{store_class} does not support {capability!r}"
+        super().__init__(f"{message}. {hint}" if hint else message)
+
+
+class VersionConflictError(LocusMemoryError):
+    """A conditional write found another version; nothing was written.
+
+    Attributes:
+        expected: The version the caller named (0: must not exist).
+        actual: The version that is there (0: none).
+    """
+
+    def __init__(self, expected: int, actual: int) -> None:
+        self.expected = expected
+        self.actual = actual
+        super().__init__(f"expected version {expected}, found {actual}")
+
+
+class EncryptionError(LocusMemoryError):
+    """A stored value that no known key decrypts, or that was moved or altered."""
+
+
+class CheckpointError(LocusMemoryError):
+    """Anything that went wrong with a checkpoint."""
+
+
+class CheckpointNotFoundError(CheckpointError, LookupError):
+    """A thread or checkpoint that a verb needs is not there.
+
+    Attributes:
+        thread_id: The thread that was asked for.
+        checkpoint_id: The checkpoint, or `None` for the whole thread.
+    """
+
+    def __init__(self, thread_id: str, checkpoint_id: str | None = None) -> None:
+        self.thread_id = thread_id
+        self.checkpoint_id = checkpoint_id
+        what = f"no thread {thread_id!r}"
+        super().__init__(
+            what if checkpoint_id is None else f"no checkpoint {checkpoint_id!r} in {thread_id!r}"
+        )
+
+
+class CheckpointConflictError(CheckpointError):
+    """The thread is not in the state the caller expected; nothing was written.
+
+    Attributes:
+        thread_id: The thread.
+        expected: The checkpoint id the caller named (`None`: an empty thread).
+        actual: The newest checkpoint id (`None`: an empty thread).
+    """
+
+    def __init__(self, thread_id: str, expected: str | None, actual: str | None) -> None:
+        self.thread_id = thread_id
+        self.expected = expected
+        self.actual = actual
+        super().__init__(
+            f"thread {thread_id!r}: expected the newest checkpoint to be {expected!r}, "
+            f"found {actual!r}"
+        )
+
+
+class CheckpointCorruptError(CheckpointError):
+    """A stored record that is truncated, altered or missing its base.
+
+    Attributes:
+        thread_id: The thread of the record.
+        checkpoint_id: The record that is damaged, where it is known.
+    """
+
+    def __init__(self, thread_id: str, checkpoint_id: str | None, reason: str) -> None:
+        self.thread_id = thread_id
+        self.checkpoint_id = checkpoint_id
+        super().__init__(f"checkpoint {checkpoint_id!r} of thread {thread_id!r}: {reason}")
+
+
+class StateTypeError(CheckpointError, TypeError):
+    """A state that is neither a dict nor has `to_checkpoint`, or one `state_type` refuses."""
+
+
+class BackendError(LocusMemoryError, OSError):
+    """The database refused or failed."""
+
+
+class BackendUnavailableError(BackendError, ConnectionError):
+    """The database cannot be reached or stayed locked; never the same as "not found"."""
+
+
+class BackendWriteError(BackendError):
+    """The database cannot be written (read-only, disk full); what was there is intact."""
+
+
+class BackendCorruptError(BackendError):
+    """The database file is damaged, or is not one of ours."""
+
+
+class BackendClosedError(BackendError, RuntimeError):
+    """The store, checkpointer or backend was used after `close()`."""

@@ -1,0 +1,164 @@
+"""The messages of a conversation: frozen pydantic models in the field's usual shape.
+
+Everything here is immutable: change a message with `model_copy(update=...)`, and treat the
+mappings inside (`arguments`, `metadata`) as read-only, because a message remembers its
+serialised form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Self
+from uuid import uuid4
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+
+__all__ = ["Message", "Role", "ToolCall", "ToolResult"]
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class ToolCall(BaseModel):
+    """A tool the model asks for.
+
+    Attributes:
+        id: Ties the call to its result; unique within a conversation.
+        name: The tool's name.
+        arguments: The tool's arguments, a JSON object.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str = Field(default_factory=lambda: f"call_{uuid4().hex[:12]}")
+    name: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+    def to_openai_format(self) -> dict[str, Any]:
+        """Return the call as the OpenAI chat API writes it."""
+        arguments = orjson.dumps(self.arguments).decode()
+        return {
+            "id": self.id,
+            "type": "function",
+            "function": {"name": self.name, "arguments": arguments},
+        }
+
+
+class ToolResult(BaseModel):
+    """What a tool answered.
+
+    Attributes:
+        tool_call_id: The call this answers.
+        name: The tool's name.
+        content: What the model sees.
+        error: Why the tool failed, or `None`.
+        duration_ms: How long it took, in milliseconds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tool_call_id: str
+    name: str
+    content: str = ""
+    error: str | None = None
+    duration_ms: float | None = None
+
+    @property
+    def success(self) -> bool:
+        """Whether the tool succeeded."""
+        return self.error is None
+
+
+class Message(BaseModel):
+    """One message of a conversation.
+
+    Attributes:
+        role: Who speaks.
+        content: The text, or `None` for an assistant message that only calls tools.
+        tool_calls: The tools an assistant message asks for.
+        tool_call_id: For a tool message, the call it answers.
+        name: For a tool message, the tool; otherwise the speaker, if there are several.
+        id: A name for the message itself, if the caller has one.
+        metadata: Annotations of the caller's own; never sent to a model.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    role: Role
+    content: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    id: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    _document: dict[str, Any] | None = PrivateAttr(default=None)
+
+    @classmethod
+    def system(cls, content: str) -> Message:
+        """Return a system message."""
+        return cls(role=Role.SYSTEM, content=content)
+
+    @classmethod
+    def user(cls, content: str) -> Message:
+        """Return a user message."""
+        return cls(role=Role.USER, content=content)
+
+    @classmethod
+    def assistant(
+        cls, content: str | None = None, tool_calls: tuple[ToolCall, ...] | list[ToolCall] = ()
+    ) -> Message:
+        """Return an assistant message, with or without tool calls."""
+        return cls(role=Role.ASSISTANT, content=content, tool_calls=tuple(tool_calls))
+
+    @classmethod
+    def tool(cls, result: ToolResult) -> Message:
+        """Return the message that carries a tool's result; an error becomes its text."""
+        content = result.content
+        if result.error is not None and not content:
+            content = f"Error: {result.error}"
+        return cls(
+            role=Role.TOOL, content=content, tool_call_id=result.tool_call_id, name=result.name
+        )
+
+    def to_checkpoint(self) -> dict[str, Any]:
+        """Return the message as plain JSON, without its defaults; made once, then shared."""
+        if self._document is None:
+            self._document = self.model_dump(mode="json", exclude_defaults=True)
+        return self._document
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with `update` applied, which forgets the serialised form."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied._document = None  # noqa: SLF001 - our own class
+        return copied
+
+    @classmethod
+    def from_checkpoint(cls, document: dict[str, Any]) -> Self:
+        """Return the message that `to_checkpoint` wrote.
+
+        Raises:
+            pydantic.ValidationError: The document is not a message.
+        """
+        return cls.model_validate(document)
+
+    def to_openai_format(self) -> dict[str, Any]:
+        """Return the message as the OpenAI chat API writes it."""
+        wire: dict[str, Any] = {"role": self.role.value}
+        if self.content is not None:
+            wire["content"] = self.content
+        if self.tool_calls:
+            wire["tool_calls"] = [call.to_openai_format() for call in self.tool_calls]
+        if self.tool_call_id is not None:
+            wire["tool_call_id"] = self.tool_call_id
+        if self.name is not None:
+            wire["name"] = self.name
+        return wire

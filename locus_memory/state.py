@@ -1,0 +1,87 @@
+"""The state of an agent: what a checkpoint holds and an agent resumes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+
+from locus_memory.messages import Message
+
+__all__ = ["AgentState"]
+
+
+class AgentState(BaseModel):
+    """An immutable agent state; every change returns a new one that shares the rest.
+
+    Attributes:
+        run_id: Names the run.
+        agent_id: Names the agent, if there are several.
+        messages: The conversation, oldest first.
+        iteration: How many model calls the run has made.
+        metadata: State of the caller's own, plain JSON.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run_id: str = Field(default_factory=lambda: uuid4().hex)
+    agent_id: str | None = None
+    messages: tuple[Message, ...] = ()
+    iteration: int = 0
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    # The serialised messages, beside the very tuple they were made from: a copy of the state
+    # with other messages must not inherit them.
+    _serialised: tuple[tuple[Message, ...], list[dict[str, Any]]] | None = PrivateAttr(default=None)
+
+    def with_message(self, message: Message) -> Self:
+        """Return the state with one more message."""
+        return self.with_messages((message,))
+
+    def with_messages(self, messages: Iterable[Message]) -> Self:
+        """Return the state with more messages at the end."""
+        added = tuple(messages)
+        state = self.model_copy(update={"messages": self.messages + added})
+        documents = self._documents() + [message.to_checkpoint() for message in added]
+        state._serialised = (state.messages, documents)  # noqa: SLF001 - our own class
+        return state
+
+    def with_iteration(self, iteration: int) -> Self:
+        """Return the state at another iteration."""
+        return self.model_copy(update={"iteration": iteration})
+
+    def with_metadata(self, **changes: Any) -> Self:
+        """Return the state with `changes` merged into its metadata."""
+        return self.model_copy(update={"metadata": {**self.metadata, **changes}})
+
+    def to_checkpoint(self) -> dict[str, Any]:
+        """Return the state as plain JSON; messages are serialised once and shared."""
+        document: dict[str, Any] = {"run_id": self.run_id, "messages": self._documents()}
+        if self.agent_id is not None:
+            document["agent_id"] = self.agent_id
+        if self.iteration:
+            document["iteration"] = self.iteration
+        if self.metadata:
+            document["metadata"] = self.metadata
+        return document
+
+    @classmethod
+    def from_checkpoint(cls, document: dict[str, Any]) -> Self:
+        """Return the state that `to_checkpoint` wrote.
+
+        Messages are validated one at a time, so that a long thread that is loaded in a
+        worker thread never holds up the event loop.
+
+        Raises:
+            pydantic.ValidationError: The document is not an agent state.
+        """
+        messages = tuple(map(Message.from_checkpoint, document.get("messages", ())))
+        return cls.model_validate({**document, "messages": messages})
+
+    def _documents(self) -> list[dict[str, Any]]:
+        if self._serialised is None or self._serialised[0] is not self.messages:
+            documents = [message.to_checkpoint() for message in self.messages]
+            self._serialised = (self.messages, documents)
+        return self._serialised[1]

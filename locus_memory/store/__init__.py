@@ -1,0 +1,1 @@
+"""Contract 1: the namespaced key-value store, its values, filters, views and wrappers."""

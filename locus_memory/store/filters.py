@@ -1,0 +1,227 @@
+"""Filters: parsed once into conditions, then evaluated here or translated by a backend.
+
+A filter is a JSON object. `{"type": "note"}` asks for equality, `{"age": {"$gte": 18}}`
+for an operator, and `$and`, `$or` (lists of filters) and `$not` (a filter) combine them;
+the conditions of one object must all hold. A field is a dotted path (`"user.name"`, a
+number picks from a list), looked up in the item's metadata first, then in its value.
+
+Types never coerce: `1` is neither `True` nor `"1"`, though it equals `1.0`, JSON having
+one number type. A missing field matches only `$ne`, `$nin` and `{"$exists": False}`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from locus_memory.errors import InvalidFilterError, ValueNotSerializableError
+from locus_memory.store.item import encode_json
+
+__all__ = [
+    "MISSING",
+    "All",
+    "Comparison",
+    "Condition",
+    "Either",
+    "Negation",
+    "equal",
+    "lookup",
+    "matches",
+    "parse_filter",
+]
+
+_INDEX = re.compile(r"[0-9]{1,9}")
+
+MISSING: Final = object()
+"""What `lookup` returns for a field that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One operator on one field; `operator` keeps its `$`."""
+
+    path: tuple[str, ...]
+    operator: str
+    operand: Any
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every condition must hold; none means everything matches."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """At least one condition must hold."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """The condition must not hold."""
+
+    condition: Condition
+
+
+Condition = Comparison | All | Either | Negation
+
+
+def parse_filter(filter: Mapping[str, Any] | None) -> All:  # noqa: A002 - the contract's name
+    """Return the parsed filter; `None` and `{}` match everything.
+
+    Raises:
+        InvalidFilterError: An unknown operator, or an operand of the wrong type.
+    """
+    if filter is None:
+        return All(())
+    _require(isinstance(filter, Mapping), "a filter is an object", filter)
+    return All(tuple(c for name, operand in filter.items() for c in _entry(name, operand)))
+
+
+def _entry(name: Any, operand: Any) -> list[Condition]:
+    _require(isinstance(name, str) and name != "", "a field is a non-empty string", name)
+    if name in ("$and", "$or"):
+        listed = isinstance(operand, list | tuple)
+        _require(listed and operand, f"{name} takes a non-empty list of filters", operand)
+        parts = tuple(parse_filter(part) for part in operand)
+        return [All(parts) if name == "$and" else Either(parts)]
+    if name == "$not":
+        return [Negation(parse_filter(operand))]
+    if name.startswith("$"):
+        raise InvalidFilterError(
+            f"unknown operator {name!r} in place of a field; known: $and, $or, $not"
+        )
+    return _field(tuple(name.split(".")), operand)
+
+
+def _field(path: tuple[str, ...], operand: Any) -> list[Condition]:
+    if isinstance(operand, Mapping) and any(str(key).startswith("$") for key in operand):
+        return [_comparison(path, name, value) for name, value in operand.items()]
+    return [_comparison(path, "$eq", operand)]
+
+
+def _comparison(path: tuple[str, ...], operator: Any, operand: Any) -> Condition:
+    if operator == "$not":
+        _require(isinstance(operand, Mapping), "$not takes an object of operators", operand)
+        return Negation(All(tuple(_field(path, operand))))
+    check = _OPERANDS.get(operator)
+    if check is None:
+        known = ", ".join((*_OPERANDS, "$not"))
+        raise InvalidFilterError(
+            f"unknown operator {operator!r} on {'.'.join(path)!r}; known: {known}"
+        )
+    check(operator, operand)
+    if operator == "$exists" and operand is False:
+        return Negation(Comparison(path, "$exists", True))
+    if operator in ("$ne", "$nin"):
+        return Negation(Comparison(path, "$eq" if operator == "$ne" else "$in", operand))
+    return Comparison(path, operator, operand)
+
+
+def _require(holds: Any, rule: str, operand: Any) -> None:
+    if not holds:
+        raise InvalidFilterError(f"{rule}, not {operand!r}")
+
+
+def _any_value(operator: str, operand: Any) -> None:
+    try:
+        encode_json(operand)
+    except ValueNotSerializableError as error:
+        raise InvalidFilterError(f"{operator} takes a JSON value: {error}") from error
+
+
+def _ordered(operator: str, operand: Any) -> None:
+    number = isinstance(operand, int | float) and not isinstance(operand, bool)
+    _require(number or isinstance(operand, str), f"{operator} takes a number or a string", operand)
+    _any_value(operator, operand)
+
+
+def _listed(operator: str, operand: Any) -> None:
+    _require(isinstance(operand, list | tuple), f"{operator} takes a list", operand)
+    _any_value(operator, list(operand))
+
+
+def _boolean(operator: str, operand: Any) -> None:
+    _require(isinstance(operand, bool), f"{operator} takes true or false", operand)
+
+
+_OPERANDS: dict[str, Callable[[str, Any], None]] = {
+    "$eq": _any_value,
+    "$ne": _any_value,
+    "$gt": _ordered,
+    "$gte": _ordered,
+    "$lt": _ordered,
+    "$lte": _ordered,
+    "$in": _listed,
+    "$nin": _listed,
+    "$exists": _boolean,
+    "$contains": _any_value,
+}
+
+
+def matches(condition: Condition, value: Any, metadata: Mapping[str, Any]) -> bool:
+    """Whether an item with this value and metadata satisfies `condition`."""
+    if isinstance(condition, Comparison):
+        found = lookup(condition.path, metadata)
+        if found is MISSING:
+            found = lookup(condition.path, value)
+        return found is not MISSING and _TESTS[condition.operator](found, condition.operand)
+    if isinstance(condition, Negation):
+        return not matches(condition.condition, value, metadata)
+    quantifier = all if isinstance(condition, All) else any
+    return quantifier(matches(part, value, metadata) for part in condition.conditions)
+
+
+def lookup(path: Sequence[str], document: Any) -> Any:
+    """Return what `path` leads to inside `document`, or `MISSING`."""
+    for step in path:
+        if isinstance(document, Mapping):
+            document = document.get(step, MISSING)
+        elif isinstance(document, list) and _INDEX.fullmatch(step):
+            index = int(step)
+            document = document[index] if index < len(document) else MISSING
+        else:
+            return MISSING
+    return document
+
+
+def equal(left: Any, right: Any) -> bool:
+    """Whether two JSON values are equal; a boolean never equals a number."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(equal, left, right))
+    return bool(left == right)
+
+
+def _comparable(left: Any, right: Any) -> bool:
+    if isinstance(left, bool) or isinstance(right, bool):
+        return False
+    if isinstance(left, str):
+        return isinstance(right, str)
+    return isinstance(left, int | float) and isinstance(right, int | float)
+
+
+def _contains(found: Any, operand: Any) -> bool:
+    if isinstance(found, str):
+        return isinstance(operand, str) and operand in found
+    return isinstance(found, list) and any(equal(element, operand) for element in found)
+
+
+_TESTS: dict[str, Callable[[Any, Any], bool]] = {
+    "$eq": equal,
+    "$gt": lambda found, operand: _comparable(found, operand) and found > operand,
+    "$gte": lambda found, operand: _comparable(found, operand) and found >= operand,
+    "$lt": lambda found, operand: _comparable(found, operand) and found < operand,
+    "$lte": lambda found, operand: _comparable(found, operand) and found <= operand,
+    "$in": lambda found, operand: any(equal(found, choice) for choice in operand),
+    "$exists": lambda _found, _operand: True,
+    "$contains": _contains,
+}

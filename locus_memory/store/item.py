@@ -1,0 +1,404 @@
+"""The values that cross the store's API, the checks on what comes in, and key encoding.
+
+Every backend calls the same checks before it writes, so bad input is refused alike
+everywhere, and stores namespaces and keys in the same injective, order-keeping encoding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import orjson
+
+from locus_memory.errors import (
+    InvalidArgumentError,
+    InvalidEmbeddingError,
+    InvalidKeyError,
+    InvalidNamespaceError,
+    ValueNotSerializableError,
+)
+
+__all__ = [
+    "Delete",
+    "Namespace",
+    "Put",
+    "SemanticSearchResult",
+    "StoreCapabilities",
+    "StoreItem",
+    "check_embedding",
+    "check_identifier",
+    "check_key",
+    "check_limit",
+    "check_namespace",
+    "check_ttl",
+    "decode_json",
+    "decode_namespace",
+    "decode_text",
+    "encode_json",
+    "encode_namespace",
+    "encode_text",
+    "namespace_upper_bound",
+    "prefix_upper_bound",
+    "timestamp",
+]
+
+Namespace = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCapabilities:
+    """What a store can do, and does.
+
+    Attributes:
+        search: `search` takes a query text.
+        semantic_search: `put_with_embedding`, `get_embedding` and `search_by_embedding` work.
+        embedding_dimension: The only vector length it takes, or `None` for any.
+        ttl: `ttl` is honoured.
+        list_namespaces: `list_namespaces` works.
+        batch_operations: The three batch verbs are one round trip and atomic.
+        transactions: `write_batch` is all or nothing.
+    """
+
+    search: bool = False
+    semantic_search: bool = False
+    embedding_dimension: int | None = None
+    ttl: bool = False
+    list_namespaces: bool = False
+    batch_operations: bool = False
+    transactions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoreItem:
+    """An item as it is stored; `value` and `metadata` are the caller's own copies.
+
+    Attributes:
+        namespace: Where it lives.
+        key: Its name there.
+        value: Any JSON value, `None` included.
+        metadata: A JSON object beside the value.
+        created_at: First put, UTC.
+        updated_at: Last put, UTC.
+        version: 1 after the first put, one more after each further put.
+        score: How well it matches a search (higher is better), else `None`.
+        expires_at: When it vanishes, UTC, or `None`.
+    """
+
+    namespace: Namespace
+    key: str
+    value: Any
+    metadata: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+    version: int = 1
+    score: float | None = None
+    expires_at: datetime | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the item as plain JSON: the namespace a list, times in ISO 8601."""
+        return {
+            "namespace": list(self.namespace),
+            "key": self.key,
+            "value": self.value,
+            "metadata": self.metadata,
+            "created_at": self.created_at.isoformat(),
+            "updated_at": self.updated_at.isoformat(),
+            "version": self.version,
+            "score": self.score,
+            "expires_at": self.expires_at.isoformat() if self.expires_at else None,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Return the item that `to_dict` wrote.
+
+        Raises:
+            KeyError: A required field is missing.
+        """
+        expires_at = document.get("expires_at")
+        return cls(
+            namespace=tuple(document["namespace"]),
+            key=document["key"],
+            value=document["value"],
+            metadata=dict(document.get("metadata") or {}),
+            created_at=datetime.fromisoformat(document["created_at"]),
+            updated_at=datetime.fromisoformat(document["updated_at"]),
+            version=document.get("version", 1),
+            score=document.get("score"),
+            expires_at=datetime.fromisoformat(expires_at) if expires_at else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticSearchResult:
+    """A hit of a vector search.
+
+    Attributes:
+        item: The item, its `score` set.
+        score: `max(0, 1 - distance)`, 1 for the same direction.
+        distance: Cosine distance, from 0 to 2.
+    """
+
+    item: StoreItem
+    score: float
+    distance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """One put of a batch; the fields mean what they mean to `BaseStore.put`."""
+
+    namespace: Namespace
+    key: str
+    value: Any
+    metadata: Mapping[str, Any] | None = None
+    ttl: float | None = None
+    if_version: int | None = None
+    text: str | None = None
+    embedding: Sequence[float] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """One delete of a batch; the fields mean what they mean to `BaseStore.delete`."""
+
+    namespace: Namespace
+    key: str
+    if_version: int | None = None
+
+
+# --- checks -------------------------------------------------------------------------------
+
+
+def check_namespace(namespace: object, *, empty: bool = False) -> Namespace:
+    """Return `namespace` if it is a tuple of non-empty strings.
+
+    Args:
+        namespace: What the caller passed.
+        empty: Whether `()` is allowed, as it is for the prefix of a listing.
+
+    Raises:
+        InvalidNamespaceError: It is anything else, such as a bare string.
+    """
+    if not isinstance(namespace, tuple):
+        raise InvalidNamespaceError(
+            f"a namespace is a tuple of strings, not {type(namespace).__name__}"
+        )
+    if not namespace and not empty:
+        raise InvalidNamespaceError("a namespace needs at least one label")
+    for label in namespace:
+        if not _is_text(label):
+            raise InvalidNamespaceError(f"a namespace label is a non-empty string, not {label!r}")
+    return namespace
+
+
+def check_key(key: object) -> str:
+    """Return `key` if it is a non-empty string.
+
+    Raises:
+        InvalidKeyError: It is not.
+    """
+    return check_identifier(key, "a key")
+
+
+def check_identifier(value: object, what: str) -> str:
+    """Return `value` if it is a non-empty string; `what` names it in the error.
+
+    Raises:
+        InvalidKeyError: It is not.
+    """
+    if not isinstance(value, str) or not _is_text(value):
+        raise InvalidKeyError(f"{what} is a non-empty string, not {value!r}")
+    return value
+
+
+def _is_text(value: object) -> bool:
+    if not isinstance(value, str) or not value:
+        return False
+    # A lone surrogate is no character: no database can hold it.
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def check_limit(limit: object, what: str = "limit") -> int:
+    """Return `limit` if it is an integer of at least 0.
+
+    Raises:
+        InvalidArgumentError: It is not.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise InvalidArgumentError(f"{what} is an integer of at least 0, not {limit!r}")
+    return limit
+
+
+def check_ttl(ttl: object) -> float | None:
+    """Return `ttl` in seconds if it is positive and finite, or `None`.
+
+    Raises:
+        InvalidArgumentError: It is anything else.
+    """
+    if ttl is None:
+        return None
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float):
+        raise InvalidArgumentError(f"ttl is a number of seconds, not {ttl!r}")
+    if not math.isfinite(ttl) or ttl <= 0:
+        raise InvalidArgumentError(f"ttl is a positive number of seconds, not {ttl!r}")
+    return float(ttl)
+
+
+def check_embedding(embedding: Sequence[float], dimension: int | None = None) -> bytes:
+    """Return `embedding` as little-endian float32 of unit length, ready to store.
+
+    Args:
+        embedding: A sequence or numpy array of shape `(dimension,)`.
+        dimension: The length it must have, or `None` for any.
+
+    Raises:
+        InvalidEmbeddingError: It is empty, not finite, all zero or of another length.
+    """
+    import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
+
+    try:
+        vector = np.asarray(embedding, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidEmbeddingError("an embedding is a flat sequence of numbers") from error
+    if vector.ndim != 1 or vector.size == 0:
+        raise InvalidEmbeddingError(
+            f"an embedding is a flat sequence of numbers, not of shape {vector.shape}"
+        )
+    if dimension is not None and vector.size != dimension:
+        raise InvalidEmbeddingError(
+            f"the embedding has {vector.size} dimensions, the store holds {dimension}"
+        )
+    length = float(np.linalg.norm(vector))
+    if not math.isfinite(length) or length == 0.0:
+        raise InvalidEmbeddingError("an embedding needs finite numbers that are not all zero")
+    return (vector / length).astype("<f4").tobytes()
+
+
+# --- JSON ---------------------------------------------------------------------------------
+
+_STRICT = (
+    orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
+
+
+def encode_json(value: Any) -> bytes:
+    """Return `value` as JSON that decodes to an equal value.
+
+    Raises:
+        ValueNotSerializableError: It would not: NaN, a tuple, a datetime, a set, a key that
+            is not a string, an integer of more than 64 bits. Names the path.
+    """
+    try:
+        encoded = orjson.dumps(value, option=_STRICT)
+        # orjson writes NaN as null and a tuple as a list, silently: compare.
+        if orjson.loads(encoded) == value:
+            return encoded
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = str(error)
+    else:
+        reason = "it would not come back as it went in"
+    _refuse(value, "$")
+    raise ValueNotSerializableError(path="$", reason=reason)
+
+
+def decode_json(encoded: bytes | str) -> Any:
+    """Return the value that `encode_json` wrote."""
+    return orjson.loads(encoded)
+
+
+def _refuse(value: Any, path: str) -> None:
+    """Raise for the first part of `value` that JSON cannot hold unchanged."""
+    if type(value) is dict:
+        for key, child in value.items():
+            if type(key) is not str:
+                raise ValueNotSerializableError(path, f"the key {key!r} is not a string")
+            name = f".{key}" if key.isidentifier() else f"[{key!r}]"
+            _refuse(child, path + name)
+    elif type(value) is list:
+        for index, child in enumerate(value):
+            _refuse(child, f"{path}[{index}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueNotSerializableError(path, f"{value} is not a JSON number")
+    else:
+        _refuse_leaf(value, path)
+
+
+def _refuse_leaf(value: Any, path: str) -> None:
+    try:
+        unchanged = orjson.loads(orjson.dumps(value, option=_STRICT)) == value
+    except (TypeError, ValueError) as error:
+        raise ValueNotSerializableError(path, f"{type(value).__name__}: {error}") from None
+    if not unchanged:
+        raise ValueNotSerializableError(path, f"{type(value).__name__} is not a JSON type")
+
+
+# --- key encoding -------------------------------------------------------------------------
+#
+# A label ends with \x01, and the characters up to \x02 are escaped by \x02. So the encoding
+# is injective, keeps the order of tuples, has no NUL (which PostgreSQL cannot hold), and a
+# namespace's encoding is a prefix of exactly its own descendants'.
+
+_END = "\x01"
+_AFTER_END = "\x02"
+_ESCAPES = str.maketrans({"\x00": "\x02\x02", "\x01": "\x02\x03", "\x02": "\x02\x04"})
+_UNESCAPES = {"\x02": "\x00", "\x03": "\x01", "\x04": "\x02"}
+
+
+def encode_text(text: str) -> str:
+    """Return `text` with the first three control characters escaped, its order kept."""
+    return text.translate(_ESCAPES)
+
+
+def decode_text(encoded: str) -> str:
+    """Return the text that `encode_text` wrote."""
+    head, *rest = encoded.split("\x02")
+    if not rest:
+        return head
+    parts = [head]
+    pieces = iter(rest)
+    for piece in pieces:
+        # An escaped \x00 is the pair \x02\x02, which the split shows as an empty piece.
+        following = piece or "\x02" + next(pieces)
+        parts.append(_UNESCAPES[following[0]] + following[1:])
+    return "".join(parts)
+
+
+def encode_namespace(namespace: Namespace) -> str:
+    """Return one string for the namespace; `()` is the empty string."""
+    return "".join(encode_text(label) + _END for label in namespace)
+
+
+def decode_namespace(encoded: str) -> Namespace:
+    """Return the namespace that `encode_namespace` wrote."""
+    return tuple(decode_text(label) for label in encoded.split(_END)[:-1])
+
+
+def namespace_upper_bound(namespace: Namespace) -> str | None:
+    """Return the first string after every encoded descendant of `namespace`; `None`: no bound."""
+    encoded = encode_namespace(namespace)
+    return encoded[:-1] + _AFTER_END if encoded else None
+
+
+def prefix_upper_bound(prefix: str) -> str | None:
+    """Return the first string after every string that starts with `prefix`; `None`: no bound.
+
+    Both are compared by code point, as UTF-8 bytes are.
+    """
+    stem = prefix.rstrip("\U0010ffff")
+    if not stem:
+        return None
+    # Skip the surrogates: they cannot be encoded.
+    following = 0xE000 if stem[-1] == "\ud7ff" else ord(stem[-1]) + 1
+    return stem[:-1] + chr(following)
+
+
+def timestamp(moment: float) -> datetime:
+    """Return seconds since the epoch as an aware UTC datetime."""
+    return datetime.fromtimestamp(moment, UTC)

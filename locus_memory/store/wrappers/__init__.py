@@ -1,0 +1,1 @@
+"""Stores over stores: behaviour that any backend can be given."""

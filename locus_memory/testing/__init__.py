@@ -1,0 +1,1 @@
+"""Conformance suites and fakes, for this library's backends and for yours."""
