@@ -1,0 +1,245 @@
+"""What text search sees of an item, and what it makes of a query.
+
+Every backend indexes `searchable(value, text)` and asks for `query_words(query)`, so that the
+same query finds the same items everywhere. An engine of our own also uses `tokens`, which
+follows SQLite's tokenizer `porter unicode61 remove_diacritics 2` closely.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+__all__ = ["STOP_WORDS", "index_text", "query_words", "searchable", "segment", "stem", "tokens"]
+
+# Articles and pronouns, question words, auxiliaries with what is left of their contractions,
+# conjunctions, prepositions, and adverbs without a subject of their own.
+_FUNCTION_WORDS: Final = """
+a an the i me my mine myself we us our ours you your yours he him his she her hers it its
+they them their theirs this that these those there here some any each both all such
+what which who whom whose when where why how
+am is are was were be been being do does did doing done have has had having can could
+will would shall should might must s t d ll m re ve don didn doesn isn wasn aren weren
+hasn haven hadn couldn wouldn shouldn won
+and or but nor not no if then than so as at by for from in into of on onto to with without
+about between through during before after above below again also just only very too while
+because until
+"""
+
+STOP_WORDS: Final = frozenset(_FUNCTION_WORDS.split())
+"""Words that say nothing about the subject of a query: function and question words."""
+
+# Han with its radicals and numerals, Hiragana and Katakana, full and half width.
+_CJK = re.compile(
+    "([\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3041-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af])"
+)
+_WORD = re.compile(r"[^\W_]+")
+_MARKS = re.compile("[\u0300-\u036f]+")
+
+
+def index_text(value: Any) -> str:
+    """Return all strings inside a JSON value, in order, a line each; no key names."""
+    return "\n".join(_strings(value)).replace("\x00", " ")
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for child in value.values():
+            yield from _strings(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _strings(child)
+
+
+def segment(text: str) -> str:
+    """Return `text` with spaces around Han and Kana characters.
+
+    These scripts write no spaces, so an engine that splits on spaces would take a sentence
+    for one word. Hangul does write them and is left alone, like everything else.
+    """
+    return text if text.isascii() else _CJK.sub(r" \1 ", text)
+
+
+def searchable(value: Any, text: str | None) -> str:
+    """Return what text search sees of an item: `text` if given, else the value's strings."""
+    return segment(index_text(value) if text is None else text.replace("\x00", " "))
+
+
+def query_words(query: str) -> list[str]:
+    """Return the distinct words to look for, folded, in the order of the query.
+
+    Stop words are left out unless nothing else is there. A query without a letter or a digit
+    has no words, and matches nothing.
+    """
+    words = list(dict.fromkeys(_words(query)))
+    return [word for word in words if word not in STOP_WORDS] or words
+
+
+def tokens(text: str) -> list[str]:
+    """Return the words of `text`, folded and stemmed, repeats included."""
+    return [stem(word) for word in _words(text)]
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(_fold(segment(text)))
+
+
+def _fold(text: str) -> str:
+    """Return `text` without case and without accents."""
+    if text.isascii():
+        return text.lower()
+    return "".join(map(_fold_character, _MARKS.sub("", text)))
+
+
+def _fold_character(character: str) -> str:
+    # Latin letters only: elsewhere (Cyrillic short i) a mark makes another letter.
+    base = unicodedata.normalize("NFD", character)[0]
+    folded = (base if base.isascii() else character).casefold()
+    # A fold to several characters (sharp s) is unknown to the tokenizers of databases.
+    return folded if len(folded) == 1 else character.lower()
+
+
+# Porter's algorithm: M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980,
+# pages 130 to 137; https://tartarus.org/martin/PorterStemmer/def.txt. The names of the steps
+# and the measure m, the number of vowel-consonant sequences, are the paper's. Step 2 has the
+# author's two later corrections, -bli for -abli and -logi, which databases apply as well.
+
+_STEP_2: Final = (
+    ("ational", "ate"),
+    ("tional", "tion"),
+    ("enci", "ence"),
+    ("anci", "ance"),
+    ("izer", "ize"),
+    ("bli", "ble"),
+    ("alli", "al"),
+    ("entli", "ent"),
+    ("eli", "e"),
+    ("ousli", "ous"),
+    ("ization", "ize"),
+    ("ation", "ate"),
+    ("ator", "ate"),
+    ("alism", "al"),
+    ("iveness", "ive"),
+    ("fulness", "ful"),
+    ("ousness", "ous"),
+    ("aliti", "al"),
+    ("iviti", "ive"),
+    ("biliti", "ble"),
+    ("logi", "log"),
+)
+_STEP_3: Final = (
+    ("icate", "ic"),
+    ("ative", ""),
+    ("alize", "al"),
+    ("iciti", "ic"),
+    ("ical", "ic"),
+    ("ful", ""),
+    ("ness", ""),
+)
+_STEP_4: Final = (
+    *("ement", "ance", "ence", "able", "ible", "ment", "sion", "tion", "ant", "ent", "ism"),
+    *("ate", "iti", "ous", "ive", "ize", "al", "er", "ic", "ou"),
+)
+_SHORTEST, _LONGEST = 3, 64
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """Return the stem of a lower-case English word, by Porter's algorithm of 1980.
+
+    Words of fewer than 3 or more than 64 characters are left alone.
+    """
+    if not _SHORTEST <= len(word) <= _LONGEST:
+        return word
+    word = _step_1c(_step_1b(_step_1a(word)))
+    word = _replace(word, _STEP_2)
+    word = _replace(word, _STEP_3)
+    return _step_5(_step_4(word))
+
+
+def _shape(word: str) -> str:
+    """Return one letter a character: `v` for a vowel, `c` for a consonant."""
+    shape: list[str] = []
+    for character in word:
+        # A y is a vowel after a consonant only.
+        after_consonant = bool(shape) and shape[-1] == "c"
+        vowel = character in "aeiou" or (character == "y" and after_consonant)
+        shape.append("v" if vowel else "c")
+    return "".join(shape)
+
+
+def _measure(word: str) -> int:
+    return _shape(word).count("vc")
+
+
+def _ends_double(word: str) -> bool:
+    return len(word) > 1 and word[-1] == word[-2] and _shape(word)[-1] == "c"
+
+
+def _ends_cvc(word: str) -> bool:
+    return _shape(word).endswith("cvc") and word[-1] not in "wxy"
+
+
+def _step_1a(word: str) -> str:
+    if word.endswith(("sses", "ies")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+def _step_1b(word: str) -> str:
+    if word.endswith("eed"):
+        return word[:-1] if _measure(word[:-3]) > 0 else word
+    for suffix in ("ed", "ing"):
+        if word.endswith(suffix):
+            base = word.removesuffix(suffix)
+            return _restore(base) if "v" in _shape(base) else word
+    return word
+
+
+def _restore(base: str) -> str:
+    """Give back the letter that `-ed` or `-ing` took, or drop the one they doubled."""
+    if base.endswith(("at", "bl", "iz")):
+        return base + "e"
+    if _ends_double(base) and base[-1] not in "lsz":
+        return base[:-1]
+    return base + "e" if _measure(base) == 1 and _ends_cvc(base) else base
+
+
+def _step_1c(word: str) -> str:
+    return word[:-1] + "i" if word.endswith("y") and "v" in _shape(word[:-1]) else word
+
+
+def _replace(word: str, rules: tuple[tuple[str, str], ...]) -> str:
+    # The longest suffix decides, whether or not its condition holds.
+    matching = [rule for rule in rules if word.endswith(rule[0])]
+    if not matching:
+        return word
+    suffix, replacement = max(matching, key=lambda rule: len(rule[0]))
+    base = word.removesuffix(suffix)
+    return base + replacement if _measure(base) > 0 else word
+
+
+def _step_4(word: str) -> str:
+    suffix = next((each for each in _STEP_4 if word.endswith(each)), None)
+    if suffix is None:
+        return word
+    # -ion goes only after an s or a t, which stays.
+    base = word.removesuffix("ion" if suffix in ("sion", "tion") else suffix)
+    return base if _measure(base) > 1 else word
+
+
+def _step_5(word: str) -> str:
+    if word.endswith("e"):
+        base = word[:-1]
+        measure = _measure(base)
+        if measure > 1 or (measure == 1 and not _ends_cvc(base)):
+            word = base
+    if word.endswith("ll") and _measure(word) > 1:
+        return word[:-1]
+    return word
