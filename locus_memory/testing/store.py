@@ -1,0 +1,22 @@
+"""The conformance suite of stores."""
+
+from __future__ import annotations
+
+from locus_memory.testing.store_items import ItemTests, NameTests, ValueTests
+
+__all__ = ["StoreConformance"]
+
+
+class StoreConformance(ItemTests, NameTests, ValueTests):
+    """Every rule of the store contract, as tests: subclass it and say how to make a store.
+
+    ```python
+    class TestMyStore(StoreConformance):
+        def make_store(self, clock, tmp_path):
+            return MyStore(tmp_path / "store", clock=clock)
+    ```
+
+    `make_store` returns a fresh, empty store, which is its own async context manager, or any
+    other manager of one. A test is skipped only where `capabilities` says that the store
+    does not do what it tests. Override a test where a store differs by design.
+    """

@@ -1,0 +1,137 @@
+"""What every part of the store suite stands on: fixtures, skips and strategies."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, ClassVar, Final, TypeVar
+
+import pytest
+import pytest_asyncio
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Namespace, Put
+from locus_memory.testing.fakes import FakeClock
+
+__all__ = [
+    "HOSTILE",
+    "LONG",
+    "PROPERTY",
+    "StoreSuite",
+    "fill",
+    "json_objects",
+    "json_values",
+    "need",
+    "refused",
+]
+
+_Error = TypeVar("_Error", bound=BaseException)
+
+HOSTILE: Final = [
+    *("/", "a/b", ":", "users:admin", ".", "..", "%", "%41", "_", "*", "a*", "?", "[a-z]", "{x}"),
+    *("\x00", "a\x00b", "\x01", "\x02", "\x02\x02", "\x1f", "a\x1fb", "\n", " ", "\t", "\x7f"),
+    *("'", '"', "`", "\\", "a'b", 'a"b', "'; DROP TABLE items; --", "$", "$.x", "-", "--", "#"),
+    *(
+        "é",
+        "e\u0301",
+        "ß",
+        "日本語",
+        "🦊",
+        "👩\u200d💻",
+        "\ufeff",
+        "\U0010ffff",
+        "\ud7ff",
+        "\ue000",
+    ),
+    *("A", "a", "null", "None", "0", "a" * 1000, "🦊" * 250),
+]
+"""Labels and keys that some encoding, pattern or query language mistakes for its own."""
+
+LONG: Final = 1205
+"""More rows than any page a backend reads at once, and no round number."""
+
+PROPERTY: Final = settings(
+    deadline=None,
+    max_examples=30,
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.differing_executors,
+        HealthCheck.too_slow,
+    ],
+)
+"""For properties that share one store: each example writes to a namespace of its own."""
+
+_scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20)
+)
+
+json_values: Final[st.SearchStrategy[Any]] = st.recursive(
+    _scalars,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+"""Any JSON value: nested, any character, 64-bit integers, every finite float."""
+
+json_objects: Final[st.SearchStrategy[dict[str, Any]]] = st.dictionaries(
+    st.text(max_size=8), json_values, max_size=3
+)
+"""Any JSON object."""
+
+
+class StoreSuite:
+    """The fixtures of a suite; see `locus_memory.testing.StoreConformance`."""
+
+    pytestmark: ClassVar[list[pytest.MarkDecorator]] = [pytest.mark.asyncio]
+    _serial: ClassVar[itertools.count[int]] = itertools.count()
+
+    def make_store(
+        self, clock: FakeClock, tmp_path: Path
+    ) -> AbstractAsyncContextManager[BaseStore]:
+        """Return an empty store that tells the time by `clock`; a store is its own manager."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def clock(self) -> FakeClock:
+        """The clock that `make_store` is given."""
+        return FakeClock()
+
+    @pytest_asyncio.fixture
+    async def store(self, clock: FakeClock, tmp_path: Path) -> AsyncIterator[BaseStore]:
+        """A fresh store."""
+        async with self.make_store(clock, tmp_path) as store:
+            yield store
+
+    def fresh(self, *labels: str) -> Namespace:
+        """Return a namespace that nothing else in this run has written to."""
+        return (f"fresh-{next(self._serial)}", *labels)
+
+
+def need(store: BaseStore, *names: str) -> None:
+    """Skip the test if the store does not claim these capabilities."""
+    for name in names:
+        if not getattr(store.capabilities, name):
+            pytest.skip(f"{type(store).__name__} does not claim {name}")
+
+
+async def fill(store: BaseStore, namespace: Namespace, keys: Sequence[str]) -> None:
+    """Put an item under each of the keys; its value is the key."""
+    await store.put_batch([Put(namespace=namespace, key=key, value=key) for key in keys])
+
+
+async def refused(error: type[_Error], *calls: Awaitable[Any]) -> list[_Error]:
+    """Return the errors that the calls raise, every one of them an `error`."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    errors = [result for result in results if isinstance(result, error)]
+    assert len(errors) == len(results), results
+    return errors
