@@ -1,0 +1,89 @@
+"""Provider strings, parsed once into a value that never shows a password."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from locus_memory.errors import ConfigurationError
+
+__all__ = ["Address", "is_provider_name", "parse_address", "path_of_url"]
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
+_SECRET = re.compile(r"(?i)([\w-]*(?:passw(?:or)?d|pwd|secret|token|key)[\w-]*=)[^&;\s]+")
+_USAGE = (
+    "a provider string is 'provider', 'provider:hint' or a URL, "
+    "such as 'memory' or 'sqlite:./agent.db'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A provider string, parsed; showing it never shows a password.
+
+    Attributes:
+        provider: The name before the first colon, in lower case.
+        hint: What comes after it, the whole text where that is a URL, or `None`.
+    """
+
+    provider: str
+    hint: str | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        """Return the fields, passwords replaced by `***`."""
+        hint = None if self.hint is None else _redact(self.hint)
+        return f"Address(provider={self.provider!r}, hint={hint!r})"
+
+    def __str__(self) -> str:
+        """Return the provider string, passwords replaced by `***`."""
+        if self.hint is None:
+            return self.provider
+        is_url = self.hint.lower().startswith(f"{self.provider}://")
+        return _redact(self.hint) if is_url else f"{self.provider}:{_redact(self.hint)}"
+
+
+def parse_address(where: str) -> Address:
+    """Return the parts of a provider string.
+
+    Raises:
+        ConfigurationError: It is not one.
+    """
+    if not isinstance(where, str):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        raise ConfigurationError(f"{_USAGE}, not {type(where).__name__}")
+    name, colon, rest = where.partition(":")
+    if not _NAME.fullmatch(name):
+        # What was passed may hold a password: it is not repeated.
+        raise ConfigurationError(_USAGE if where else f"{_USAGE}; it is empty")
+    if colon and not rest:
+        raise ConfigurationError(f"{name}: nothing follows the colon; {_USAGE}")
+    hint = where if rest.startswith("//") else rest
+    return Address(name.lower(), hint or None)
+
+
+def is_provider_name(name: str) -> bool:
+    """Whether `name` can stand before the colon of a provider string."""
+    return _NAME.fullmatch(name) is not None
+
+
+def path_of_url(url: str, name: str) -> str:
+    """Return the absolute path that `scheme:///path` stands for; `name` is the provider's.
+
+    Raises:
+        ConfigurationError: It has a host, a query or no path.
+    """
+    path = url.partition("://")[2]
+    if not path.startswith("/") or not path.strip("/") or "?" in path or "#" in path:
+        raise ConfigurationError(
+            f"{name}: a URL is '{name}:///absolute/path'; options are keyword arguments"
+        )
+    return "/" + unquote(path).lstrip("/")
+
+
+def _redact(hint: str) -> str:
+    scheme, separator, rest = hint.partition("://")
+    if not separator:
+        scheme, rest = "", hint
+    if "@" in rest:
+        rest = "***@" + rest.rpartition("@")[2]
+    return _SECRET.sub(r"\1***", scheme + separator + rest)

@@ -1,0 +1,44 @@
+"""The file backend: checkpoints in a folder, and no store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from locus_memory.backends.base import Backend
+from locus_memory.backends.file.checkpoints import FileCheckpointer
+
+__all__ = ["FileBackend"]
+
+
+class FileBackend(Backend):
+    """Checkpoints as files in one folder.
+
+    Args:
+        base_dir: The folder; made on first use.
+        checkpointer_options: Options of `FileCheckpointer`.
+    """
+
+    provider = "file"
+
+    def __init__(
+        self,
+        base_dir: str | os.PathLike[str] = "./checkpoints",
+        *,
+        checkpointer_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._checkpointer = FileCheckpointer(base_dir, **(checkpointer_options or {}))
+
+    @property
+    def checkpointer(self) -> FileCheckpointer:
+        """The checkpointer."""
+        return self._checkpointer
+
+    async def open(self) -> None:
+        """Make the folder now, rather than on first use."""
+        await self._checkpointer.open()
+
+    async def close(self) -> None:
+        """Release what the checkpointer holds."""
+        await self._checkpointer.close()

@@ -1,0 +1,47 @@
+"""The in-memory backend: both contracts, gone with the process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from locus_memory.backends.base import Backend
+from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
+from locus_memory.backends.inmemory.store import InMemoryStore
+
+__all__ = ["InMemoryBackend"]
+
+
+class InMemoryBackend(Backend):
+    """A store and a checkpointer in this process.
+
+    Args:
+        store_options: Options of `InMemoryStore`.
+        checkpointer_options: Options of `MemoryCheckpointer`.
+    """
+
+    provider = "memory"
+
+    def __init__(
+        self,
+        *,
+        store_options: Mapping[str, Any] | None = None,
+        checkpointer_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._store = InMemoryStore(**(store_options or {}))
+        self._checkpointer = MemoryCheckpointer(**(checkpointer_options or {}))
+
+    @property
+    def store(self) -> InMemoryStore:
+        """The store."""
+        return self._store
+
+    @property
+    def checkpointer(self) -> MemoryCheckpointer:
+        """The checkpointer."""
+        return self._checkpointer
+
+    async def close(self) -> None:
+        """Close both."""
+        await self._store.close()
+        await self._checkpointer.close()

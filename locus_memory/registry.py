@@ -1,0 +1,441 @@
+"""From a provider string to a store, a checkpointer or a backend.
+
+A provider string is `provider`, `provider:hint` or a plain URL, whose whole text is then the
+hint. The table below is the one place that knows the providers; their code is imported when
+they are first used. Others come in by `register_store` and `register_checkpointer`, or, from
+an installed distribution, by an entry point of the group `locus_memory.backends` whose name
+is the provider and whose value is a `Provider`.
+
+| string | is |
+|---|---|
+| `memory` | this process |
+| `file`, `file:./dir`, `file:///abs/dir` | a folder, `./checkpoints` by default; checkpoints only |
+| `sqlite`, `sqlite:./agent.db`, `sqlite:///abs/agent.db` | a file, `./locus.db` by default |
+| `sqlite::memory:` | SQLite without a file |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Protocol, TypeVar
+
+from locus_memory.address import Address, is_provider_name, parse_address, path_of_url
+from locus_memory.backends.base import Backend, ComposedBackend
+from locus_memory.checkpoint.base import BaseCheckpointer
+from locus_memory.drivers import require
+from locus_memory.errors import ConfigurationError, UnknownProviderError
+from locus_memory.events import emit
+from locus_memory.maker import Maker, did_you_mean, known_options, unknown_option
+from locus_memory.store.base import BaseStore
+
+__all__ = [
+    "Address",
+    "CheckpointerFactory",
+    "Provider",
+    "StoreFactory",
+    "as_checkpointer",
+    "as_store",
+    "get_checkpointer",
+    "get_store",
+    "list_checkpointers",
+    "list_stores",
+    "open_backend",
+    "parse_address",
+    "register_checkpointer",
+    "register_store",
+    "resolve_address",
+]
+
+ENTRY_POINTS = "locus_memory.backends"
+"""The entry point group of third-party providers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """Where a provider's classes are and how its hint reaches them.
+
+    Attributes:
+        store: Its `BaseStore` as `"module:Class"`, or `None`.
+        checkpointer: Its `BaseCheckpointer` as `"module:Class"`, or `None`.
+        backend: Its `Backend` as `"module:Class"`; `None` composes one of the other two. It
+            takes the mappings `store_options` and `checkpointer_options` of what it has.
+        parameter: The parameter that the hint fills; `None` when it takes no hint.
+        default: The hint when there is none; `None` leaves it to the class.
+        is_path: The hint is a path, and a URL `scheme:///path` stands for that path.
+        schemes: More URL schemes that mean this provider.
+        extra: The extra of locus-memory that installs its driver, if it needs one.
+    """
+
+    store: str | None = None
+    checkpointer: str | None = None
+    backend: str | None = None
+    parameter: str | None = None
+    default: str | None = None
+    is_path: bool = False
+    schemes: tuple[str, ...] = ()
+    extra: str | None = None
+
+
+_TABLE: dict[str, Provider] = {
+    "memory": Provider(
+        store="locus_memory.backends.inmemory.store:InMemoryStore",
+        checkpointer="locus_memory.backends.inmemory.checkpoints:MemoryCheckpointer",
+        backend="locus_memory.backends.inmemory.backend:InMemoryBackend",
+    ),
+    "file": Provider(
+        checkpointer="locus_memory.backends.file.checkpoints:FileCheckpointer",
+        backend="locus_memory.backends.file.backend:FileBackend",
+        parameter="base_dir",
+        default="./checkpoints",
+        is_path=True,
+    ),
+    "sqlite": Provider(
+        store="locus_memory.backends.sqlite.store:SQLiteStore",
+        checkpointer="locus_memory.backends.sqlite.checkpoints:SQLiteCheckpointer",
+        backend="locus_memory.backends.sqlite.backend:SQLiteBackend",
+        parameter="path",
+        default="./locus.db",
+        is_path=True,
+    ),
+}
+
+
+class StoreFactory(Protocol):
+    """Makes a store from the hint (`None`: none was given) and the caller's options."""
+
+    def __call__(self, hint: str | None, /, **options: Any) -> BaseStore:
+        """Return a store."""
+        ...
+
+
+class CheckpointerFactory(Protocol):
+    """Makes a checkpointer from the hint (`None`: none was given) and the caller's options."""
+
+    def __call__(self, hint: str | None, /, **options: Any) -> BaseCheckpointer:
+        """Return a checkpointer."""
+        ...
+
+
+_stores: dict[str, StoreFactory] = {}
+_checkpointers: dict[str, CheckpointerFactory] = {}
+
+
+# --- finding a provider -------------------------------------------------------------------
+
+
+def resolve_address(where: str) -> tuple[Address, Provider]:
+    """Return the canonical address of a provider string, default hint included, and its row.
+
+    A path's URL form becomes the path.
+
+    Raises:
+        UnknownProviderError: Nobody knows the provider.
+        ConfigurationError: A bad provider string or hint.
+    """
+    parsed = parse_address(where)
+    name, provider = _find(parsed.provider)
+    return Address(name, _hint(parsed, name, provider)), provider
+
+
+def _hint(address: Address, name: str, provider: Provider) -> str | None:
+    if address.hint is None:
+        return provider.default
+    if provider.parameter is None and _is_tabled(name):
+        raise ConfigurationError(f"{name}: takes no hint, write just {name!r}")
+    if provider.is_path and address.hint.lower().startswith(f"{address.provider}://"):
+        return path_of_url(address.hint, name)
+    return address.hint
+
+
+def _find(name: str) -> tuple[str, Provider]:
+    if name in _stores or name in _checkpointers:
+        return name, _TABLE.get(name, Provider())
+    for known, provider in _TABLE.items():
+        if name == known or name in provider.schemes:
+            return known, provider
+    plugin = _plugin(name)
+    if plugin is None:
+        raise _unknown(name, {*list_stores(), *list_checkpointers()})
+    return name, plugin
+
+
+def _is_tabled(name: str) -> bool:
+    return name not in _stores and name not in _checkpointers
+
+
+def _plugin(name: str) -> Provider | None:
+    for entry in entry_points(group=ENTRY_POINTS, name=name):
+        try:
+            return _load_plugin(entry)
+        except Exception as error:
+            raise ConfigurationError(
+                f"{name}: its plugin {entry.value!r} does not load: {type(error).__name__}"
+            ) from error
+    return None
+
+
+def _load_plugin(entry: EntryPoint) -> Provider:
+    loaded = entry.load()
+    if not isinstance(loaded, Provider):
+        raise ConfigurationError(f"{entry.value!r} is not a locus_memory.registry.Provider")
+    return loaded
+
+
+def _plugins() -> dict[str, Provider]:
+    """Return what third parties provide; one that does not load is reported and left out."""
+    found: dict[str, Provider] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            found.setdefault(entry.name, _load_plugin(entry))
+        except Exception as error:  # noqa: BLE001 - whatever it raises, the others must work
+            emit("registry.plugin_failed", error=error, provider=entry.name, plugin=entry.value)
+    return found
+
+
+def _unknown(name: str, known: Iterable[str]) -> UnknownProviderError:
+    listed = sorted(known)
+    return UnknownProviderError(
+        f"unknown provider {name!r}{did_you_mean(name, listed)} Known: {', '.join(listed)}"
+    )
+
+
+# --- making things ------------------------------------------------------------------------
+
+
+def _maker(where: str, part: str, factories: Mapping[str, Callable[..., Any]]) -> Maker | None:
+    """Return how to make the `part` (a field of `Provider`); `None` if there is no such part."""
+    parsed = parse_address(where)
+    factory = factories.get(parsed.provider)
+    if factory is not None:
+        return Maker(parsed.provider, factory, positional=(parsed.hint,))
+    address, provider = resolve_address(where)
+    target: str | None = getattr(provider, part)
+    if target is None:
+        return None
+    return Maker(
+        address.provider,
+        _load(target, address.provider, provider.extra),
+        parameter=provider.parameter,
+        hint=address.hint,
+        given=parsed.hint is not None,
+    )
+
+
+def _load(target: str, provider: str, extra: str | None) -> Callable[..., Any]:
+    module_name, _, name = target.partition(":")
+    if extra is None:
+        module = import_module(module_name)
+    else:
+        module = require(module_name, extra, needed_by=provider)
+    loaded: Callable[..., Any] = getattr(module, name)
+    return loaded
+
+
+def get_store(where: str, **options: Any) -> BaseStore:
+    """Return a new store; whoever called closes it.
+
+    Args:
+        where: A provider string, such as `"sqlite:./agent.db"`.
+        **options: Keyword arguments of the store's class.
+
+    Raises:
+        UnknownProviderError: Nobody knows the provider.
+        UnknownOptionError: The store's class has no such option.
+        MissingDriverError: Its driver is not installed.
+        ConfigurationError: A bad provider string, or a provider without a store.
+    """
+    maker = _maker(where, "store", _stores)
+    if maker is None:
+        raise _has_no(where, "store", list_stores())
+    store: BaseStore = maker.make(BaseStore, options)
+    return store
+
+
+def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer:
+    """Return a new checkpointer; whoever called closes it.
+
+    Args:
+        where: A provider string, such as `"sqlite:./agent.db"`.
+        **options: Keyword arguments of the checkpointer's class.
+
+    Raises:
+        UnknownProviderError: Nobody knows the provider.
+        UnknownOptionError: The checkpointer's class has no such option.
+        MissingDriverError: Its driver is not installed.
+        ConfigurationError: A bad provider string, or a provider without checkpoints.
+    """
+    maker = _maker(where, "checkpointer", _checkpointers)
+    if maker is None:
+        raise _has_no(where, "checkpointer", list_checkpointers())
+    checkpointer: BaseCheckpointer = maker.make(BaseCheckpointer, options)
+    return checkpointer
+
+
+def _has_no(where: str, part: str, have: Iterable[str]) -> ConfigurationError:
+    return ConfigurationError(
+        f"{parse_address(where).provider}: has no {part}; providers that have one: "
+        f"{', '.join(have)}"
+    )
+
+
+def open_backend(where: str, **options: Any) -> Backend:
+    """Return a new backend: a store and a checkpointer over one connection.
+
+    Use it as `async with open_backend(...) as backend`; it connects on entry or first use.
+
+    Args:
+        where: A provider string, such as `"sqlite:./agent.db"`.
+        **options: Keyword arguments of the store's class, the checkpointer's class or both;
+            one that both have goes to both.
+
+    Raises:
+        UnknownProviderError: Nobody knows the provider.
+        UnknownOptionError: Neither class has such an option.
+        MissingDriverError: Its driver is not installed.
+        ConfigurationError: A bad provider string.
+    """
+    store = _maker(where, "store", _stores)
+    checkpointer = _maker(where, "checkpointer", _checkpointers)
+    _check_options(options, [part for part in (store, checkpointer) if part])
+    name = parse_address(where).provider
+    maker = _maker(where, "backend", {}) if _is_tabled(name) else None
+    if maker is None:
+        return _compose(name, store, checkpointer, options)
+    backend: Backend = maker.make(Backend, _routed(options, maker, store, checkpointer))
+    return backend
+
+
+def _check_options(options: Mapping[str, Any], parts: list[Maker]) -> None:
+    for option in options:
+        if not any(part.takes(option) for part in parts):
+            known = {name for part in parts for name in known_options(part.target) or ()}
+            raise unknown_option(parts[0].provider, option, known)
+
+
+def _compose(
+    name: str, store: Maker | None, checkpointer: Maker | None, options: Mapping[str, Any]
+) -> Backend:
+    return ComposedBackend(
+        name,
+        store.make(BaseStore, _accepted(options, store)) if store else None,
+        checkpointer.make(BaseCheckpointer, _accepted(options, checkpointer))
+        if checkpointer
+        else None,
+    )
+
+
+def _routed(
+    options: Mapping[str, Any], backend: Maker, store: Maker | None, checkpointer: Maker | None
+) -> dict[str, Any]:
+    """Return the options a backend's class takes: its own, then those of its two parts."""
+    own = _accepted(options, backend)
+    rest = {name: value for name, value in options.items() if name not in own}
+    if store is not None:
+        own["store_options"] = _accepted(rest, store)
+    if checkpointer is not None:
+        own["checkpointer_options"] = _accepted(rest, checkpointer)
+    return own
+
+
+def _accepted(options: Mapping[str, Any], maker: Maker) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if maker.takes(name)}
+
+
+# --- wherever a store or checkpointer is accepted -----------------------------------------
+
+
+def as_store(where: str | BaseStore | Backend) -> tuple[BaseStore, bool]:
+    """Return a store, and whether the caller owns it and so closes it.
+
+    A provider string makes a new store, which the caller owns; a store or a backend is
+    somebody else's.
+
+    Raises:
+        ConfigurationError: It is none of these, or leads to no store.
+    """
+    if isinstance(where, BaseStore):
+        return where, False
+    if isinstance(where, Backend):
+        return where.store, False
+    return get_store(where), True
+
+
+def as_checkpointer(where: str | BaseCheckpointer | Backend) -> tuple[BaseCheckpointer, bool]:
+    """Return a checkpointer, and whether the caller owns it and so closes it.
+
+    As `as_store`.
+
+    Raises:
+        ConfigurationError: It is none of these, or leads to no checkpointer.
+    """
+    if isinstance(where, BaseCheckpointer):
+        return where, False
+    if isinstance(where, Backend):
+        return where.checkpointer, False
+    return get_checkpointer(where), True
+
+
+# --- registering and listing --------------------------------------------------------------
+
+
+def register_store(name: str, factory: StoreFactory) -> Callable[[], None]:
+    """Let `name` mean a store of your own; it wins over a built-in one of that name.
+
+    Args:
+        name: The provider, as provider strings spell it.
+        factory: Called with the hint, or `None`, and the caller's options.
+
+    Returns:
+        A function that takes it back.
+
+    Raises:
+        ConfigurationError: The name cannot stand in a provider string.
+    """
+    return _register(_stores, name, factory)
+
+
+def register_checkpointer(name: str, factory: CheckpointerFactory) -> Callable[[], None]:
+    """Let `name` mean a checkpointer of your own; as `register_store`.
+
+    Raises:
+        ConfigurationError: The name cannot stand in a provider string.
+    """
+    return _register(_checkpointers, name, factory)
+
+
+_Factory = TypeVar("_Factory", StoreFactory, CheckpointerFactory)
+
+
+def _register(factories: dict[str, _Factory], name: str, factory: _Factory) -> Callable[[], None]:
+    key = _checked_name(name)
+    factories[key] = factory
+
+    def unregister() -> None:
+        if factories.get(key) is factory:
+            del factories[key]
+
+    return unregister
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str) or not is_provider_name(name):
+        raise ConfigurationError(f"a provider's name is letters, digits and '_.+-', not {name!r}")
+    return name.lower()
+
+
+def list_stores() -> list[str]:
+    """Return the providers that have a store, in alphabetical order."""
+    return _listed("store", _stores)
+
+
+def list_checkpointers() -> list[str]:
+    """Return the providers that have checkpoints, in alphabetical order."""
+    return _listed("checkpointer", _checkpointers)
+
+
+def _listed(part: str, factories: Iterable[str]) -> list[str]:
+    rows = {**_plugins(), **_TABLE}
+    return sorted({name for name, row in rows.items() if getattr(row, part)} | set(factories))
