@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -35,14 +36,17 @@ __all__ = [
     "check_limit",
     "check_namespace",
     "check_ttl",
+    "check_version",
     "decode_json",
     "decode_namespace",
     "decode_text",
     "encode_json",
+    "encode_metadata",
     "encode_namespace",
     "encode_text",
     "namespace_upper_bound",
     "prefix_upper_bound",
+    "round_trip",
     "timestamp",
 ]
 
@@ -234,6 +238,15 @@ def check_limit(limit: object, what: str = "limit") -> int:
     return limit
 
 
+def check_version(if_version: object) -> int | None:
+    """Return `if_version` if it is an integer of at least 0, or `None`.
+
+    Raises:
+        InvalidArgumentError: It is not.
+    """
+    return None if if_version is None else check_limit(if_version, "if_version")
+
+
 def check_ttl(ttl: object) -> float | None:
     """Return `ttl` in seconds if it is positive and finite, or `None`.
 
@@ -295,17 +308,44 @@ def encode_json(value: Any) -> bytes:
         ValueNotSerializableError: It would not: NaN, a tuple, a datetime, a set, a key that
             is not a string, an integer of more than 64 bits. Names the path.
     """
+    return round_trip(value)[0]
+
+
+def round_trip(value: Any) -> tuple[bytes, Any]:
+    """Return `value` as JSON, and the copy of it that the JSON decodes to.
+
+    Raises:
+        ValueNotSerializableError: As for `encode_json`.
+    """
     try:
         encoded = orjson.dumps(value, option=_STRICT)
         # orjson writes NaN as null and a tuple as a list, silently: compare.
-        if orjson.loads(encoded) == value:
-            return encoded
+        decoded = orjson.loads(encoded)
+        if decoded == value:
+            return encoded, decoded
     except (TypeError, ValueError, RecursionError) as error:
         reason = str(error)
     else:
         reason = "it would not come back as it went in"
-    _refuse(value, "$")
+    with suppress(RecursionError):
+        _refuse(value, "$")
     raise ValueNotSerializableError(path="$", reason=reason)
+
+
+def encode_metadata(metadata: Mapping[str, Any] | None) -> bytes:
+    """Return the metadata of an item as a JSON object; `None` is `{}`.
+
+    Raises:
+        InvalidArgumentError: It is no mapping.
+        ValueNotSerializableError: As for `encode_json`.
+    """
+    return b"{}" if metadata is None else encode_json(_as_dict(metadata))
+
+
+def _as_dict(metadata: object) -> dict[Any, Any]:
+    if not isinstance(metadata, Mapping):
+        raise InvalidArgumentError(f"metadata is an object, not {type(metadata).__name__}")
+    return dict(metadata)
 
 
 def decode_json(encoded: bytes | str) -> Any:
