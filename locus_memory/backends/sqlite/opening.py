@@ -1,0 +1,219 @@
+"""Opening a SQLite file, and the table that makes SQLite's errors the library's own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
+from locus_memory.errors import (
+    BackendCorruptError,
+    BackendError,
+    BackendUnavailableError,
+    BackendWriteError,
+    ConfigurationError,
+)
+
+__all__ = ["MEMORY", "Settings", "roll_back", "translate", "translated"]
+
+MEMORY: Final = ":memory:"
+_RETRY_SECONDS: Final = 0.005
+
+
+# --- errors -------------------------------------------------------------------------------
+
+# By the name of the extended code, else by that of the primary one it refines:
+# https://www.sqlite.org/rescode.html. What is not here is a plain `BackendError`.
+_ERRORS: Final[dict[str, type[BackendError]]] = {
+    "SQLITE_BUSY": BackendUnavailableError,
+    "SQLITE_CANTOPEN": BackendUnavailableError,
+    "SQLITE_INTERRUPT": BackendUnavailableError,
+    "SQLITE_IOERR": BackendUnavailableError,
+    "SQLITE_LOCKED": BackendUnavailableError,
+    "SQLITE_NOMEM": BackendUnavailableError,
+    "SQLITE_PERM": BackendUnavailableError,
+    "SQLITE_PROTOCOL": BackendUnavailableError,
+    "SQLITE_FULL": BackendWriteError,
+    "SQLITE_IOERR_DIR_FSYNC": BackendWriteError,
+    "SQLITE_IOERR_FSYNC": BackendWriteError,
+    "SQLITE_IOERR_SHMSIZE": BackendWriteError,
+    "SQLITE_IOERR_TRUNCATE": BackendWriteError,
+    "SQLITE_IOERR_WRITE": BackendWriteError,
+    "SQLITE_READONLY": BackendWriteError,
+    "SQLITE_TOOBIG": BackendWriteError,
+    "SQLITE_CORRUPT": BackendCorruptError,
+    "SQLITE_FORMAT": BackendCorruptError,
+    "SQLITE_IOERR_CORRUPTFS": BackendCorruptError,
+    "SQLITE_IOERR_SHORT_READ": BackendCorruptError,
+    "SQLITE_NOTADB": BackendCorruptError,
+}
+
+# These say that the library is wrong, not the database: they must surface as they are.
+_BUGS: Final = (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.NotSupportedError)
+
+
+def _code_names(error: sqlite3.Error) -> tuple[str, str]:
+    """Return the names of an error's extended and primary result codes."""
+    name: str = getattr(error, "sqlite_errorname", "") or ""
+    return name, "_".join(name.split("_")[:2])
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return _code_names(error)[1] in {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL"}
+
+
+def translate(error: BaseException, path: str) -> BaseException:
+    """Return the library's error for `error`, or `error` itself if it is not SQLite's."""
+    if not isinstance(error, sqlite3.Error) or isinstance(error, _BUGS):
+        return error
+    name, primary = _code_names(error)
+    kind = _ERRORS.get(name) or _ERRORS.get(primary, BackendError)
+    if not name and "decode to UTF-8" in str(error):
+        kind = BackendCorruptError
+    described = kind(f"sqlite {path}: {error}" + (f" ({name})" if name else ""))
+    described.__cause__ = error
+    return described
+
+
+@contextlib.contextmanager
+def translated(path: str) -> Generator[None]:
+    """Raise SQLite's errors as the library's own, naming the file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        described = translate(error, path)
+        if described is error:
+            raise
+        raise described from error
+
+
+# --- opening ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a thread needs to open its connection."""
+
+    path: str
+    busy_timeout: float
+    synchronous: str
+
+    @property
+    def file(self) -> Path:
+        """The path as an object."""
+        return Path(self.path)
+
+    def connect(self) -> tuple[sqlite3.Connection, bool]:
+        """Return a connection to an up-to-date file, and whether it may be kept open."""
+        if self.path == MEMORY:
+            return self._prepared(MEMORY), True
+        self._make_parents()
+        deadline = time.monotonic() + self.busy_timeout
+        while True:
+            try:
+                return self._prepared(f"{self.file.as_uri()}?mode=rwc"), True
+            except sqlite3.OperationalError as error:
+                if self._only_readable(error):
+                    return self._prepared(f"{self.file.as_uri()}?mode=ro&immutable=1"), False
+                # Switching to WAL fails at once, whatever the timeout, when others open too.
+                if not _is_busy(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_SECONDS)
+
+    def _make_parents(self) -> None:
+        try:
+            if not self.file.exists():
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BackendUnavailableError(
+                f"sqlite {self.path}: cannot make its folder: {error.strerror}"
+            ) from error
+
+    def _only_readable(self, error: sqlite3.Error) -> bool:
+        """Whether the file is whole and readable, but the files of its WAL cannot be made."""
+        refused = _code_names(error)[1] in {"SQLITE_CANTOPEN", "SQLITE_READONLY"}
+        if not refused or not os.access(self.path, os.R_OK) or not self.file.is_file():
+            return False
+        log = Path(f"{self.path}-wal")
+        try:
+            return self.file.stat().st_size > 0 and not (log.exists() and log.stat().st_size)
+        except OSError:
+            return False
+
+    def _prepared(self, target: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            target,
+            timeout=self.busy_timeout,
+            isolation_level=None,
+            cached_statements=256,
+            uri=target != MEMORY,
+        )
+        try:
+            connection.execute(f"PRAGMA synchronous = {self.synchronous}")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA cache_size = -16384")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            if _version(connection, self.path) < len(MIGRATIONS):
+                _migrate(connection, self.path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    return int(connection.execute(query).fetchone()[0])
+
+
+def _version(connection: sqlite3.Connection, path: str) -> int:
+    """Return how many migrations the file has had; 0 for an empty one.
+
+    Raises:
+        BackendCorruptError: It is somebody else's file.
+        ConfigurationError: A newer locus_memory wrote it.
+    """
+    version = _number(connection, "PRAGMA user_version")
+    owner = _number(connection, "PRAGMA application_id")
+    empty = (
+        version == 0
+        and owner == 0
+        and not _number(connection, "SELECT count(*) FROM sqlite_master")
+    )
+    if owner != APPLICATION_ID and not empty:
+        raise BackendCorruptError(f"sqlite {path}: this database belongs to another program")
+    if version > len(MIGRATIONS):
+        raise ConfigurationError(
+            f"sqlite {path}: a newer locus_memory wrote this file (schema {version}, "
+            f"this one knows {len(MIGRATIONS)}); upgrade locus-memory"
+        )
+    return version
+
+
+def _migrate(connection: sqlite3.Connection, path: str) -> None:
+    """Bring the file up to date; safe when others try at the same time."""
+    # Only an empty file takes this; it lets removed checkpoints give their pages back.
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statements in MIGRATIONS[_version(connection, path) :]:
+            for statement in statements:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        roll_back(connection)
+        raise
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    """End the transaction, if there is one: a full disk may have rolled back already."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")

@@ -1,0 +1,80 @@
+"""The tables of a locus_memory SQLite file, and every statement the store runs on them.
+
+`MIGRATIONS` is ordered: after group `n` the file's `user_version` is `n + 1`. A group that
+was released never changes; a new one is appended.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["APPLICATION_ID", "MIGRATIONS"]
+
+APPLICATION_ID: Final = 0x4C4D454D
+"""What marks a file as ours: `LMEM` in ASCII, at byte 68 of the file."""
+
+# An item's id comes from AUTOINCREMENT and each put takes a new one. So ids are never used
+# twice, their order is the order of writes whatever the clock does, and what is cached for
+# an id never goes stale.
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
+    (
+        """
+        CREATE TABLE threads (id INTEGER PRIMARY KEY, thread_id TEXT NOT NULL UNIQUE)
+        """,
+        """
+        CREATE TABLE checkpoints (
+          sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+          thread INTEGER NOT NULL REFERENCES threads (id) ON DELETE CASCADE,
+          checkpoint_id TEXT NOT NULL, revision INTEGER NOT NULL, base INTEGER,
+          level INTEGER NOT NULL, created_at REAL NOT NULL, metadata TEXT NOT NULL,
+          size INTEGER NOT NULL, payload BLOB NOT NULL)
+        """,
+        "CREATE UNIQUE INDEX checkpoints_by_name ON checkpoints (thread, checkpoint_id)",
+        "CREATE UNIQUE INDEX checkpoints_by_revision ON checkpoints (thread, revision)",
+        """
+        CREATE TABLE namespaces (
+          id INTEGER PRIMARY KEY AUTOINCREMENT,
+          path TEXT NOT NULL UNIQUE,
+          vector_deletes INTEGER NOT NULL DEFAULT 0)
+        """,
+        """
+        CREATE TABLE items (
+          id INTEGER PRIMARY KEY AUTOINCREMENT,
+          namespace INTEGER NOT NULL REFERENCES namespaces (id),
+          key TEXT NOT NULL, version INTEGER NOT NULL,
+          created_at REAL NOT NULL, updated_at REAL NOT NULL, expires_at REAL,
+          metadata TEXT NOT NULL, value TEXT NOT NULL, text TEXT NOT NULL)
+        """,
+        "CREATE UNIQUE INDEX items_by_key ON items (namespace, key)",
+        "CREATE INDEX items_by_update ON items (namespace, id)",
+        """
+        CREATE INDEX items_by_expiry ON items (expires_at) WHERE expires_at IS NOT NULL
+        """,
+        """
+        CREATE VIRTUAL TABLE texts USING fts5 (
+          text, content = 'items', content_rowid = 'id',
+          tokenize = 'porter unicode61 remove_diacritics 2')
+        """,
+        """
+        CREATE TRIGGER texts_insert AFTER INSERT ON items BEGIN
+          INSERT INTO texts (rowid, text) VALUES (new.id, new.text);
+        END
+        """,
+        """
+        CREATE TRIGGER texts_delete AFTER DELETE ON items BEGIN
+          INSERT INTO texts (texts, rowid, text) VALUES ('delete', old.id, old.text);
+        END
+        """,
+        """
+        CREATE TABLE vectors (
+          item INTEGER PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE,
+          namespace INTEGER NOT NULL, dimension INTEGER NOT NULL, vector BLOB NOT NULL)
+        """,
+        "CREATE INDEX vectors_by_namespace ON vectors (namespace, dimension, item)",
+        """
+        CREATE TRIGGER vectors_delete AFTER DELETE ON vectors BEGIN
+          UPDATE namespaces SET vector_deletes = vector_deletes + 1 WHERE id = old.namespace;
+        END
+        """,
+    ),
+)

@@ -1,0 +1,211 @@
+"""The threads of a SQLite file: one that writes, and a few that read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from locus_memory.backends.sqlite.opening import Settings, roll_back, translate
+
+__all__ = ["Job", "Queue", "Reader", "Writer", "dismiss", "end"]
+
+_BATCH: Final = 256
+_READ_SHARE_SECONDS: Final = 0.001
+
+
+def end(connection: sqlite3.Connection) -> None:
+    """End the thread that is given this as its work."""
+    del connection
+
+
+class Job:
+    """Work for a thread, and the future of the loop that waits for it."""
+
+    __slots__ = ("error", "future", "loop", "result", "work")
+
+    def __init__(self, work: Callable[[sqlite3.Connection], Any]) -> None:
+        self.work = work
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def finish(self) -> None:
+        """Hand the outcome over; runs on the loop."""
+        if self.future.done():
+            return
+        if self.error is None:
+            self.future.set_result(self.result)
+        elif isinstance(self.error, StopIteration):
+            # A future refuses it.
+            self.future.set_exception(RuntimeError("the work raised StopIteration"))
+        else:
+            self.future.set_exception(self.error)
+
+
+Queue = SimpleQueue["Job | None"]
+
+
+def _deliver(jobs: Sequence[Job]) -> None:
+    """Wake the loops that wait for these jobs, each once."""
+    waiting: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    for job in jobs:
+        waiting.setdefault(job.loop, []).append(job)
+    for loop, done in waiting.items():
+        # A loop that is closed by now waits for nothing.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_finish, done)
+
+
+def _finish(jobs: Iterable[Job]) -> None:
+    for job in jobs:
+        job.finish()
+
+
+class _Worker:
+    """A thread with its own connection, fed by a queue; it holds no reference to the database."""
+
+    def __init__(self, settings: Settings, jobs: Queue) -> None:
+        self._settings = settings
+        self._jobs = jobs
+        self._connection: sqlite3.Connection | None = None
+        self._keep = True
+
+    def start(self, name: str) -> None:
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            # No local may outlive the round: it would keep a large result alive.
+            job = self._jobs.get()
+            if job is None or job.work is end:
+                break
+            self._serve(job)
+            del job
+            if not self._keep:
+                self._disconnect()
+        self._disconnect()
+        if job is not None:
+            _deliver([job])
+
+    def _serve(self, first: Job) -> None:
+        raise NotImplementedError
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection, self._keep = self._settings.connect()
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._tidy(self._connection)
+            self._connection.close()
+            self._connection = None
+
+    def _tidy(self, connection: sqlite3.Connection) -> None:
+        """Leave the file in good order; the data is safe whether or not this succeeds."""
+
+    def _more(self) -> Job | None:
+        """Return a job that waits already, or `None`."""
+        try:
+            job = self._jobs.get_nowait()
+        except Empty:
+            return None
+        if job is None or job.work is end:
+            # The end: leave it for the loop in `_run`.
+            self._jobs.put(job)
+            return None
+        return job
+
+    def _fail(self, jobs: Iterable[Job], error: BaseException) -> None:
+        for job in jobs:
+            job.error = translate(error, self._settings.path)
+
+
+class Reader(_Worker):
+    """Runs what waits in one read transaction, for as long as that delays nobody."""
+
+    def _serve(self, first: Job) -> None:
+        until = time.monotonic() + _READ_SHARE_SECONDS
+        done: list[Job] = []
+        job: Job | None = first
+        try:
+            connection = self._connected()
+            connection.execute("BEGIN")
+            while job is not None:
+                done.append(job)
+                self._run_one(connection, job)
+                busy = len(done) == _BATCH or time.monotonic() > until
+                job = None if busy else self._more()
+            roll_back(connection)
+        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of anything
+            self._fail(done or [first], error)
+            self._disconnect()
+            done = done or [first]
+        _deliver(done)
+
+    def _run_one(self, connection: sqlite3.Connection, job: Job) -> None:
+        if job.future.cancelled():
+            return
+        try:
+            job.result = job.work(connection)
+        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
+            self._fail([job], error)
+
+
+class Writer(_Worker):
+    """Runs whatever waits at one moment in one transaction."""
+
+    def _serve(self, first: Job) -> None:
+        jobs = [first]
+        while len(jobs) < _BATCH and (job := self._more()) is not None:
+            jobs.append(job)
+        try:
+            self._commit(self._connected(), [job for job in jobs if not job.future.cancelled()])
+        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of anything
+            self._fail(jobs, error)
+            if self._connection is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    roll_back(self._connection)
+        _deliver(jobs)
+
+    def _commit(self, connection: sqlite3.Connection, jobs: list[Job]) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        if len(jobs) == 1:
+            jobs[0].result = jobs[0].work(connection)
+        else:
+            for job in jobs:
+                self._run_one(connection, job)
+        connection.execute("COMMIT")
+
+    def _run_one(self, connection: sqlite3.Connection, job: Job) -> None:
+        """Run a job so that its failure undoes nothing else."""
+        connection.execute("SAVEPOINT job")
+        try:
+            job.result = job.work(connection)
+        except BaseException as error:
+            if not connection.in_transaction:
+                # SQLite rolled everything back: no job of the batch is done.
+                raise
+            connection.execute("ROLLBACK TO job")
+            self._fail([job], error)
+        connection.execute("RELEASE job")
+
+    def _tidy(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA busy_timeout = 100")
+        connection.execute("PRAGMA optimize")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def dismiss(reads: Queue, writes: Queue, readers: int) -> None:
+    """Tell the threads of a database that nobody holds any more to end."""
+    for _ in range(readers):
+        reads.put(None)
+    writes.put(None)
