@@ -8,7 +8,7 @@ was moved to another name is ever taken for the truth.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import orjson
@@ -67,6 +67,15 @@ class RecordHead:
             stored_size=self.stored_size,
         )
 
+    def checksum(self, body: bytes) -> int:
+        """Return the CRC-32 of the record's name, links, metadata and compressed body."""
+        names = [self.checkpoint_id, self.revision, self.base, self.level, self.metadata]
+        return zlib.crc32(body, zlib.crc32(orjson.dumps(names, option=orjson.OPT_SORT_KEYS)))
+
+    def corrupt(self, reason: str) -> CheckpointCorruptError:
+        """Return the error that names this record."""
+        return CheckpointCorruptError(self.thread_id, self.checkpoint_id, reason)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(RecordHead):
@@ -75,36 +84,29 @@ class Record(RecordHead):
     payload: bytes
 
     @classmethod
-    def pack(
-        cls,
-        document: bytes,
-        *,
-        thread_id: str,
-        checkpoint_id: str,
-        revision: int,
-        base: int | None,
-        level: int,
-        created_at: float,
-        metadata: dict[str, Any],
-        compression_level: int,
-    ) -> Self:
-        """Return the record of a JSON document, compressed and checksummed."""
+    def pack(cls, document: bytes, head: RecordHead, compression_level: int) -> Self:
+        """Return the record of a JSON document, compressed and checksummed.
+
+        Args:
+            document: A state, or a delta where `head.base` is set.
+            head: The rest of the record; its sizes are ignored.
+            compression_level: zlib's, from 0 to 9.
+        """
         body = zlib.compress(document, compression_level)
-        record = cls(
-            thread_id=thread_id,
-            checkpoint_id=checkpoint_id,
-            revision=revision,
-            base=base,
-            level=level,
-            sequence=0,
-            created_at=created_at,
-            metadata=metadata,
+        checksum = head.checksum(body).to_bytes(4, "big")
+        return cls(
+            thread_id=head.thread_id,
+            checkpoint_id=head.checkpoint_id,
+            revision=head.revision,
+            base=head.base,
+            level=head.level,
+            sequence=head.sequence,
+            created_at=head.created_at,
+            metadata=head.metadata,
             size=len(document),
             stored_size=_FRAME + len(body),
-            payload=b"",
+            payload=bytes((FORMAT_VERSION,)) + checksum + body,
         )
-        checksum = record.checksum(body).to_bytes(4, "big")
-        return replace(record, payload=bytes((FORMAT_VERSION,)) + checksum + body)
 
     def unpack(self) -> Any:
         """Return the JSON document: a whole state, or a delta where `base` is set.
@@ -121,12 +123,3 @@ class Record(RecordHead):
             return orjson.loads(zlib.decompress(body))
         except (zlib.error, orjson.JSONDecodeError) as error:
             raise self.corrupt(str(error)) from error
-
-    def checksum(self, body: bytes) -> int:
-        """Return the CRC-32 of the record's name, links, metadata and compressed body."""
-        names = [self.checkpoint_id, self.revision, self.base, self.level, self.metadata]
-        return zlib.crc32(body, zlib.crc32(orjson.dumps(names, option=orjson.OPT_SORT_KEYS)))
-
-    def corrupt(self, reason: str) -> CheckpointCorruptError:
-        """Return the error that names this record."""
-        return CheckpointCorruptError(self.thread_id, self.checkpoint_id, reason)

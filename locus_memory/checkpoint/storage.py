@@ -16,7 +16,15 @@ from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.errors import CheckpointConflictError
 from locus_memory.store.filters import Condition, matches
 
-__all__ = ["DeltaStorage", "StaleChainError", "chain_of", "check_parent", "check_replacement"]
+__all__ = [
+    "DeltaStorage",
+    "StaleChainError",
+    "chain_of",
+    "check_parent",
+    "check_replacement",
+    "newest_first",
+    "page_of",
+]
 
 _PAGE = 500
 
@@ -229,3 +237,21 @@ def chain_of(records: dict[int, Record], newest: Record) -> list[Record]:
             raise chain[-1].corrupt("the record it builds on is missing")
         chain.append(found)
     return chain[::-1]
+
+
+def newest_first(
+    heads: Iterable[RecordHead], limit: int | None, before: int | None
+) -> list[RecordHead]:
+    """Return a page of heads, newest first; see `DeltaStorage.list_checkpoints`."""
+    older = (head for head in heads if before is None or head.sequence < before)
+    return sorted(older, key=lambda head: head.sequence, reverse=True)[:limit]
+
+
+def page_of(
+    names: Iterable[str], limit: int, *, prefix: str | None, after: str | None
+) -> list[str]:
+    """Return a page of names in code point order; see `DeltaStorage.list_threads`."""
+    wanted = (
+        name for name in names if name.startswith(prefix or "") and (after is None or name > after)
+    )
+    return heapq.nsmallest(limit, wanted)

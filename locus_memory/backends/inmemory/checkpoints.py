@@ -1,0 +1,150 @@
+"""Checkpoints in memory: the storage every other one is compared with."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from typing_extensions import override
+
+from locus_memory.checkpoint.base import UNSET, Checkpointable, Unset
+from locus_memory.checkpoint.chain import DeltaCheckpointer
+from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.checkpoint.storage import (
+    DeltaStorage,
+    chain_of,
+    check_parent,
+    check_replacement,
+    newest_first,
+    page_of,
+)
+from locus_memory.errors import BackendClosedError
+from locus_memory.state import AgentState
+
+__all__ = ["InMemoryDeltaStorage", "MemoryCheckpointer"]
+
+Log = dict[str, Record]
+"""One thread: its records by checkpoint id, oldest first."""
+
+
+class InMemoryDeltaStorage(DeltaStorage):
+    """Records in a dict; every verb is one step of the event loop, so it is atomic."""
+
+    persistent = False
+
+    def __init__(self) -> None:
+        self._threads: dict[str, Log] = {}
+        self._sequence = itertools.count(1)
+        self._closed = False
+
+    @override
+    async def store(
+        self,
+        record: Record,
+        *,
+        expected_parent: str | Unset | None = UNSET,
+        rebased: Sequence[Record] = (),
+    ) -> int:
+        log = self._log(record.thread_id)
+        check_parent(record.thread_id, expected_parent, next(reversed(log), None))
+        replaced = log.get(record.checkpoint_id)
+        removed = set() if replaced is None else {replaced.revision}
+        check_replacement(log.values(), removed=removed, rebased=rebased, base=record.base)
+        sequence = next(self._sequence)
+        _overwrite(log, rebased)
+        log.pop(record.checkpoint_id, None)
+        log[record.checkpoint_id] = replace(record, sequence=sequence)
+        self._threads[record.thread_id] = log
+        return sequence
+
+    @override
+    async def retrieve(self, thread_id: str, checkpoint_id: str | None = None) -> Record | None:
+        log = self._log(thread_id)
+        name = next(reversed(log), None) if checkpoint_id is None else checkpoint_id
+        return None if name is None else log.get(name)
+
+    @override
+    async def retrieve_chain(
+        self, thread_id: str, checkpoint_id: str | None = None
+    ) -> list[Record]:
+        newest = await self.retrieve(thread_id, checkpoint_id)
+        if newest is None:
+            return []
+        records = {record.revision: record for record in self._log(thread_id).values()}
+        return chain_of(records, newest)
+
+    @override
+    async def list_checkpoints(
+        self, thread_id: str, limit: int | None = 10, *, before: int | None = None
+    ) -> list[RecordHead]:
+        return newest_first(self._log(thread_id).values(), limit, before)
+
+    @override
+    async def delete(
+        self,
+        thread_id: str,
+        revisions: Collection[int] | None = None,
+        *,
+        rebased: Sequence[Record] = (),
+    ) -> int:
+        log = self._log(thread_id)
+        if revisions is None:
+            return len(self._threads.pop(thread_id, {}))
+        check_replacement(log.values(), removed=revisions, rebased=rebased)
+        _overwrite(log, rebased)
+        removed = [name for name, record in log.items() if record.revision in revisions]
+        for name in removed:
+            del log[name]
+        if not log:
+            self._threads.pop(thread_id, None)
+        return len(removed)
+
+    @override
+    async def list_threads(
+        self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
+    ) -> list[str]:
+        self._log("")
+        return page_of(self._threads, limit, prefix=prefix, after=after)
+
+    @override
+    async def close(self) -> None:
+        self._closed = True
+
+    def __repr__(self) -> str:
+        return "InMemoryDeltaStorage()"
+
+    def _log(self, thread_id: str) -> Log:
+        if self._closed:
+            raise BackendClosedError("the checkpointer is closed")
+        return self._threads.get(thread_id, {})
+
+
+def _overwrite(log: Log, rebased: Sequence[Record]) -> None:
+    names = {record.revision: name for name, record in log.items()}
+    for record in rebased:
+        name = names[record.revision]
+        log[name] = replace(record, sequence=log[name].sequence)
+
+
+class MemoryCheckpointer(DeltaCheckpointer):
+    """Checkpoints in memory, gone with the process; the options are `DeltaCheckpointer`'s."""
+
+    def __init__(
+        self,
+        *,
+        max_chain_depth: int = 64,
+        compression_level: int = 6,
+        state_type: type[Checkpointable] | None = AgentState,
+        cache_bytes: int = 64 * 2**20,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(
+            InMemoryDeltaStorage(),
+            max_chain_depth,
+            compression_level,
+            state_type=state_type,
+            cache_bytes=cache_bytes,
+            clock=clock,
+        )

@@ -1,0 +1,435 @@
+"""The checkpoint engine: every storage gets its deltas, chains and retention from here."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from secrets import randbits
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from typing_extensions import override
+
+from locus_memory.checkpoint.base import (
+    UNSET,
+    BaseCheckpointer,
+    Checkpointable,
+    CheckpointerCapabilities,
+    CheckpointInfo,
+    StorageStats,
+    Unset,
+)
+from locus_memory.checkpoint.delta import diff
+from locus_memory.checkpoint.encode import Draft, draft
+from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.checkpoint.retention import cutoff, expendable
+from locus_memory.checkpoint.storage import DeltaStorage, StaleChainError
+from locus_memory.checkpoint.tips import Tip, TipCache, replay
+from locus_memory.errors import (
+    BackendUnavailableError,
+    CheckpointNotFoundError,
+    InvalidArgumentError,
+    StateTypeError,
+)
+from locus_memory.events import emit
+from locus_memory.state import AgentState
+from locus_memory.store.filters import parse_filter
+from locus_memory.store.item import check_identifier, check_limit, encode_json, round_trip
+
+__all__ = ["DeltaCheckpointer"]
+
+T = TypeVar("T")
+
+_ATTEMPTS = 8
+"""How often a write is tried against a thread that others keep changing."""
+
+_INLINE = 16 * 1024
+"""Bytes of JSON up to which work is cheaper here than in another thread."""
+
+
+class DeltaCheckpointer(BaseCheckpointer):
+    """The checkpointer: full states and deltas over any `DeltaStorage`.
+
+    A save costs what changed since the last one, in time and in bytes, however long the
+    thread: the state before is remembered, and messages are known again by identity. So
+    treat the elements of a long list (over 256) as immutable: change them by replacing them.
+
+    Args:
+        storage: Where records go; in memory by default. Closed with the checkpointer.
+        max_chain_depth: At most this many deltas are replayed by a load; 0 stores full
+            states only.
+        compression_level: zlib's, from 0 to 9.
+        state_type: What `load` returns: a class with `from_checkpoint`, or `None` for dicts.
+        cache_bytes: Bound on what is remembered of the threads saved last.
+        clock: Seconds since the epoch; informative, order never depends on it.
+
+    Raises:
+        InvalidArgumentError: An option out of its range.
+    """
+
+    def __init__(
+        self,
+        storage: DeltaStorage | None = None,
+        max_chain_depth: int = 64,
+        compression_level: int = 6,
+        *,
+        state_type: type[Checkpointable] | None = AgentState,
+        cache_bytes: int = 64 * 2**20,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if not 0 <= compression_level <= 9:  # noqa: PLR2004 - zlib's levels
+            raise InvalidArgumentError(f"compression_level is 0 to 9, not {compression_level}")
+        self.storage = storage if storage is not None else _in_memory()
+        self.max_chain_depth = check_limit(max_chain_depth, "max_chain_depth")
+        self.compression_level = compression_level
+        self.state_type = state_type
+        self._clock = clock
+        self._tips = TipCache(check_limit(cache_bytes, "cache_bytes"))
+
+    @property
+    def capabilities(self) -> CheckpointerCapabilities:
+        """Everything but search over states and expiry."""
+        return CheckpointerCapabilities(
+            metadata_query=True,
+            vacuum=True,
+            branching=True,
+            list_threads=True,
+            list_with_metadata=True,
+            persistent_checkpoint_ids=self.storage.persistent,
+        )
+
+    # --- saving -----------------------------------------------------------------------
+
+    @override
+    async def save(
+        self,
+        state: Checkpointable | Mapping[str, Any],
+        thread_id: str,
+        checkpoint_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        expected_parent: str | Unset | None = UNSET,
+    ) -> str:
+        check_identifier(thread_id, "a thread id")
+        document = _document(state)
+        save = _Save(
+            thread_id=thread_id,
+            checkpoint_id=_name(checkpoint_id),
+            named=checkpoint_id is not None,
+            metadata=_metadata(metadata),
+            expected_parent=expected_parent,
+        )
+        for attempt in range(_ATTEMPTS):
+            tip = self._tips.get(thread_id) or await self._read_tip(thread_id)
+            revision = randbits(63)
+            drafted = draft(
+                document,
+                tip,
+                checkpoint_id=save.checkpoint_id,
+                revision=revision,
+                max_chain_depth=self.max_chain_depth,
+            )
+            try:
+                await self._store(save, drafted, revision, replacing=attempt > 0 and save.named)
+            except StaleChainError:
+                self._tips.discard(thread_id)
+            else:
+                self._tips.put(thread_id, drafted.tip)
+                return save.checkpoint_id
+        raise _busy(thread_id)
+
+    async def _store(self, save: _Save, drafted: Draft, revision: int, *, replacing: bool) -> None:
+        """Store a drafted record, freeing those that build on the one it replaces."""
+        rebased: list[Record] = []
+        if replacing:
+            replaced = await self.storage.find(save.thread_id, save.checkpoint_id)
+            if replaced is not None:
+                heads = await self.storage.list_checkpoints(save.thread_id, None)
+                rebased = await self._rebase(heads, {replaced.revision})
+        record = await self._pack(
+            drafted.document,
+            RecordHead(
+                thread_id=save.thread_id,
+                checkpoint_id=save.checkpoint_id,
+                revision=revision,
+                base=drafted.base,
+                level=drafted.level,
+                sequence=0,
+                created_at=self._clock(),
+                metadata=save.metadata,
+                size=0,
+                stored_size=0,
+            ),
+        )
+        await self.storage.store(record, expected_parent=save.expected_parent, rebased=rebased)
+
+    async def _pack(self, document: bytes, head: RecordHead) -> Record:
+        if len(document) <= _INLINE:
+            return Record.pack(document, head, self.compression_level)
+        return await asyncio.to_thread(Record.pack, document, head, self.compression_level)
+
+    async def _read_tip(self, thread_id: str) -> Tip:
+        chain = await self.storage.retrieve_chain(thread_id)
+        return await _offload(chain, Tip.of)
+
+    # --- loading ----------------------------------------------------------------------
+
+    @override
+    async def load(self, thread_id: str, checkpoint_id: str | None = None) -> Any:
+        _check_names(thread_id, checkpoint_id)
+        chain = await self.storage.retrieve_chain(thread_id, checkpoint_id)
+        if not chain:
+            return None
+        return await _offload(chain, self._restore)
+
+    def _restore(self, chain: Sequence[Record]) -> Any:
+        document = replay(chain)[-1]
+        if self.state_type is None:
+            return document
+        try:
+            return self.state_type.from_checkpoint(document)
+        except Exception as error:
+            newest = chain[-1]
+            raise StateTypeError(
+                f"checkpoint {newest.checkpoint_id!r} of thread {newest.thread_id!r} is not a "
+                f"{self.state_type.__name__}; pass state_type=None to load it as a dict"
+            ) from error
+
+    # --- listing ----------------------------------------------------------------------
+
+    @override
+    async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[str]:
+        infos = await self.list_with_metadata(thread_id, limit)
+        return [info.checkpoint_id for info in infos]
+
+    @override
+    async def list_with_metadata(
+        self, thread_id: str, limit: int = 10, *, before: str | None = None
+    ) -> list[CheckpointInfo]:
+        _check_names(thread_id, before)
+        check_limit(limit)
+        sequence: int | None = None
+        if before is not None:
+            sequence = (await self._known(thread_id, before)).sequence
+        heads = await self.storage.list_checkpoints(thread_id, limit, before=sequence)
+        return [head.info() for head in heads]
+
+    @override
+    async def get_metadata(
+        self, thread_id: str, checkpoint_id: str | None = None
+    ) -> dict[str, Any] | None:
+        _check_names(thread_id, checkpoint_id)
+        head = await self.storage.find(thread_id, checkpoint_id)
+        return None if head is None else head.metadata
+
+    @override
+    async def list_threads(
+        self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
+    ) -> list[str]:
+        return await self.storage.list_threads(check_limit(limit), prefix=prefix, after=after)
+
+    @override
+    async def query_by_metadata(
+        self,
+        filter: Mapping[str, Any],
+        limit: int = 100,
+    ) -> list[CheckpointInfo]:
+        condition = parse_filter(filter)
+        heads = await self.storage.query_by_metadata(condition, check_limit(limit))
+        return [head.info() for head in heads]
+
+    @override
+    async def get_storage_stats(self, thread_id: str) -> StorageStats:
+        _check_names(thread_id)
+        heads = await self.storage.list_checkpoints(thread_id, None)
+        full = sum(head.base is None for head in heads)
+        size, stored = sum(head.size for head in heads), sum(head.stored_size for head in heads)
+        return StorageStats(
+            total_checkpoints=len(heads),
+            full_checkpoints=full,
+            delta_checkpoints=len(heads) - full,
+            total_size=size,
+            compressed_size=stored,
+            compression_ratio=size / stored if stored else 1.0,
+        )
+
+    # --- branching --------------------------------------------------------------------
+
+    @override
+    async def copy_thread(self, source: str, target: str) -> int:
+        _check_names(source)
+        _check_names(target)
+        await self._known(source)
+        return await self.storage.copy_thread(source, target)
+
+    @override
+    async def fork(self, thread_id: str, checkpoint_id: str, new_thread_id: str) -> str:
+        _check_names(thread_id, checkpoint_id)
+        _check_names(new_thread_id)
+        head = await self._known(thread_id, checkpoint_id)
+        await self.storage.copy_thread(thread_id, new_thread_id, through=head.sequence)
+        return checkpoint_id
+
+    async def _known(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead:
+        head = await self.storage.find(thread_id, checkpoint_id)
+        if head is None:
+            raise CheckpointNotFoundError(thread_id, checkpoint_id)
+        return head
+
+    # --- retention --------------------------------------------------------------------
+
+    @override
+    async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
+        _check_names(thread_id, checkpoint_id)
+        self._tips.discard(thread_id)
+        if checkpoint_id is None:
+            return await self.storage.delete(thread_id) > 0
+
+        def named(heads: Sequence[RecordHead]) -> set[int]:
+            return {head.revision for head in heads if head.checkpoint_id == checkpoint_id}
+
+        return await self._remove(thread_id, named) > 0
+
+    @override
+    async def prune(
+        self,
+        thread_id: str,
+        *,
+        keep_last: int | None = None,
+        older_than: timedelta | datetime | None = None,
+    ) -> int:
+        _check_names(thread_id)
+        before = cutoff(older_than, self._clock())
+        return await self._remove(
+            thread_id, lambda heads: expendable(heads, keep_last=keep_last, before=before)
+        )
+
+    @override
+    async def vacuum(self, older_than_days: float = 30) -> int:
+        age = timedelta(days=older_than_days)
+        removed = 0
+        after: str | None = None
+        while threads := await self.storage.list_threads(after=after):
+            for thread_id in threads:
+                removed += await self.prune(thread_id, older_than=age)
+            after = threads[-1]
+        await self.storage.reclaim()
+        return removed
+
+    async def _remove(
+        self, thread_id: str, choose: Callable[[Sequence[RecordHead]], Collection[int]]
+    ) -> int:
+        """Remove the records that `choose` picks, and free those that build on them."""
+        for _ in range(_ATTEMPTS):
+            heads = await self.storage.list_checkpoints(thread_id, None)
+            removed = choose(heads)
+            if not removed:
+                return 0
+            try:
+                rebased = await self._rebase(heads, removed)
+                count = await self.storage.delete(thread_id, removed, rebased=rebased)
+            except StaleChainError:
+                continue
+            self._tips.discard(thread_id)
+            emit("checkpoint.removed", thread_id=thread_id, count=count, rebased=len(rebased))
+            return count
+        raise _busy(thread_id)
+
+    async def _rebase(self, heads: Sequence[RecordHead], removed: Collection[int]) -> list[Record]:
+        """Return the records that build on removed ones, rewritten to build on what stays."""
+        bases = {head.revision: head.base for head in heads}
+        rebased: list[Record] = []
+        for head in heads:
+            if head.base in removed and head.revision not in removed:
+                base = head.base
+                while base is not None and base in removed:
+                    base = bases.get(base)
+                rebased.append(await self._rewrite(head, base))
+        return rebased
+
+    async def _rewrite(self, head: RecordHead, base: int | None) -> Record:
+        """Return the record of the same state as a delta against another of its chain."""
+        chain = await self.storage.retrieve_chain(head.thread_id, head.checkpoint_id)
+        if not chain or chain[-1].revision != head.revision:
+            raise StaleChainError
+        states = dict(zip((r.revision for r in chain), await _offload(chain, replay), strict=True))
+        state = states[head.revision]
+        if base is None:
+            return await self._pack(encode_json(state), replace(head, base=None, level=0))
+        if base not in states:
+            raise StaleChainError
+        delta = encode_json(diff(states[base], state))
+        return await self._pack(delta, replace(head, base=base))
+
+    # --- life -------------------------------------------------------------------------
+
+    @override
+    async def open(self) -> None:
+        await self.storage.open()
+
+    @override
+    async def close(self) -> None:
+        await self.storage.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.storage!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Save:
+    """What the caller of `save` asked for."""
+
+    thread_id: str
+    checkpoint_id: str
+    named: bool
+    metadata: dict[str, Any]
+    expected_parent: str | Unset | None
+
+
+async def _offload(chain: Sequence[Record], work: Callable[[Sequence[Record]], T]) -> T:
+    """Run `work` here when the chain is small, else in a thread, off the event loop."""
+    if sum(record.size for record in chain) <= _INLINE:
+        return work(chain)
+    return await asyncio.to_thread(work, chain)
+
+
+def _document(state: Checkpointable | Mapping[str, Any]) -> dict[str, Any]:
+    document = state.to_checkpoint() if isinstance(state, Checkpointable) else state
+    if not isinstance(document, Mapping):
+        raise StateTypeError(
+            f"a state is a dict or has to_checkpoint(), not {type(state).__name__}"
+        )
+    return document if isinstance(document, dict) else dict(document)
+
+
+def _name(checkpoint_id: str | None) -> str:
+    if checkpoint_id is None:
+        return uuid4().hex
+    return check_identifier(checkpoint_id, "a checkpoint id")
+
+
+def _metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    return round_trip(dict(metadata))[1] if metadata else {}
+
+
+def _check_names(thread_id: str, checkpoint_id: str | None = None) -> None:
+    check_identifier(thread_id, "a thread id")
+    if checkpoint_id is not None:
+        check_identifier(checkpoint_id, "a checkpoint id")
+
+
+def _busy(thread_id: str) -> BackendUnavailableError:
+    return BackendUnavailableError(
+        f"thread {thread_id!r} kept changing while it was written; try again"
+    )
+
+
+def _in_memory() -> DeltaStorage:
+    from locus_memory.backends.inmemory.checkpoints import (  # noqa: PLC0415 - the other way round
+        InMemoryDeltaStorage,
+    )
+
+    return InMemoryDeltaStorage()

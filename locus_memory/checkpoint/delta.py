@@ -1,0 +1,302 @@
+"""`diff` and `apply`: the pure heart of the checkpoints.
+
+A delta is plain JSON that says how one JSON document becomes another, and costs what
+changed: a list that grew by two messages is one splice with two messages.
+
+| delta | meaning |
+|---|---|
+| `null` | nothing changed |
+| `["=", value]` | replace by `value` |
+| `["d", {key: delta, ...}, [key, ...]]` | patch or add these keys of an object, drop those |
+| `["l", [step, ...]]` | walk a list: see below |
+| `["s", start, dropped, text]` | in a string, replace `dropped` code points at `start` |
+
+A list's steps run over the old list: an integer `n > 0` keeps `n` elements, `-n` drops `n`,
+an array inserts its elements, and an object `{"~": delta}` patches one element. What is
+left of the old list after the last step is dropped.
+
+Both functions are exact for any pair of JSON documents: `apply(old, diff(old, new)) == new`,
+where `1`, `1.0` and `true` are three different values. Elements in the middle of a list are
+matched as in a patience diff (https://bramcohen.livejournal.com/73318.html): by the longest
+increasing run of elements that are unique on both sides.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import compress, count
+from operator import is_not
+from typing import Any
+
+import orjson
+
+from locus_memory.errors import CheckpointError
+
+__all__ = ["apply", "diff", "same"]
+
+_SHORT = 32
+"""Strings up to this length are replaced, not spliced."""
+
+_KEYED = orjson.OPT_SORT_KEYS
+
+
+def diff(old: Any, new: Any) -> Any:
+    """Return the delta that turns `old` into `new`; `None` if they are the same.
+
+    Parts that are one object in both are not looked into. The delta shares parts with `new`:
+    serialise it, or copy it, before `new` changes.
+    """
+    if old is new:
+        return None
+    if isinstance(old, dict) and isinstance(new, dict):
+        return _diff_objects(old, new)
+    if isinstance(old, list) and isinstance(new, list):
+        return _diff_lists(old, new)
+    if type(old) is str and type(new) is str:
+        return _diff_strings(old, new)
+    return None if same(old, new) else ["=", new]
+
+
+def apply(document: Any, delta: Any) -> Any:
+    """Return what `document` becomes by `delta`; neither is changed, unchanged parts are shared.
+
+    Raises:
+        CheckpointError: The delta was not made for this document.
+    """
+    if delta is None:
+        return document
+    try:
+        return _APPLY[delta[0]](document, *delta[1:])
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        raise CheckpointError("the delta does not fit the state it is applied to") from error
+
+
+def same(old: Any, new: Any) -> bool:
+    """Whether two JSON documents are the same, the types of their numbers included."""
+    if old is new:
+        return True
+    if type(old) is not type(new):
+        return False
+    if type(old) in (dict, list):
+        return bool(old == new) and _same_inside(old, new)
+    # 0.0 == -0.0, but they are not written alike.
+    return bool(old == new) and (type(old) is not float or repr(old) == repr(new))
+
+
+def _same_inside(old: Any, new: Any) -> bool:
+    """Whether two containers that compare equal are the same to the last type."""
+    try:
+        if orjson.dumps(old) == orjson.dumps(new):
+            return True
+    except (TypeError, RecursionError):
+        pass
+    if type(old) is dict:
+        return all(same(child, new[key]) for key, child in old.items())
+    return all(map(same, old, new))
+
+
+# --- objects ------------------------------------------------------------------------------
+
+
+def _diff_objects(old: dict[str, Any], new: dict[str, Any]) -> Any:
+    patches: dict[str, Any] = {}
+    replaced = 0
+    for key, value in new.items():
+        if key not in old:
+            patches[key] = ["=", value]
+        elif (delta := diff(old[key], value)) is not None:
+            patches[key] = delta
+            replaced += delta[0] == "="
+    dropped = [key for key in old if key not in new]
+    if not patches and not dropped:
+        return None
+    if replaced + len(dropped) == len(old):
+        return ["=", new]
+    return ["d", patches, dropped] if dropped else ["d", patches]
+
+
+def _apply_object(
+    document: dict[str, Any], patches: dict[str, Any], dropped: Sequence[str] = ()
+) -> dict[str, Any]:
+    gone = frozenset(dropped)
+    result = {key: value for key, value in document.items() if key not in gone}
+    for key, delta in patches.items():
+        result[key] = apply(document.get(key), delta)
+    return result
+
+
+# --- lists --------------------------------------------------------------------------------
+
+
+def _diff_lists(old: list[Any], new: list[Any]) -> Any:
+    start = _common_prefix(old, new)
+    if start == len(old) == len(new):
+        return None
+    tail = _common_suffix(old, new, start)
+    old_middle, new_middle = old[start : len(old) - tail], new[start : len(new) - tail]
+    if not start and not tail and not old:
+        return ["=", new]
+    steps: list[Any] = [start] if start else []
+    _align(old_middle, new_middle, steps)
+    if tail:
+        steps.append(tail)
+    return ["l", steps]
+
+
+def _common_prefix(old: list[Any], new: list[Any]) -> int:
+    limit = min(len(old), len(new))
+    start = min(limit, next(compress(count(), map(is_not, old, new)), limit))
+    if start == limit or same(old[start:limit], new[start:limit]):
+        return limit
+    return next(i for i in range(start, limit) if not same(old[i], new[i]))
+
+
+def _common_suffix(old: list[Any], new: list[Any], start: int) -> int:
+    limit = min(len(old), len(new)) - start
+    return next((i for i in range(limit) if not same(old[-1 - i], new[-1 - i])), limit)
+
+
+def _align(old: list[Any], new: list[Any], steps: list[Any]) -> None:
+    """Append the steps that turn `old` into `new`, keeping the elements they share."""
+    at_old = at_new = 0
+    for i, j in _anchors(old, new):
+        _replace_run(old[at_old:i], new[at_new:j], steps)
+        if steps and type(steps[-1]) is int and steps[-1] > 0:
+            steps[-1] += 1
+        else:
+            steps.append(1)
+        at_old, at_new = i + 1, j + 1
+    _replace_run(old[at_old:], new[at_new:], steps)
+
+
+def _replace_run(old: list[Any], new: list[Any], steps: list[Any]) -> None:
+    """Append the steps for a run without shared elements: patch pairs, then the rest."""
+    paired = min(len(old), len(new))
+    inserted: list[Any] = []
+    for before, after in zip(old, new, strict=False):
+        delta = diff(before, after)
+        if delta is not None and delta[0] == "=":
+            inserted.append(after)
+            continue
+        _flush(inserted, steps)
+        steps.append(1 if delta is None else {"~": delta})
+    _flush(inserted, steps)
+    if len(old) > paired:
+        steps.append(paired - len(old))
+    if len(new) > paired:
+        steps.append(new[paired:])
+
+
+def _flush(inserted: list[Any], steps: list[Any]) -> None:
+    if inserted:
+        steps += [-len(inserted), inserted.copy()]
+        inserted.clear()
+
+
+def _anchors(old: list[Any], new: list[Any]) -> list[tuple[int, int]]:
+    """Return index pairs of equal elements, unique on both sides, rising on both sides."""
+    if not old or not new:
+        return []
+    try:
+        old_places, new_places = _unique_places(old), _unique_places(new)
+    except (TypeError, RecursionError):
+        return []
+    pairs = [(i, new_places[key]) for key, i in old_places.items() if key in new_places]
+    # The key says which elements are worth a look; `same` decides.
+    return _longest_rise([(i, j) for i, j in pairs if same(old[i], new[j])])
+
+
+def _unique_places(elements: list[Any]) -> dict[bytes, int]:
+    places: dict[bytes, int] = {}
+    repeated: set[bytes] = set()
+    for index, element in enumerate(elements):
+        key = orjson.dumps(element, option=_KEYED)
+        if places.setdefault(key, index) != index:
+            repeated.add(key)
+    return {key: index for key, index in places.items() if key not in repeated}
+
+
+def _longest_rise(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the longest run of `pairs`, which rise in the first, that rises in the second."""
+    ends: list[int] = []
+    last: list[int] = []
+    previous: list[int | None] = []
+    for index, (_, j) in enumerate(pairs):
+        length = bisect_left(ends, j)
+        previous.append(last[length - 1] if length else None)
+        ends[length:] = [j, *ends[length + 1 :]]
+        last[length:] = [index, *last[length + 1 :]]
+    return [pairs[index] for index in _backwards(last[-1] if last else None, previous)][::-1]
+
+
+def _backwards(index: int | None, previous: list[int | None]) -> Iterator[int]:
+    while index is not None:
+        yield index
+        index = previous[index]
+
+
+def _apply_list(document: list[Any], steps: list[Any]) -> list[Any]:
+    result: list[Any] = []
+    position = 0
+    for step in steps:
+        if not result and not isinstance(step, list | dict) and step > 0:
+            result = document[position : position + step]  # most lists only grow: copy once
+            position += step
+        elif isinstance(step, list):
+            result += step
+        elif isinstance(step, dict):
+            result.append(apply(document[position], step["~"]))
+            position += 1
+        else:
+            if step > 0:
+                result += document[position : position + step]
+            position += abs(step)
+        if position > len(document):
+            raise IndexError(position)
+    return result
+
+
+# --- strings ------------------------------------------------------------------------------
+
+
+def _diff_strings(old: str, new: str) -> Any:
+    if old == new:
+        return None
+    if len(old) <= _SHORT or len(new) <= _SHORT:
+        return ["=", new]
+    start = _common_start(old, new)
+    limit = min(len(old), len(new)) - start
+    end = _common_start(old[::-1][:limit], new[::-1][:limit])
+    if (start + end) * 2 < len(new):
+        return ["=", new]
+    return ["s", start, len(old) - start - end, new[start : len(new) - end]]
+
+
+def _common_start(left: str, right: str) -> int:
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _apply_string(document: str, start: int, dropped: int, text: str) -> str:
+    if start + dropped > len(document):
+        raise IndexError(start + dropped)
+    return document[:start] + text + document[start + dropped :]
+
+
+def _apply_value(_document: Any, value: Any) -> Any:
+    return value
+
+
+_APPLY: dict[str, Callable[..., Any]] = {
+    "=": _apply_value,
+    "d": _apply_object,
+    "l": _apply_list,
+    "s": _apply_string,
+}

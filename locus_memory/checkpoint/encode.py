@@ -1,0 +1,125 @@
+"""From a state to the JSON of its next record: full or delta, and against what.
+
+Pure: it decides and encodes, and leaves storing to the engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from locus_memory.checkpoint.delta import apply, diff
+from locus_memory.checkpoint.levels import place
+from locus_memory.checkpoint.tips import Link, Tip, adopt
+from locus_memory.errors import ValueNotSerializableError
+from locus_memory.store.item import encode_json, round_trip
+
+__all__ = ["MAX_REPLAY_RATIO", "Draft", "draft"]
+
+MAX_REPLAY_RATIO = 2.0
+"""A chain is cut when a load would read more than this many times the state itself."""
+
+_SLACK = 4096
+"""Bytes a chain may always have: the ratio says nothing of a tiny state."""
+
+_SMALL = 256
+"""Characters: dropping a shorter string does not shrink a state that matters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The next record, not yet compressed, and the tip once it is stored."""
+
+    document: bytes
+    base: int | None
+    level: int
+    tip: Tip
+
+
+def draft(
+    state: dict[str, Any], tip: Tip, *, checkpoint_id: str, revision: int, max_chain_depth: int
+) -> Draft:
+    """Return the record that makes `state` the newest of its thread.
+
+    Only the older elements of long lists are shared with `state`; see `tips.adopt`.
+
+    Args:
+        state: What is saved.
+        tip: The chain behind the newest record now.
+        checkpoint_id: The record's name; the chain is left where it holds this name already.
+        revision: The record's revision.
+        max_chain_depth: At most this many deltas are replayed by a load.
+
+    Raises:
+        ValueNotSerializableError: The state is not JSON; names the path.
+    """
+    links = _before(tip.links, checkpoint_id)
+    kept, level = place([link.level for link in links[1:]])
+    links = _known(links[: kept + 1])
+    if not links or len(links) > max_chain_depth:
+        return _full(state, checkpoint_id, revision)
+    base = links[-1]
+    delta = diff(base.document, state)
+    encoded, copied = _encode(delta, state)
+    document = apply(base.document, copied)
+    replayed = sum(link.size for link in links) + len(encoded)
+    full_size = tip.full_size
+    if _costly(replayed, encoded, full_size) or may_shrink(base.document, delta):
+        full_size = len(orjson.dumps(document))
+        if _costly(replayed, encoded, full_size):
+            return _full(state, checkpoint_id, revision)
+    adopt(document, state)
+    link = Link(revision, checkpoint_id, level, len(encoded), document)
+    return Draft(encoded, base.revision, level, Tip.extended(links, link, full_size))
+
+
+def _costly(replayed: int, encoded: bytes, full_size: int) -> bool:
+    """Whether a full state is the better record."""
+    return replayed > full_size * MAX_REPLAY_RATIO + _SLACK or len(encoded) >= full_size
+
+
+def _full(state: dict[str, Any], checkpoint_id: str, revision: int) -> Draft:
+    encoded, document = round_trip(state)
+    adopt(document, state)
+    link = Link(revision, checkpoint_id, 0, len(encoded), document)
+    return Draft(encoded, None, 0, Tip((link,), len(encoded)))
+
+
+def _before(links: tuple[Link, ...], checkpoint_id: str) -> tuple[Link, ...]:
+    """Return the links before the one of this name: what replaces it cannot build on it."""
+    names = [link.checkpoint_id for link in links]
+    return links[: names.index(checkpoint_id)] if checkpoint_id in names else links
+
+
+def _known(links: tuple[Link, ...]) -> tuple[Link, ...]:
+    """Return `links` up to the last one whose state is remembered."""
+    while links and links[-1].document is None:
+        links = links[:-1]
+    return links
+
+
+def _encode(delta: Any, state: dict[str, Any]) -> tuple[bytes, Any]:
+    try:
+        return round_trip(delta)
+    except ValueNotSerializableError:
+        encode_json(state)  # names the path in the state, not in the delta
+        raise
+
+
+def may_shrink(old: Any, delta: Any) -> bool:
+    """Whether a delta takes more than a short string or a number away from `old`."""
+    if delta is None:
+        return False
+    kind, *parts = delta
+    if kind == "=":
+        return isinstance(old, dict | list) or (isinstance(old, str) and len(old) > _SMALL)
+    if kind == "s":
+        return bool(parts[1] > _SMALL)
+    if kind == "l":
+        return any(not isinstance(step, list | dict) and step < 0 for step in parts[0])
+    patches = parts[0]
+    return len(parts) > 1 or any(
+        may_shrink(old[key], patches[key]) for key in patches if key in old
+    )

@@ -1,0 +1,47 @@
+"""Which checkpoints a thread can do without: pure rules over what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from locus_memory.checkpoint.record import RecordHead
+from locus_memory.errors import InvalidArgumentError
+
+__all__ = ["cutoff", "expendable"]
+
+
+def cutoff(older_than: timedelta | datetime | None, now: float) -> float | None:
+    """Return the moment, in seconds since the epoch, before which a checkpoint is old.
+
+    Args:
+        older_than: An age, or a time (a naive one is taken as UTC), or `None`.
+        now: Seconds since the epoch.
+    """
+    if older_than is None:
+        return None
+    if isinstance(older_than, timedelta):
+        return now - older_than.total_seconds()
+    moment = older_than if older_than.tzinfo else older_than.replace(tzinfo=UTC)
+    return moment.timestamp()
+
+
+def expendable(
+    heads: Sequence[RecordHead], *, keep_last: int | None, before: float | None
+) -> set[int]:
+    """Return the revisions that every given limit condemns; never the newest.
+
+    Args:
+        heads: All of the thread, newest first.
+        keep_last: How many of the newest stay, at least 1.
+        before: Only what was saved before this moment goes.
+
+    Raises:
+        InvalidArgumentError: No limit, or `keep_last` below 1.
+    """
+    if keep_last is None and before is None:
+        raise InvalidArgumentError("prune needs keep_last, older_than or both")
+    if keep_last is not None and (isinstance(keep_last, bool) or keep_last < 1):
+        raise InvalidArgumentError(f"keep_last is at least 1, not {keep_last!r}")
+    kept = 1 if keep_last is None else keep_last
+    return {head.revision for head in heads[kept:] if before is None or head.created_at < before}

@@ -1,0 +1,166 @@
+"""What a process remembers of the threads it saves, so that a save reads nothing back.
+
+A `Tip` holds, for the chain behind a thread's newest record, those states a next delta can
+build on. They are copies, but for the older elements of long lists, which are the caller's.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from locus_memory.checkpoint.delta import apply
+from locus_memory.checkpoint.record import Record
+from locus_memory.errors import CheckpointError
+
+__all__ = ["VERIFIED", "Link", "Tip", "TipCache", "adopt", "replay"]
+
+VERIFIED = 256
+"""How many of a list's last elements are compared by value, whatever their identity."""
+
+_DEPTH = 4
+"""How deep inside a state such lists are looked for."""
+
+
+def adopt(document: Any, state: Any, depth: int = _DEPTH) -> None:
+    """Put the caller's elements into long lists of `document`, an equal copy of `state`.
+
+    All but the last `VERIFIED` elements are swapped for the caller's own equal objects, so
+    that the next diff knows them again by identity. The last ones stay copies: a change made
+    to them in place is seen.
+    """
+    if isinstance(document, list):
+        if len(document) > VERIFIED:
+            document[:-VERIFIED] = state[:-VERIFIED]
+    elif isinstance(document, dict) and depth and len(document) <= VERIFIED:
+        for key, child in document.items():
+            if isinstance(child, list | dict):
+                adopt(child, state[key], depth - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One record of a chain.
+
+    Attributes:
+        revision: The record's.
+        checkpoint_id: The record's.
+        level: The record's.
+        size: Bytes of the record's JSON.
+        document: The state after the record, kept only while a delta may build on it.
+    """
+
+    revision: int
+    checkpoint_id: str
+    level: int
+    size: int
+    document: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tip:
+    """The chain behind a thread's newest record, the full record first.
+
+    Attributes:
+        links: The chain; empty for an empty thread.
+        full_size: Bytes of the newest state as JSON, or fewer.
+    """
+
+    links: tuple[Link, ...] = ()
+    full_size: int = 0
+
+    @staticmethod
+    def extended(links: tuple[Link, ...], link: Link, full_size: int) -> Tip:
+        """Return the tip after a record that builds on the last of `links`."""
+        return Tip((*_lightened(links), link), full_size)
+
+    @classmethod
+    def of(cls, chain: Sequence[Record]) -> Tip:
+        """Return the tip of a chain read from the storage.
+
+        Raises:
+            CheckpointCorruptError: A record is damaged.
+        """
+        tip = cls()
+        for record, document in zip(chain, replay(chain), strict=True):
+            link = Link(
+                revision=record.revision,
+                checkpoint_id=record.checkpoint_id,
+                level=record.level,
+                size=record.size,
+                document=document,
+            )
+            tip = cls.extended(tip.links, link, 0)
+        size = len(orjson.dumps(tip.links[-1].document)) if tip.links else 0
+        return replace(tip, full_size=size)
+
+
+def _lightened(links: tuple[Link, ...]) -> tuple[Link, ...]:
+    """Return `links` without the state that one more link behind them makes useless.
+
+    What stays is the last, for when the record to come is saved again, and each link before
+    a row of a lower level, for the delta that ends the row.
+    """
+    if len(links) < 3 or links[-1].level < links[-2].level:  # noqa: PLR2004 - never the full one
+        return links
+    return (*links[:-2], replace(links[-2], document=None), links[-1])
+
+
+def replay(chain: Sequence[Record]) -> list[Any]:
+    """Return the state after each record of a chain, the full record first.
+
+    The states share their unchanged parts.
+
+    Raises:
+        CheckpointCorruptError: A record is damaged.
+    """
+    documents: list[Any] = []
+    for record in chain:
+        content = record.unpack()
+        try:
+            documents.append(content if record.base is None else apply(documents[-1], content))
+        except CheckpointError as error:
+            raise record.corrupt(str(error)) from error
+    return documents
+
+
+class TipCache:
+    """The tips of the threads saved last, bounded by the bytes of their states."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._tips: OrderedDict[str, Tip] = OrderedDict()
+
+    def get(self, thread_id: str) -> Tip | None:
+        """Return the tip of a thread, if it is still known."""
+        tip = self._tips.get(thread_id)
+        if tip is not None:
+            self._tips.move_to_end(thread_id)
+        return tip
+
+    def put(self, thread_id: str, tip: Tip) -> None:
+        """Remember a tip, and forget the least used ones beyond the bound."""
+        self.discard(thread_id)
+        self._tips[thread_id] = tip
+        self._bytes += _weight(tip)
+        while self._bytes > self._max_bytes and self._tips:
+            self.discard(next(iter(self._tips)))
+
+    def discard(self, thread_id: str) -> None:
+        """Forget a thread."""
+        tip = self._tips.pop(thread_id, None)
+        if tip is not None:
+            self._bytes -= _weight(tip)
+
+    def __len__(self) -> int:
+        return len(self._tips)
+
+
+def _weight(tip: Tip) -> int:
+    # The documents of a tip share their parts; the rest is pointers and links.
+    return 4096 + 2 * tip.full_size
