@@ -77,10 +77,15 @@ def parse_filter(filter: Mapping[str, Any] | None) -> All:  # noqa: A002 - the c
     Raises:
         InvalidFilterError: An unknown operator, or an operand of the wrong type.
     """
-    if filter is None:
-        return All(())
-    _require(isinstance(filter, Mapping), "a filter is an object", filter)
-    return All(tuple(c for name, operand in filter.items() for c in _entry(name, operand)))
+    try:
+        return All(()) if filter is None else _parse(filter)
+    except RecursionError:
+        raise InvalidFilterError("a filter nested too deep") from None
+
+
+def _parse(document: Any) -> All:
+    _require(isinstance(document, Mapping), "a filter is an object", document)
+    return All(tuple(c for name, operand in document.items() for c in _entry(name, operand)))
 
 
 def _entry(name: Any, operand: Any) -> list[Condition]:
@@ -88,10 +93,10 @@ def _entry(name: Any, operand: Any) -> list[Condition]:
     if name in ("$and", "$or"):
         listed = isinstance(operand, list | tuple)
         _require(listed and operand, f"{name} takes a non-empty list of filters", operand)
-        parts = tuple(parse_filter(part) for part in operand)
+        parts = tuple(_parse(part) for part in operand)
         return [All(parts) if name == "$and" else Either(parts)]
     if name == "$not":
-        return [Negation(parse_filter(operand))]
+        return [Negation(_parse(operand))]
     if name.startswith("$"):
         raise InvalidFilterError(
             f"unknown operator {name!r} in place of a field; known: $and, $or, $not"
