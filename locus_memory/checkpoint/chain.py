@@ -397,12 +397,13 @@ async def _offload(chain: Sequence[Record], work: Callable[[Sequence[Record]], T
 
 
 def _document(state: Checkpointable | Mapping[str, Any]) -> dict[str, Any]:
-    document = state.to_checkpoint() if isinstance(state, Checkpointable) else state
-    if not isinstance(document, Mapping):
+    if isinstance(state, Mapping):
+        return state if isinstance(state, dict) else dict(state)
+    if not hasattr(state, "to_checkpoint"):
         raise StateTypeError(
             f"a state is a dict or has to_checkpoint(), not {type(state).__name__}"
         )
-    return document if isinstance(document, dict) else dict(document)
+    return state.to_checkpoint()
 
 
 def _name(checkpoint_id: str | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from locus_memory.checkpoint.base import UNSET, Unset
@@ -224,17 +224,19 @@ def check_replacement(
         raise StaleChainError
 
 
-def chain_of(records: dict[int, Record], newest: Record) -> list[Record]:
-    """Return the chain of `newest` out of records by revision, the full one first.
+def chain_of(find: Callable[[int], Record | None], newest: Record) -> list[Record]:
+    """Return the chain of `newest`, the full record first, given how to find a revision.
 
     Raises:
         CheckpointCorruptError: A base is missing, or the links run in a circle.
     """
     chain = [newest]
+    seen = {newest.revision}
     while (base := chain[-1].base) is not None:
-        found = records.get(base)
-        if found is None or len(chain) > len(records):
+        found = find(base)
+        if found is None or base in seen:
             raise chain[-1].corrupt("the record it builds on is missing")
+        seen.add(base)
         chain.append(found)
     return chain[::-1]
 

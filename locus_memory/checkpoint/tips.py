@@ -34,8 +34,11 @@ def adopt(document: Any, state: Any, depth: int = _DEPTH) -> None:
     to them in place is seen.
     """
     if isinstance(document, list):
-        if len(document) > VERIFIED:
-            document[:-VERIFIED] = state[:-VERIFIED]
+        end = start = len(document) - VERIFIED
+        while start > 0 and document[start - 1] is not state[start - 1]:
+            start -= 1
+        if start < end:
+            document[start:end] = state[start:end]
     elif isinstance(document, dict) and depth and len(document) <= VERIFIED:
         for key, child in document.items():
             if isinstance(child, list | dict):

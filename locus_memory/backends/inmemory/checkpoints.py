@@ -14,6 +14,7 @@ from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import (
     DeltaStorage,
+    StaleChainError,
     chain_of,
     check_parent,
     check_replacement,
@@ -25,8 +26,30 @@ from locus_memory.state import AgentState
 
 __all__ = ["InMemoryDeltaStorage", "MemoryCheckpointer"]
 
-Log = dict[str, Record]
-"""One thread: its records by checkpoint id, oldest first."""
+
+class _Log:
+    """One thread: its records by checkpoint id, oldest first, and their names by revision."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, Record] = {}
+        self.names: dict[int, str] = {}
+
+    @property
+    def newest(self) -> str | None:
+        return next(reversed(self.records), None)
+
+    def add(self, record: Record) -> None:
+        self.records[record.checkpoint_id] = record
+        self.names[record.revision] = record.checkpoint_id
+
+    def remove(self, revision: int) -> bool:
+        name = self.names.pop(revision, None)
+        return name is not None and self.records.pop(name, None) is not None
+
+    def overwrite(self, rebased: Sequence[Record]) -> None:
+        for record in rebased:
+            name = self.names[record.revision]
+            self.records[name] = replace(record, sequence=self.records[name].sequence)
 
 
 class InMemoryDeltaStorage(DeltaStorage):
@@ -35,7 +58,7 @@ class InMemoryDeltaStorage(DeltaStorage):
     persistent = False
 
     def __init__(self) -> None:
-        self._threads: dict[str, Log] = {}
+        self._threads: dict[str, _Log] = {}
         self._sequence = itertools.count(1)
         self._closed = False
 
@@ -48,22 +71,28 @@ class InMemoryDeltaStorage(DeltaStorage):
         rebased: Sequence[Record] = (),
     ) -> int:
         log = self._log(record.thread_id)
-        check_parent(record.thread_id, expected_parent, next(reversed(log), None))
-        replaced = log.get(record.checkpoint_id)
-        removed = set() if replaced is None else {replaced.revision}
-        check_replacement(log.values(), removed=removed, rebased=rebased, base=record.base)
+        check_parent(record.thread_id, expected_parent, log.newest)
+        replaced = log.records.get(record.checkpoint_id)
+        if replaced is not None or rebased:
+            removed = set() if replaced is None else {replaced.revision}
+            check_replacement(
+                log.records.values(), removed=removed, rebased=rebased, base=record.base
+            )
+        elif record.base is not None and record.base not in log.names:
+            raise StaleChainError
         sequence = next(self._sequence)
-        _overwrite(log, rebased)
-        log.pop(record.checkpoint_id, None)
-        log[record.checkpoint_id] = replace(record, sequence=sequence)
+        log.overwrite(rebased)
+        if replaced is not None:
+            log.remove(replaced.revision)
+        log.add(replace(record, sequence=sequence))
         self._threads[record.thread_id] = log
         return sequence
 
     @override
     async def retrieve(self, thread_id: str, checkpoint_id: str | None = None) -> Record | None:
         log = self._log(thread_id)
-        name = next(reversed(log), None) if checkpoint_id is None else checkpoint_id
-        return None if name is None else log.get(name)
+        name = log.newest if checkpoint_id is None else checkpoint_id
+        return None if name is None else log.records.get(name)
 
     @override
     async def retrieve_chain(
@@ -72,14 +101,14 @@ class InMemoryDeltaStorage(DeltaStorage):
         newest = await self.retrieve(thread_id, checkpoint_id)
         if newest is None:
             return []
-        records = {record.revision: record for record in self._log(thread_id).values()}
-        return chain_of(records, newest)
+        log = self._log(thread_id)
+        return chain_of(lambda revision: log.records.get(log.names.get(revision, "")), newest)
 
     @override
     async def list_checkpoints(
         self, thread_id: str, limit: int | None = 10, *, before: int | None = None
     ) -> list[RecordHead]:
-        return newest_first(self._log(thread_id).values(), limit, before)
+        return newest_first(self._log(thread_id).records.values(), limit, before)
 
     @override
     async def delete(
@@ -91,15 +120,14 @@ class InMemoryDeltaStorage(DeltaStorage):
     ) -> int:
         log = self._log(thread_id)
         if revisions is None:
-            return len(self._threads.pop(thread_id, {}))
-        check_replacement(log.values(), removed=revisions, rebased=rebased)
-        _overwrite(log, rebased)
-        removed = [name for name, record in log.items() if record.revision in revisions]
-        for name in removed:
-            del log[name]
-        if not log:
             self._threads.pop(thread_id, None)
-        return len(removed)
+            return len(log.records)
+        check_replacement(log.records.values(), removed=revisions, rebased=rebased)
+        log.overwrite(rebased)
+        count = sum([log.remove(revision) for revision in revisions])
+        if not log.records:
+            self._threads.pop(thread_id, None)
+        return count
 
     @override
     async def list_threads(
@@ -115,17 +143,10 @@ class InMemoryDeltaStorage(DeltaStorage):
     def __repr__(self) -> str:
         return "InMemoryDeltaStorage()"
 
-    def _log(self, thread_id: str) -> Log:
+    def _log(self, thread_id: str) -> _Log:
         if self._closed:
             raise BackendClosedError("the checkpointer is closed")
-        return self._threads.get(thread_id, {})
-
-
-def _overwrite(log: Log, rebased: Sequence[Record]) -> None:
-    names = {record.revision: name for name, record in log.items()}
-    for record in rebased:
-        name = names[record.revision]
-        log[name] = replace(record, sequence=log[name].sequence)
+        return self._threads.get(thread_id) or _Log()
 
 
 class MemoryCheckpointer(DeltaCheckpointer):
