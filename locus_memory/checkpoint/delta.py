@@ -155,10 +155,7 @@ def _common_prefix(old: list[Any], new: list[Any]) -> int:
     start = 0
     # Elements that are one object in both cost next to nothing; step over a few that are not.
     for _ in range(_HOLES):
-        run = compress(
-            count(start), map(is_not, islice(old, start, limit), islice(new, start, limit))
-        )
-        start = next(run, limit)
+        start = _identical_run(old, new, start, limit)
         if limit - start <= _BULK or not same(old[start], new[start]):
             break
         start += 1
