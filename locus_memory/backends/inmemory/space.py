@@ -1,0 +1,170 @@
+"""One namespace of the in-memory store: its records, their order and its indexes."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from locus_memory.backends.inmemory.index import TextIndex, VectorIndex, rank
+from locus_memory.store.filters import Condition, matches
+from locus_memory.store.item import (
+    Namespace,
+    Put,
+    SemanticSearchResult,
+    StoreItem,
+    check_embedding,
+    decode_json,
+    encode_json,
+    encode_metadata,
+    prefix_upper_bound,
+    timestamp,
+)
+from locus_memory.store.text import query_words, searchable, stem, tokens
+
+__all__ = ["Content", "Hit", "Record", "Space", "best", "newest", "ranked", "similar"]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a put brings: JSON as bytes, so that nobody can hold an alias of it."""
+
+    value: bytes
+    metadata: bytes
+    words: Mapping[str, int]
+    embedding: bytes | None
+
+    @classmethod
+    def of(cls, put: Put, dimension: int | None) -> Content:
+        """Return the content of a put, checked."""
+        embedding = put.embedding
+        return cls(
+            value=encode_json(put.value),
+            metadata=encode_metadata(put.metadata),
+            words=Counter(tokens(searchable(put.value, put.text))),
+            embedding=None if embedding is None else check_embedding(embedding, dimension),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An item at rest; `sequence` numbers the writes of the store."""
+
+    content: Content
+    created_at: float
+    updated_at: float
+    expires_at: float | None
+    version: int
+    sequence: int
+
+
+@dataclass(slots=True)
+class Space:
+    """One namespace: its records, their keys in order, and its indexes."""
+
+    namespace: Namespace
+    records: dict[str, Record] = field(default_factory=dict[str, Record])
+    keys: list[str] = field(default_factory=list[str])
+    text: TextIndex = field(default_factory=TextIndex)
+    vectors: VectorIndex = field(default_factory=VectorIndex)
+
+    def add(self, key: str, record: Record) -> None:
+        """Add a record under a key that is free."""
+        self.records[key] = record
+        bisect.insort(self.keys, key)
+        self.text.add(key, record.content.words)
+        if record.content.embedding is not None:
+            self.vectors.add(key, record.content.embedding)
+
+    def remove(self, key: str) -> None:
+        """Take out the record of a key."""
+        record = self.records.pop(key)
+        del self.keys[bisect.bisect_left(self.keys, key)]
+        self.text.remove(key, record.content.words)
+        if record.content.embedding is not None:
+            self.vectors.remove(key)
+
+    def item(self, key: str, score: float | None = None) -> StoreItem:
+        """Return the item under a key, decoded afresh."""
+        record = self.records[key]
+        return StoreItem(
+            namespace=self.namespace,
+            key=key,
+            value=decode_json(record.content.value),
+            metadata=decode_json(record.content.metadata),
+            created_at=timestamp(record.created_at),
+            updated_at=timestamp(record.updated_at),
+            version=record.version,
+            score=score,
+            expires_at=None if record.expires_at is None else timestamp(record.expires_at),
+        )
+
+    def between(self, prefix: str, after: str | None, *, descending: bool) -> Iterator[str]:
+        """Yield the keys that start with `prefix` and come after `after`, in order."""
+        bound = prefix_upper_bound(prefix)
+        start = bisect.bisect_left(self.keys, prefix)
+        stop = len(self.keys) if bound is None else bisect.bisect_left(self.keys, bound)
+        if after is not None and descending:
+            stop = min(stop, bisect.bisect_left(self.keys, after))
+        elif after is not None:
+            start = max(start, bisect.bisect_right(self.keys, after))
+        positions = range(start, stop)
+        return (self.keys[each] for each in (reversed(positions) if descending else positions))
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A candidate of a search; of equals, the one written last is the better."""
+
+    space: Space
+    key: str
+    score: float | None = None
+
+    def item(self) -> StoreItem:
+        """Return the item with its score."""
+        return self.space.item(self.key, self.score)
+
+    def order(self) -> tuple[float, int]:
+        """Return what is greater for a better hit."""
+        return self.score or 0.0, self.space.records[self.key].sequence
+
+    def semantic(self) -> SemanticSearchResult:
+        """Return the hit as a result of a vector search; its score is a cosine."""
+        distance = min(max(1.0 - (self.score or 0.0), 0.0), 2.0)
+        score = max(0.0, 1.0 - distance)
+        return SemanticSearchResult(self.space.item(self.key, score), score, distance)
+
+
+def newest(spaces: Iterable[Space]) -> Iterator[Hit]:
+    """Yield a hit for each item."""
+    return (Hit(space, key) for space in spaces for key in space.keys)
+
+
+def ranked(spaces: Sequence[Space], query: str) -> Iterator[Hit]:
+    """Yield a hit for each item that has any word of the query."""
+    words = list(map(stem, query_words(query)))
+    scores = rank([space.text for space in spaces], words)
+    for space, found in zip(spaces, scores, strict=True):
+        yield from (Hit(space, key, score) for key, score in found.items())
+
+
+def similar(spaces: Iterable[Space], query: bytes, threshold: float | None) -> Iterator[Hit]:
+    """Yield a hit for each item whose vector is as long as the query, and near enough."""
+    for space in spaces:
+        for key, cosine in space.vectors.similarities(query):
+            if threshold is None or max(cosine, 0.0) >= threshold:
+                yield Hit(space, key, cosine)
+
+
+def best(hits: Iterable[Hit], condition: Condition, offset: int, limit: int) -> Iterator[Hit]:
+    """Yield the hits that satisfy the filter, best first, without the first `offset`."""
+    ordered = sorted(hits, key=Hit.order, reverse=True)
+    kept = (hit for hit in ordered if _satisfies(hit, condition))
+    return itertools.islice(kept, offset, offset + limit)
+
+
+def _satisfies(hit: Hit, condition: Condition) -> bool:
+    content = hit.space.records[hit.key].content
+    return matches(condition, decode_json(content.value), decode_json(content.metadata))

@@ -1,0 +1,387 @@
+"""The in-memory store: the reference that every other store is compared with."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from typing_extensions import override
+
+from locus_memory.backends.inmemory.index import Expiry
+from locus_memory.backends.inmemory.space import (
+    Content,
+    Record,
+    Space,
+    best,
+    newest,
+    ranked,
+    similar,
+)
+from locus_memory.errors import BackendClosedError, VersionConflictError
+from locus_memory.store.base import BaseStore, as_puts
+from locus_memory.store.filters import parse_filter
+from locus_memory.store.item import (
+    Delete,
+    Namespace,
+    Put,
+    SemanticSearchResult,
+    StoreCapabilities,
+    StoreItem,
+    check_embedding,
+    check_key,
+    check_limit,
+    check_namespace,
+    check_ttl,
+    check_version,
+)
+
+__all__ = ["InMemoryStore"]
+
+
+class InMemoryStore(BaseStore):
+    """Items in dictionaries, gone with the process; for tests and for short-lived agents.
+
+    Each verb holds one lock and never awaits, so a store may be shared by tasks and threads.
+
+    Args:
+        embedding_dimension: The only vector length to take, or `None` for any; then a search
+            sees the vectors that are as long as the query.
+        clock: Returns seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding_dimension: int | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._dimension = embedding_dimension
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._spaces: dict[Namespace, Space] = {}
+        self._expiry = Expiry()
+        self._sequence = itertools.count(1)
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return "InMemoryStore()"
+
+    @property
+    @override
+    def capabilities(self) -> StoreCapabilities:
+        """Everything."""
+        return StoreCapabilities(
+            search=True,
+            semantic_search=True,
+            embedding_dimension=self._dimension,
+            ttl=True,
+            list_namespaces=True,
+            batch_operations=True,
+            transactions=True,
+        )
+
+    # --- one item ---------------------------------------------------------------------
+
+    @override
+    async def put(
+        self,
+        namespace: Namespace,
+        key: str,
+        value: Any,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        if_version: int | None = None,
+        text: str | None = None,
+    ) -> int:
+        operation = Put(
+            namespace=namespace,
+            key=key,
+            value=value,
+            metadata=metadata,
+            ttl=ttl,
+            if_version=if_version,
+            text=text,
+        )
+        return self._write([operation])[0]
+
+    @override
+    async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
+        _check_name(namespace, key)
+        with self._locked():
+            return self._find(namespace, key)
+
+    @override
+    async def delete(
+        self, namespace: Namespace, key: str, *, if_version: int | None = None
+    ) -> bool:
+        operation = Delete(namespace=namespace, key=key, if_version=if_version)
+        return bool(self._write([operation])[0])
+
+    # --- listing ----------------------------------------------------------------------
+
+    @override
+    async def scan(
+        self,
+        namespace: Namespace,
+        limit: int = 100,
+        *,
+        prefix: str | None = None,
+        after: str | None = None,
+        descending: bool = False,
+    ) -> list[StoreItem]:
+        check_namespace(namespace)
+        check_limit(limit)
+        with self._locked():
+            space = self._spaces.get(namespace)
+            if space is None:
+                return []
+            keys = space.between(prefix or "", after, descending=descending)
+            return [space.item(key) for key in itertools.islice(keys, limit)]
+
+    @override
+    async def list_namespaces(
+        self,
+        prefix: Namespace | None = None,
+        limit: int = 100,
+        *,
+        suffix: Namespace | None = None,
+        max_depth: int | None = None,
+        after: Namespace | None = None,
+    ) -> list[Namespace]:
+        first = check_namespace(prefix or (), empty=True)
+        last = check_namespace(suffix or (), empty=True)
+        start = check_namespace(after or (), empty=True)
+        check_limit(limit)
+        depth = None if max_depth is None else check_limit(max_depth, "max_depth")
+        with self._locked():
+            found = {
+                namespace[:depth]
+                for namespace in self._spaces
+                if _starts_with(namespace, first) and _starts_with(namespace[::-1], last[::-1])
+            }
+        return sorted(namespace for namespace in found if namespace > start)[:limit]
+
+    @override
+    async def clear_namespace(self, namespace: Namespace, *, recursive: bool = False) -> int:
+        with self._locked():
+            spaces = self._within(namespace, recursive=recursive)
+            names = [(space.namespace, key) for space in spaces for key in space.keys]
+            for name in names:
+                self._set(*name, None)
+            return len(names)
+
+    # --- several items at once --------------------------------------------------------
+
+    @override
+    async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
+        return [int(version) for version in self._write(as_puts(items))]
+
+    @override
+    async def get_batch(
+        self, keys: Iterable[tuple[Namespace, str]]
+    ) -> dict[tuple[Namespace, str], Any]:
+        names = [_check_name(namespace, key) for namespace, key in keys]
+        with self._locked():
+            found = {name: self._find(*name) for name in names}
+        return {name: item.value for name, item in found.items() if item is not None}
+
+    @override
+    async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:
+        operations = [Delete(namespace=namespace, key=key) for namespace, key in keys]
+        return sum(self._write(operations))
+
+    @override
+    async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
+        return self._write(list(operations))
+
+    # --- search -----------------------------------------------------------------------
+
+    @override
+    async def search(
+        self,
+        namespace: Namespace,
+        query: str | None = None,
+        limit: int = 10,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
+        offset: int = 0,
+        recursive: bool = False,
+    ) -> list[StoreItem]:
+        condition = parse_filter(filter)
+        check_limit(limit)
+        check_limit(offset, "offset")
+        with self._locked():
+            spaces = self._within(namespace, recursive=recursive)
+            hits = newest(spaces) if query is None else ranked(spaces, query)
+            return [hit.item() for hit in best(hits, condition, offset, limit)]
+
+    @override
+    async def put_with_embedding(
+        self,
+        namespace: Namespace,
+        key: str,
+        value: Any,
+        embedding: Sequence[float],
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        if_version: int | None = None,
+        text: str | None = None,
+    ) -> int:
+        # None, which is no embedding, would pass for a plain put.
+        check_embedding(embedding, self._dimension)
+        operation = Put(
+            namespace=namespace,
+            key=key,
+            value=value,
+            metadata=metadata,
+            ttl=ttl,
+            if_version=if_version,
+            text=text,
+            embedding=embedding,
+        )
+        return self._write([operation])[0]
+
+    @override
+    async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
+        _check_name(namespace, key)
+        with self._locked():
+            record = self._record(namespace, key)
+        vector = None if record is None else record.content.embedding
+        return None if vector is None else list(struct.unpack(f"<{len(vector) // 4}f", vector))
+
+    @override
+    async def search_by_embedding(
+        self,
+        namespace: Namespace,
+        query_embedding: Sequence[float],
+        limit: int = 10,
+        threshold: float | None = None,
+        metadata_filter: Mapping[str, Any] | None = None,
+        *,
+        offset: int = 0,
+        recursive: bool = False,
+    ) -> list[SemanticSearchResult]:
+        query = check_embedding(query_embedding, self._dimension)
+        condition = parse_filter(metadata_filter)
+        check_limit(limit)
+        check_limit(offset, "offset")
+        with self._locked():
+            spaces = self._within(namespace, recursive=recursive)
+            hits = similar(spaces, query, threshold)
+            return [hit.semantic() for hit in best(hits, condition, offset, limit)]
+
+    # --- life -------------------------------------------------------------------------
+
+    @override
+    async def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._spaces.clear()
+
+    @contextmanager
+    def _locked(self) -> Generator[float]:
+        """Hold the lock, let go of what has expired, and yield the moment."""
+        with self._lock:
+            if self._closed:
+                raise BackendClosedError("the store is closed")
+            now = self._clock()
+            for namespace, key in self._expiry.due(now):
+                self._set(namespace, key, None)
+            yield now
+
+    # --- records ----------------------------------------------------------------------
+
+    def _record(self, namespace: Namespace, key: str) -> Record | None:
+        space = self._spaces.get(namespace)
+        return None if space is None else space.records.get(key)
+
+    def _find(self, namespace: Namespace, key: str) -> StoreItem | None:
+        space = self._spaces.get(namespace)
+        return space.item(key) if space is not None and key in space.records else None
+
+    def _within(self, namespace: Namespace, *, recursive: bool) -> list[Space]:
+        check_namespace(namespace)
+        if recursive:
+            depth = len(namespace)
+            return [space for name, space in self._spaces.items() if name[:depth] == namespace]
+        return [self._spaces[namespace]] if namespace in self._spaces else []
+
+    def _set(self, namespace: Namespace, key: str, record: Record | None) -> None:
+        """Make `record` what is stored under the name, in every index; `None`: nothing."""
+        space = self._spaces.setdefault(namespace, Space(namespace))
+        if key in space.records:
+            space.remove(key)
+        if record is not None:
+            space.add(key, record)
+        elif not space.records:
+            del self._spaces[namespace]
+        self._expiry.set((namespace, key), None if record is None else record.expires_at)
+
+    def _write(self, operations: Sequence[Put | Delete]) -> list[int | bool]:
+        """Do all the operations or, if one of them conflicts, none."""
+        prepared = [(operation, self._prepare(operation)) for operation in operations]
+        undo: list[tuple[Namespace, str, Record | None]] = []
+        results: list[int | bool] = []
+        with self._locked() as now:
+            try:
+                for operation, content in prepared:
+                    namespace, key = operation.namespace, operation.key
+                    old = self._expect(namespace, key, operation.if_version)
+                    new = self._renew(old, operation, content, now)
+                    undo.append((namespace, key, old))
+                    self._set(namespace, key, new)
+                    results.append(old is not None if new is None else new.version)
+            except VersionConflictError:
+                for name_and_record in reversed(undo):
+                    self._set(*name_and_record)
+                raise
+        return results
+
+    def _prepare(self, operation: Put | Delete) -> Content | None:
+        """Check an operation; return what a put brings."""
+        _check_name(operation.namespace, operation.key)
+        check_version(operation.if_version)
+        if isinstance(operation, Delete):
+            return None
+        check_ttl(operation.ttl)
+        return Content.of(operation, self._dimension)
+
+    def _expect(self, namespace: Namespace, key: str, if_version: int | None) -> Record | None:
+        """Return the record under the name, if it is at the expected version."""
+        record = self._record(namespace, key)
+        actual = 0 if record is None else record.version
+        if if_version is not None and if_version != actual:
+            raise VersionConflictError(if_version, actual)
+        return record
+
+    def _renew(
+        self, old: Record | None, operation: Put | Delete, content: Content | None, now: float
+    ) -> Record | None:
+        if content is None or isinstance(operation, Delete):
+            return None
+        return Record(
+            content,
+            created_at=now if old is None else old.created_at,
+            updated_at=now,
+            expires_at=None if operation.ttl is None else now + operation.ttl,
+            version=1 if old is None else old.version + 1,
+            sequence=next(self._sequence),
+        )
+
+
+def _check_name(namespace: Namespace, key: str) -> tuple[Namespace, str]:
+    return check_namespace(namespace), check_key(key)
+
+
+def _starts_with(namespace: Namespace, labels: Namespace) -> bool:
+    """Whether the first labels are these, `"*"` standing for any one."""
+    return len(labels) <= len(namespace) and all(
+        wanted in ("*", label) for wanted, label in zip(labels, namespace, strict=False)
+    )
