@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from secrets import randbits
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 from uuid import uuid4
 
 from typing_extensions import override
@@ -39,7 +39,7 @@ from locus_memory.state import AgentState
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import check_identifier, check_limit, encode_json, round_trip
 
-__all__ = ["DeltaCheckpointer"]
+__all__ = ["CheckpointerOptions", "DeltaCheckpointer"]
 
 T = TypeVar("T")
 
@@ -48,6 +48,16 @@ _ATTEMPTS = 8
 
 _INLINE = 16 * 1024
 """Bytes of JSON up to which work is cheaper here than in another thread."""
+
+
+class CheckpointerOptions(TypedDict, total=False):
+    """The options of `DeltaCheckpointer`, which every backend's own checkpointer takes too."""
+
+    max_chain_depth: int
+    compression_level: int
+    state_type: type[Checkpointable] | None
+    cache_bytes: int
+    clock: Callable[[], float]
 
 
 class DeltaCheckpointer(BaseCheckpointer):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 from typing_extensions import override
 
-from locus_memory.checkpoint.base import UNSET, Checkpointable, Unset
-from locus_memory.checkpoint.chain import DeltaCheckpointer
+from locus_memory.checkpoint.base import UNSET, Unset
+from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import (
     DeltaStorage,
@@ -22,7 +22,6 @@ from locus_memory.checkpoint.storage import (
     page_of,
 )
 from locus_memory.errors import BackendClosedError
-from locus_memory.state import AgentState
 
 __all__ = ["InMemoryDeltaStorage", "MemoryCheckpointer"]
 
@@ -152,20 +151,5 @@ class InMemoryDeltaStorage(DeltaStorage):
 class MemoryCheckpointer(DeltaCheckpointer):
     """Checkpoints in memory, gone with the process; the options are `DeltaCheckpointer`'s."""
 
-    def __init__(
-        self,
-        *,
-        max_chain_depth: int = 64,
-        compression_level: int = 6,
-        state_type: type[Checkpointable] | None = AgentState,
-        cache_bytes: int = 64 * 2**20,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        super().__init__(
-            InMemoryDeltaStorage(),
-            max_chain_depth,
-            compression_level,
-            state_type=state_type,
-            cache_bytes=cache_bytes,
-            clock=clock,
-        )
+    def __init__(self, **options: Unpack[CheckpointerOptions]) -> None:
+        super().__init__(InMemoryDeltaStorage(), **options)

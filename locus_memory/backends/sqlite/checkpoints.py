@@ -1,0 +1,384 @@
+"""Checkpoints in SQLite: a save is one statement, and so is the load of a chain."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Collection, Sequence
+from typing import Any, Final, Unpack
+
+import orjson
+from typing_extensions import override
+
+from locus_memory.backends.sqlite.connection import SQLiteDatabase
+from locus_memory.checkpoint.base import UNSET, Unset
+from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
+from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.checkpoint.storage import (
+    DeltaStorage,
+    StaleChainError,
+    chain_of,
+    check_parent,
+    check_replacement,
+)
+from locus_memory.errors import (
+    BackendCorruptError,
+    CheckpointConflictError,
+    CheckpointCorruptError,
+)
+from locus_memory.store.filters import Condition, matches
+from locus_memory.store.item import decode_text, encode_text, prefix_upper_bound
+
+__all__ = ["SQLiteCheckpointer", "SQLiteDeltaStorage"]
+
+_HEAD: Final = """
+  checkpoint_id, revision, base, level, sequence, created_at, metadata, size, length(payload)
+"""
+
+_THREAD: Final = "SELECT id FROM threads WHERE thread_id = ?"
+
+_ADD_THREAD: Final = "INSERT INTO threads (thread_id) VALUES (?) ON CONFLICT DO NOTHING"
+
+_APPEND: Final = """
+INSERT INTO checkpoints
+  (thread, checkpoint_id, revision, base, level, created_at, metadata, size, payload)
+SELECT id, :name, :revision, :base, :level, :created_at, :metadata, :size, :payload
+FROM threads
+WHERE thread_id = :thread
+  AND (:base IS NULL OR EXISTS (
+    SELECT 1 FROM checkpoints WHERE thread = threads.id AND revision = :base))
+  AND (:unchecked OR :parent IS (
+    SELECT checkpoint_id FROM checkpoints WHERE thread = threads.id
+    ORDER BY sequence DESC LIMIT 1))
+"""
+
+_OVERWRITE: Final = """
+UPDATE checkpoints SET base = :base, level = :level, size = :size, payload = :payload
+WHERE thread = (SELECT id FROM threads WHERE thread_id = :thread) AND revision = :revision
+"""
+
+_REMOVE: Final = "DELETE FROM checkpoints WHERE thread = ? AND revision = ?"
+
+_REMOVE_THREAD: Final = "DELETE FROM threads WHERE id = ?"
+
+_REMOVE_EMPTY_THREAD: Final = """
+DELETE FROM threads WHERE id = :thread
+  AND NOT EXISTS (SELECT 1 FROM checkpoints WHERE thread = :thread)
+"""
+
+_FIND_NEWEST: Final = f"""
+SELECT {_HEAD} FROM checkpoints WHERE thread = ({_THREAD}) ORDER BY sequence DESC LIMIT 1
+"""  # noqa: S608 - constants only, here and below
+
+_FIND_NAMED: Final = f"""
+SELECT {_HEAD} FROM checkpoints WHERE thread = ({_THREAD}) AND checkpoint_id = ?
+"""  # noqa: S608
+
+_LIST: Final = f"""
+SELECT {_HEAD} FROM checkpoints WHERE thread = ({_THREAD}) AND sequence < ?
+ORDER BY sequence DESC LIMIT ?
+"""  # noqa: S608
+
+_CHAIN: Final = f"""
+WITH RECURSIVE chain (thread, sequence, base) AS (
+  SELECT thread, sequence, base FROM checkpoints WHERE sequence = ?
+  UNION
+  SELECT c.thread, c.sequence, c.base
+  FROM chain JOIN checkpoints AS c ON c.thread = chain.thread AND c.revision = chain.base)
+SELECT {_HEAD}, payload FROM checkpoints WHERE sequence IN (SELECT sequence FROM chain)
+"""  # noqa: S608
+
+_ALL: Final = f"""
+SELECT {_HEAD}, thread_id FROM checkpoints JOIN threads ON threads.id = checkpoints.thread
+ORDER BY sequence DESC
+"""  # noqa: S608
+
+_THREADS: Final = """
+SELECT thread_id FROM threads
+WHERE thread_id > :after AND thread_id >= :prefix AND (:bound IS NULL OR thread_id < :bound)
+ORDER BY thread_id LIMIT :limit
+"""
+
+_COPY: Final = """
+INSERT INTO checkpoints
+  (thread, checkpoint_id, revision, base, level, created_at, metadata, size, payload)
+SELECT :target, checkpoint_id, revision, base, level, created_at, metadata, size, payload
+FROM checkpoints WHERE thread = :source AND sequence <= :through ORDER BY sequence
+"""
+
+_NO_BOUND: Final = 2**63 - 1
+
+
+class SQLiteDeltaStorage(DeltaStorage):
+    """Records in a SQLite file, safe with many tasks and processes.
+
+    Args:
+        path: The file, or `":memory:"`; made on first use.
+        database: A database to share, which is then not closed here; `path` is ignored.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] = "./locus.db",
+        *,
+        database: SQLiteDatabase | None = None,
+    ) -> None:
+        self._database = SQLiteDatabase(path) if database is None else database
+        self._owned = database is None
+
+    def __repr__(self) -> str:
+        return f"SQLiteDeltaStorage({self._database.path!r})"
+
+    @override
+    async def store(
+        self,
+        record: Record,
+        *,
+        expected_parent: str | Unset | None = UNSET,
+        rebased: Sequence[Record] = (),
+    ) -> int:
+        row = _row(record)
+        row["unchecked"] = expected_parent is UNSET
+        row["parent"] = encode_text(expected_parent) if isinstance(expected_parent, str) else None
+
+        def work(connection: sqlite3.Connection) -> int:
+            sequence = None if rebased else _append(connection, row)
+            if sequence is not None:
+                return sequence
+            thread = _add_thread(connection, row["thread"])
+            _make_room(connection, record, expected_parent, rebased)
+            _overwrite(connection, rebased)
+            connection.execute(
+                "DELETE FROM checkpoints WHERE thread = ? AND checkpoint_id = ?",
+                (thread, row["name"]),
+            )
+            row["unchecked"] = True
+            return connection.execute(_APPEND, row).lastrowid or 0
+
+        return await self._database.write(work)
+
+    @override
+    async def retrieve(self, thread_id: str, checkpoint_id: str | None = None) -> Record | None:
+        chain = await self.retrieve_chain(thread_id, checkpoint_id)
+        return chain[-1] if chain else None
+
+    @override
+    async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
+        return await self._database.read(lambda c: _find(c, thread_id, checkpoint_id))
+
+    @override
+    async def retrieve_chain(
+        self, thread_id: str, checkpoint_id: str | None = None
+    ) -> list[Record]:
+        def work(connection: sqlite3.Connection) -> list[Record]:
+            head = _find(connection, thread_id, checkpoint_id)
+            if head is None:
+                return []
+            rows = connection.execute(_CHAIN, (head.sequence,)).fetchall()
+            records = {row[1]: Record(**_fields(thread_id, row), payload=row[-1]) for row in rows}
+            return chain_of(records.get, records[head.revision])
+
+        try:
+            return await self._database.read(work)
+        except BackendCorruptError as error:
+            raise CheckpointCorruptError(thread_id, checkpoint_id, str(error)) from error
+
+    @override
+    async def list_checkpoints(
+        self, thread_id: str, limit: int | None = 10, *, before: int | None = None
+    ) -> list[RecordHead]:
+        return await self._database.read(lambda c: _heads(c, thread_id, limit, before))
+
+    @override
+    async def delete(
+        self,
+        thread_id: str,
+        revisions: Collection[int] | None = None,
+        *,
+        rebased: Sequence[Record] = (),
+    ) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            found = connection.execute(_THREAD, (encode_text(thread_id),)).fetchone()
+            if found is None:
+                return 0
+            heads = _heads(connection, thread_id, None, None)
+            if revisions is None:
+                connection.execute(_REMOVE_THREAD, found)
+                return len(heads)
+            check_replacement(heads, removed=revisions, rebased=rebased)
+            _overwrite(connection, rebased)
+            pairs = ((found[0], revision) for revision in revisions)
+            count = connection.executemany(_REMOVE, pairs).rowcount
+            connection.execute(_REMOVE_EMPTY_THREAD, {"thread": found[0]})
+            return count
+
+        return await self._database.write(work)
+
+    @override
+    async def list_threads(
+        self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
+    ) -> list[str]:
+        start = encode_text(prefix or "")
+        bounds = {
+            "after": encode_text(after or ""),
+            "prefix": start,
+            "bound": prefix_upper_bound(start),
+            "limit": limit,
+        }
+        rows = await self._database.read(lambda c: c.execute(_THREADS, bounds).fetchall())
+        return [decode_text(row[0]) for row in rows]
+
+    @override
+    async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            existing = _find(connection, target, None)
+            if existing is not None:
+                raise CheckpointConflictError(target, None, existing.checkpoint_id)
+            bounds = {
+                "source": _add_thread(connection, encode_text(source)),
+                "target": _add_thread(connection, encode_text(target)),
+                "through": _NO_BOUND if through is None else through,
+            }
+            return connection.execute(_COPY, bounds).rowcount
+
+        return await self._database.write(work)
+
+    @override
+    async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
+        def work(connection: sqlite3.Connection) -> list[RecordHead]:
+            found: list[RecordHead] = []
+            for row in connection.execute(_ALL):
+                if len(found) == limit:
+                    break
+                head = RecordHead(**_fields(decode_text(row[-1]), row))
+                if matches(condition, None, head.metadata):
+                    found.append(head)
+            return found
+
+        return await self._database.read(work)
+
+    @override
+    async def reclaim(self) -> None:
+        await self._database.write(lambda c: c.execute("PRAGMA incremental_vacuum").fetchall())
+
+    @override
+    async def open(self) -> None:
+        await self._database.open()
+
+    @override
+    async def close(self) -> None:
+        if self._owned:
+            await self._database.close()
+
+
+# --- work for the database's threads ------------------------------------------------------
+
+
+def _append(connection: sqlite3.Connection, row: dict[str, Any]) -> int | None:
+    """Append in one statement; `None` if there is more to it than that."""
+    try:
+        cursor = connection.execute(_APPEND, row)
+    except sqlite3.IntegrityError:
+        return None
+    return cursor.lastrowid if cursor.rowcount else None
+
+
+def _make_room(
+    connection: sqlite3.Connection,
+    record: Record,
+    expected_parent: str | Unset | None,
+    rebased: Sequence[Record],
+) -> None:
+    """Raise unless the record may be appended once the one of its name is gone."""
+    heads = _heads(connection, record.thread_id, None, None)
+    check_parent(record.thread_id, expected_parent, heads[0].checkpoint_id if heads else None)
+    removed = {head.revision for head in heads if head.checkpoint_id == record.checkpoint_id}
+    if any(head.revision == record.revision for head in heads):
+        raise StaleChainError
+    check_replacement(heads, removed=removed, rebased=rebased, base=record.base)
+
+
+def _overwrite(connection: sqlite3.Connection, rebased: Sequence[Record]) -> None:
+    connection.executemany(_OVERWRITE, map(_row, rebased))
+
+
+def _add_thread(connection: sqlite3.Connection, thread: str) -> int:
+    connection.execute(_ADD_THREAD, (thread,))
+    return int(connection.execute(_THREAD, (thread,)).fetchone()[0])
+
+
+def _find(
+    connection: sqlite3.Connection, thread_id: str, checkpoint_id: str | None
+) -> RecordHead | None:
+    if checkpoint_id is None:
+        cursor = connection.execute(_FIND_NEWEST, (encode_text(thread_id),))
+    else:
+        names = (encode_text(thread_id), encode_text(checkpoint_id))
+        cursor = connection.execute(_FIND_NAMED, names)
+    row = cursor.fetchone()
+    return None if row is None else RecordHead(**_fields(thread_id, row))
+
+
+def _heads(
+    connection: sqlite3.Connection, thread_id: str, limit: int | None, before: int | None
+) -> list[RecordHead]:
+    bounds = (
+        encode_text(thread_id),
+        _NO_BOUND if before is None else before,
+        -1 if limit is None else limit,
+    )
+    rows = connection.execute(_LIST, bounds).fetchall()
+    return [RecordHead(**_fields(thread_id, row)) for row in rows]
+
+
+def _row(record: Record) -> dict[str, Any]:
+    return {
+        "thread": encode_text(record.thread_id),
+        "name": encode_text(record.checkpoint_id),
+        "revision": record.revision,
+        "base": record.base,
+        "level": record.level,
+        "created_at": record.created_at,
+        "metadata": orjson.dumps(record.metadata).decode(),
+        "size": record.size,
+        "payload": record.payload,
+    }
+
+
+def _fields(thread_id: str, row: Sequence[Any]) -> dict[str, Any]:
+    name = decode_text(row[0])
+    try:
+        metadata = orjson.loads(row[6])
+    except orjson.JSONDecodeError as error:
+        raise CheckpointCorruptError(thread_id, name, f"its metadata: {error}") from error
+    return {
+        "thread_id": thread_id,
+        "checkpoint_id": name,
+        "revision": row[1],
+        "base": row[2],
+        "level": row[3],
+        "sequence": row[4],
+        "created_at": row[5],
+        "metadata": metadata,
+        "size": row[7],
+        "stored_size": row[8],
+    }
+
+
+class SQLiteCheckpointer(DeltaCheckpointer):
+    """Checkpoints in a SQLite file; the other options are `DeltaCheckpointer`'s.
+
+    Args:
+        path: The file, or `":memory:"`; made on first use.
+        database: A database to share, which is then not closed here; `path` is ignored.
+        options: See `DeltaCheckpointer`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] = "./locus.db",
+        *,
+        database: SQLiteDatabase | None = None,
+        **options: Unpack[CheckpointerOptions],
+    ) -> None:
+        super().__init__(SQLiteDeltaStorage(path, database=database), **options)
