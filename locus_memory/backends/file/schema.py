@@ -1,0 +1,134 @@
+"""How records and threads are named and written as files.
+
+A thread is a folder, a record a file in it named
+`<sequence>-<revision>-<digest of the checkpoint id>.ckpt`, so that a listing of the folder
+tells the order, the chain links' ends and the place of each checkpoint. A file is one line
+of JSON (the head) and the payload.
+
+Thread names are encoded injectively, also for file systems that ignore case: `a-z`, `0-9`,
+`_` and `-` stand for themselves, any other byte of the UTF-8 is `%xx`; a name that would be
+too long is `~` and its SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+import orjson
+
+from locus_memory.checkpoint.record import Record
+from locus_memory.errors import CheckpointCorruptError
+
+__all__ = ["Entry", "decode_record", "digest", "encode_record", "folder_name", "thread_name"]
+
+_PLAIN: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
+_LONGEST: Final = 200
+_ENTRY: Final = re.compile(r"([0-9]{16})-([0-9a-f]{16})-([0-9a-f]{32})\.ckpt")
+_HEAD: Final = (
+    "thread_id",
+    "checkpoint_id",
+    "revision",
+    "base",
+    "level",
+    "created_at",
+    "metadata",
+    "size",
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Entry:
+    """What a record's file name tells; entries sort by sequence."""
+
+    sequence: int
+    revision: int
+    digest: str
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """Return the entry of a file name, or `None` if it is not a record's."""
+        found = _ENTRY.fullmatch(name)
+        return None if found is None else cls(int(found[1]), int(found[2], 16), found[3])
+
+    @property
+    def name(self) -> str:
+        """The file name."""
+        return f"{self.sequence:016d}-{self.revision:016x}-{self.digest}.ckpt"
+
+
+def digest(checkpoint_id: str) -> str:
+    """Return what stands for a checkpoint id in a file name."""
+    return hashlib.sha256(checkpoint_id.encode()).hexdigest()[:32]
+
+
+def folder_name(thread_id: str) -> str:
+    """Return the name of a thread's folder."""
+    encoded = "".join(
+        chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in thread_id.encode()
+    )
+    if len(encoded) > _LONGEST:
+        return "~" + hashlib.sha256(thread_id.encode()).hexdigest()
+    return f"t-{encoded}"
+
+
+def thread_name(folder: str) -> str | None:
+    """Return the thread a folder is named for; `None`: the name does not tell."""
+    if not folder.startswith("t-"):
+        return None
+    raw = re.sub("%([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), folder[2:])
+    return raw.encode("latin-1").decode()
+
+
+def encode_record(record: Record) -> bytes:
+    """Return the content of a record's file."""
+    head = {name: getattr(record, name) for name in _HEAD}
+    return orjson.dumps(head) + b"\n" + record.payload
+
+
+def decode_record(
+    path: Path, entry: Entry, thread_id: str | None, *, whole: bool = False
+) -> Record:
+    """Return the record of a file, with an empty payload unless it is read whole.
+
+    Args:
+        path: The file.
+        entry: What its name tells.
+        thread_id: The thread it must belong to; `None`: whichever it says.
+        whole: Whether to read the payload.
+
+    Raises:
+        CheckpointCorruptError: The file is not what was written.
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        line = file.readline()
+        payload = file.read() if whole else b""
+        stored = file.seek(0, 2) - len(line)
+    try:
+        head: Any = orjson.loads(line)
+        fields = {name: head[name] for name in _HEAD}
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise _damaged(path, thread_id) from error
+    if not _genuine(fields, entry, thread_id):
+        raise _damaged(path, thread_id)
+    return Record(**fields, sequence=entry.sequence, stored_size=stored, payload=payload)
+
+
+def _genuine(head: dict[str, Any], entry: Entry, thread_id: str | None) -> bool:
+    return (
+        isinstance(head["thread_id"], str)
+        and isinstance(head["checkpoint_id"], str)
+        and isinstance(head["metadata"], dict)
+        and head["thread_id"] == (thread_id or head["thread_id"])
+        and head["revision"] == entry.revision
+        and digest(head["checkpoint_id"]) == entry.digest
+    )
+
+
+def _damaged(path: Path, thread_id: str | None) -> CheckpointCorruptError:
+    thread = path.parent.name if thread_id is None else thread_id
+    return CheckpointCorruptError(thread, None, f"{path.name} is damaged or was moved")
