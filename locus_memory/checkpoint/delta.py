@@ -25,8 +25,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from itertools import compress, count
-from operator import is_, is_not
 from typing import Any
 
 import orjson
@@ -35,30 +33,30 @@ from locus_memory.errors import CheckpointError
 
 __all__ = ["apply", "diff", "same"]
 
-_HOLES = 16
-"""How many equal elements that are not one object are stepped over, one by one."""
-
-_BULK = 512
-"""How many elements are compared by value at once, without a look at their identity."""
-
 _SHORT = 32
 """Strings up to this length are replaced, not spliced."""
 
 _KEYED = orjson.OPT_SORT_KEYS
 
 
-def diff(old: Any, new: Any) -> Any:
+def diff(old: Any, new: Any, *, strict_tail: int | None = None) -> Any:
     """Return the delta that turns `old` into `new`; `None` if they are the same.
 
     Parts that are one object in both are not looked into. The delta shares parts with `new`:
     serialise it, or copy it, before `new` changes.
+
+    Args:
+        old: A JSON document.
+        new: A JSON document.
+        strict_tail: In a list longer than this, tell `1` from `1.0` and `true` in this many of
+            its last elements only, which makes a long list of shared elements cheap.
     """
     if old is new:
         return None
     if isinstance(old, dict) and isinstance(new, dict):
-        return _diff_objects(old, new)
+        return _diff_objects(old, new, strict_tail)
     if isinstance(old, list) and isinstance(new, list):
-        return _diff_lists(old, new)
+        return _diff_lists(old, new, strict_tail)
     if type(old) is str and type(new) is str:
         return _diff_strings(old, new)
     return None if same(old, new) else ["=", new]
@@ -105,13 +103,13 @@ def _same_inside(old: Any, new: Any) -> bool:
 # --- objects ------------------------------------------------------------------------------
 
 
-def _diff_objects(old: dict[str, Any], new: dict[str, Any]) -> Any:
+def _diff_objects(old: dict[str, Any], new: dict[str, Any], strict_tail: int | None) -> Any:
     patches: dict[str, Any] = {}
     replaced = 0
     for key, value in new.items():
         if key not in old:
             patches[key] = ["=", value]
-        elif (delta := diff(old[key], value)) is not None:
+        elif (delta := diff(old[key], value, strict_tail=strict_tail)) is not None:
             patches[key] = delta
             replaced += delta[0] == "="
     dropped = [key for key in old if key not in new]
@@ -135,8 +133,8 @@ def _apply_object(
 # --- lists --------------------------------------------------------------------------------
 
 
-def _diff_lists(old: list[Any], new: list[Any]) -> Any:
-    start = _common_prefix(old, new)
+def _diff_lists(old: list[Any], new: list[Any], strict_tail: int | None) -> Any:
+    start = _common_prefix(old, new, strict_tail)
     if start == len(old) == len(new):
         return None
     tail = _common_suffix(old, new, start)
@@ -150,30 +148,16 @@ def _diff_lists(old: list[Any], new: list[Any]) -> Any:
     return ["l", steps]
 
 
-def _common_prefix(old: list[Any], new: list[Any]) -> int:
+def _common_prefix(old: list[Any], new: list[Any], strict_tail: int | None) -> int:
     limit = min(len(old), len(new))
     start = 0
-    # Elements that are one object in both cost next to nothing; step over a few that are not.
-    for _ in range(_HOLES):
-        start = _identical_run(old, new, start, limit)
-        if limit - start <= _BULK or not same(old[start], new[start]):
-            break
-        start += 1
+    if strict_tail is not None and limit > strict_tail:
+        # Elements that are one object in both make this comparison next to free.
+        cut = min(limit, len(old) - strict_tail)
+        start = cut if old[:cut] == new[:cut] else 0
     if same(old[start:limit], new[start:limit]):
         return limit
     return next(i for i in range(start, limit) if not same(old[i], new[i]))
-
-
-def _identical_run(old: list[Any], new: list[Any], start: int, limit: int) -> int:
-    """Return the first index from `start` where the lists do not hold one object."""
-    while start < limit:
-        end = min(start + _BULK, limit)
-        ours, theirs = old[start:end], new[start:end]
-        # `all` is twice as fast as finding the place, which is in the last chunk only.
-        if not all(map(is_, ours, theirs)):
-            return next(compress(count(start), map(is_not, ours, theirs)))
-        start = end
-    return limit
 
 
 def _common_suffix(old: list[Any], new: list[Any], start: int) -> int:

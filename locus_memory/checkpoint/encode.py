@@ -12,7 +12,7 @@ import orjson
 
 from locus_memory.checkpoint.delta import apply, diff
 from locus_memory.checkpoint.levels import place
-from locus_memory.checkpoint.tips import Link, Tip, adopt
+from locus_memory.checkpoint.tips import VERIFIED, Link, Tip, adopt
 from locus_memory.errors import ValueNotSerializableError
 from locus_memory.store.item import encode_json, round_trip
 
@@ -61,7 +61,7 @@ def draft(
     if not links or len(links) > max_chain_depth:
         return _full(state, checkpoint_id, revision)
     base = links[-1]
-    delta = diff(base.document, state)
+    delta = diff(base.document, state, strict_tail=VERIFIED)
     encoded, copied = _encode(delta, state)
     document = apply(base.document, copied)
     replayed = sum(link.size for link in links) + len(encoded)

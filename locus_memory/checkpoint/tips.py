@@ -20,7 +20,7 @@ from locus_memory.errors import CheckpointError
 __all__ = ["VERIFIED", "Link", "Tip", "TipCache", "adopt", "replay"]
 
 VERIFIED = 256
-"""How many of a list's last elements are compared by value, whatever their identity."""
+"""How many of a list's last elements are copied and compared to the last detail."""
 
 _DEPTH = 4
 """How deep inside a state such lists are looked for."""
@@ -29,9 +29,9 @@ _DEPTH = 4
 def adopt(document: Any, state: Any, depth: int = _DEPTH) -> None:
     """Put the caller's elements into long lists of `document`, an equal copy of `state`.
 
-    All but the last `VERIFIED` elements are swapped for the caller's own equal objects, so
-    that the next diff knows them again by identity. The last ones stay copies: a change made
-    to them in place is seen.
+    All but the last `VERIFIED` elements are swapped for the caller's own equal objects, which
+    the next diff knows again by identity. The last ones stay copies: a change made to them
+    in place is seen.
     """
     if isinstance(document, list):
         end = start = len(document) - VERIFIED
