@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from locus_memory.errors import StoreCapabilityError
+from locus_memory.errors import InvalidArgumentError, StoreCapabilityError
 from locus_memory.store.filters import matches, parse_filter
 from locus_memory.store.item import (
     Delete,
@@ -387,18 +387,21 @@ class BaseStore(ABC):
 
 
 def as_puts(items: Iterable[Put | tuple[Any, ...]]) -> list[Put]:
-    """Return the items of a batch as `Put`s."""
-    return [
-        item
-        if isinstance(item, Put)
-        else Put(
-            namespace=item[0],
-            key=item[1],
-            value=item[2],
-            metadata=item[3] if len(item) > 3 else None,  # noqa: PLR2004 - (.., .., value, metadata)
+    """Return the items of a batch as `Put`s.
+
+    Raises:
+        InvalidArgumentError: A tuple of another length than 3 or 4.
+    """
+    return [item if isinstance(item, Put) else _as_put(*item) for item in items]
+
+
+def _as_put(*fields: Any) -> Put:
+    if len(fields) not in (3, 4):
+        raise InvalidArgumentError(
+            "an item of a batch is a Put, (namespace, key, value) or "
+            f"(namespace, key, value, metadata), not a tuple of {len(fields)}"
         )
-        for item in items
-    ]
+    return Put(**dict(zip(("namespace", "key", "value", "metadata"), fields, strict=False)))
 
 
 async def scan_all(

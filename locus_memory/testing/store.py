@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from locus_memory.testing.store_batches import BatchTests
+from locus_memory.testing.store_expiry import ExpiryTests
 from locus_memory.testing.store_items import ItemTests, NameTests, ValueTests
+from locus_memory.testing.store_listing import ClearTests, KeyOrderTests, NamespaceListTests
 
 __all__ = ["StoreConformance"]
 
 
-class StoreConformance(ItemTests, NameTests, ValueTests):
+class StoreConformance(
+    ItemTests,
+    NameTests,
+    ValueTests,
+    KeyOrderTests,
+    ClearTests,
+    NamespaceListTests,
+    ExpiryTests,
+    BatchTests,
+):
     """Every rule of the store contract, as tests: subclass it and say how to make a store.
 
     ```python

@@ -23,6 +23,7 @@ __all__ = [
     "LONG",
     "PROPERTY",
     "StoreSuite",
+    "axis",
     "fill",
     "json_objects",
     "json_values",
@@ -122,6 +123,13 @@ def need(store: BaseStore, *names: str) -> None:
     for name in names:
         if not getattr(store.capabilities, name):
             pytest.skip(f"{type(store).__name__} does not claim {name}")
+
+
+def axis(store: BaseStore, index: int) -> list[float]:
+    """Return a unit vector of a length the store takes, along one axis."""
+    vector = [0.0] * (store.capabilities.embedding_dimension or 8)
+    vector[index] = 1.0
+    return vector
 
 
 async def fill(store: BaseStore, namespace: Namespace, keys: Sequence[str]) -> None:
