@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from locus_memory.backends.sqlite.opening import MEMORY, Settings, translated
 from locus_memory.backends.sqlite.threads import Job, Queue, Reader, Writer, dismiss, end

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from locus_memory.backends.sqlite.filters import register_functions
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.errors import (
     BackendCorruptError,
@@ -155,6 +156,7 @@ class Settings:
             uri=target != MEMORY,
         )
         try:
+            register_functions(connection)
             connection.execute(f"PRAGMA synchronous = {self.synchronous}")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA cache_size = -16384")

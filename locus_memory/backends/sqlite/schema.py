@@ -1,4 +1,4 @@
-"""The tables of a locus_memory SQLite file, and every statement the store runs on them.
+"""The tables of a locus_memory SQLite file.
 
 `MIGRATIONS` is ordered: after group `n` the file's `user_version` is `n + 1`. A group that
 was released never changes; a new one is appended.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "select_items", "select_texts"]
+__all__ = ["APPLICATION_ID", "MIGRATIONS"]
 
 APPLICATION_ID: Final = 0x4C4D454D
 """What marks a file as ours: `LMEM` in ASCII, at byte 68 of the file."""
@@ -88,63 +88,3 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         """,
     ),
 )
-
-
-# --- writing ------------------------------------------------------------------------------
-
-FIND: Final = """
-    SELECT n.id, i.id, i.version, i.created_at, i.expires_at
-    FROM namespaces AS n LEFT JOIN items AS i ON i.namespace = n.id AND i.key = ?
-    WHERE n.path = ?"""
-ADD_NAMESPACE: Final = "INSERT INTO namespaces (path) VALUES (?)"
-ADD_ITEM: Final = """
-    INSERT INTO items
-      (namespace, key, version, created_at, updated_at, expires_at, metadata, value, text)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-ADD_VECTOR: Final = "INSERT INTO vectors (item, namespace, dimension, vector) VALUES (?, ?, ?, ?)"
-REMOVE_ITEM: Final = "DELETE FROM items WHERE id = ?"
-REMOVE_EMPTY: Final = """
-    DELETE FROM namespaces
-    WHERE id = ? AND NOT EXISTS (SELECT 1 FROM items WHERE namespace = namespaces.id)"""
-PURGE: Final = """
-    DELETE FROM items
-    WHERE id IN (SELECT id FROM items WHERE expires_at <= ? ORDER BY expires_at LIMIT 16)
-    RETURNING namespace"""
-
-# --- reading ------------------------------------------------------------------------------
-
-_LIVE: Final = "(i.expires_at IS NULL OR i.expires_at > :now)"
-_HERE: Final = "i.namespace = (SELECT id FROM namespaces WHERE path = :path)"
-_BELOW: Final = "n.path >= :path AND n.path < :bound"
-_COLUMNS: Final = """
-    n.path, i.key, i.value, i.metadata, i.created_at, i.updated_at, i.version, i.expires_at"""
-
-GET: Final = f"""
-    SELECT {_COLUMNS} FROM namespaces AS n CROSS JOIN items AS i ON i.namespace = n.id
-    WHERE n.path = :path AND i.key = :key AND {_LIVE}"""
-EXISTS: Final = f"""
-    SELECT 1 FROM items AS i WHERE {_HERE} AND i.key = :key AND {_LIVE}"""
-GET_VECTOR: Final = f"""
-    SELECT v.vector FROM items AS i CROSS JOIN vectors AS v ON v.item = i.id
-    WHERE {_HERE} AND i.key = :key AND {_LIVE}"""
-NAMESPACE: Final = "SELECT id FROM namespaces WHERE path = ?"
-COUNT_BELOW: Final = f"""
-    SELECT count(*) FROM namespaces AS n CROSS JOIN items AS i ON i.namespace = n.id
-    WHERE {_BELOW} AND {_LIVE}"""
-CLEAR: Final = """
-    DELETE FROM items WHERE namespace IN
-      (SELECT id FROM namespaces WHERE path >= :path AND path < :bound)"""
-REMOVE_BELOW: Final = "DELETE FROM namespaces WHERE path >= :path AND path < :bound"
-
-
-def list_namespaces(conditions: list[str]) -> str:
-    """Return the query for the paths of namespaces that hold an item, in order."""
-    return f"""
-        SELECT n.path FROM namespaces AS n
-        WHERE {" AND ".join([*conditions, "1"])}
-          AND EXISTS (SELECT 1 FROM items AS i WHERE i.namespace = n.id AND {_LIVE})
-        ORDER BY n.path LIMIT :limit"""
-
-
-def scan_items(conditions: list[str], columns: str, *, descending: bool) -> str:
-    """Return the query for items of one namespace in key order."""

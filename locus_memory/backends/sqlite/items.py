@@ -1,0 +1,376 @@
+"""Items as rows: what the store's verbs do on a connection, inside its transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from locus_memory.backends.sqlite import queries
+from locus_memory.backends.sqlite.filters import compile_filter
+from locus_memory.errors import VersionConflictError
+from locus_memory.store.filters import Condition
+from locus_memory.store.item import (
+    Namespace,
+    Put,
+    StoreItem,
+    check_embedding,
+    check_key,
+    check_namespace,
+    check_ttl,
+    check_version,
+    decode_json,
+    decode_namespace,
+    decode_text,
+    encode_json,
+    encode_metadata,
+    encode_namespace,
+    encode_text,
+    namespace_upper_bound,
+    prefix_upper_bound,
+    timestamp,
+)
+from locus_memory.store.text import searchable
+
+__all__ = [
+    "Address",
+    "KeyRange",
+    "Listing",
+    "Page",
+    "Row",
+    "Scope",
+    "clear",
+    "items_by_id",
+    "namespaces",
+    "newest",
+    "read_item",
+    "scan",
+    "scan_keys",
+    "search_text",
+    "write",
+]
+
+_PAGE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An encoded name, and the version a conditional write expects there."""
+
+    path: str
+    key: str
+    if_version: int | None = None
+
+    @classmethod
+    def of(cls, namespace: Namespace, key: str, if_version: int | None = None) -> Self:
+        """Return the address of an item, checked."""
+        return cls(
+            encode_namespace(check_namespace(namespace)),
+            encode_text(check_key(key)),
+            check_version(if_version),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a put brings, encoded and ready to write."""
+
+    address: Address
+    value: str
+    metadata: str
+    text: str
+    ttl: float | None
+    vector: bytes | None
+
+    @classmethod
+    def of(cls, put: Put, dimension: int | None) -> Self:
+        """Return the row of a put, checked."""
+        embedding = put.embedding
+        return cls(
+            Address.of(put.namespace, put.key, put.if_version),
+            encode_json(put.value).decode(),
+            encode_metadata(put.metadata).decode(),
+            searchable(put.value, put.text),
+            check_ttl(put.ttl),
+            None if embedding is None else check_embedding(embedding, dimension),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a search looks, and when."""
+
+    path: str
+    bound: str | None
+    recursive: bool
+    now: float
+
+    @classmethod
+    def of(cls, namespace: Namespace, now: float, *, recursive: bool) -> Self:
+        """Return the scope of a search, checked."""
+        path = encode_namespace(check_namespace(namespace))
+        return cls(path, namespace_upper_bound(namespace), recursive, now)
+
+    @property
+    def bound_values(self) -> dict[str, Any]:
+        """What the parameters `:path`, `:bound` and `:now` stand for."""
+        return {"path": self.path, "bound": self.bound, "now": self.now}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of the hits is wanted."""
+
+    limit: int
+    offset: int = 0
+
+
+# --- writing ------------------------------------------------------------------------------
+
+
+def write(
+    connection: sqlite3.Connection, operations: Sequence[Row | Address], now: float
+) -> list[int | bool]:
+    """Put the rows, delete what is at the addresses, and clear away a few expired items.
+
+    Returns:
+        A put's new version, or whether there was something to delete, in order.
+
+    Raises:
+        VersionConflictError: One `if_version` does not hold.
+    """
+    results: list[int | bool] = [
+        _put(connection, each, now) if isinstance(each, Row) else _delete(connection, each, now)
+        for each in operations
+    ]
+    purged = connection.execute(queries.PURGE, (now,)).fetchall()
+    connection.executemany(queries.REMOVE_EMPTY, set(purged))
+    return results
+
+
+def _put(connection: sqlite3.Connection, row: Row, now: float) -> int:
+    address = row.address
+    namespace, item, version, created_at = _find(connection, address, now)
+    if namespace is None:
+        namespace = connection.execute(queries.ADD_NAMESPACE, (address.path,)).lastrowid
+    if item is not None:
+        connection.execute(queries.REMOVE_ITEM, (item,))
+    times = created_at, now, None if row.ttl is None else now + row.ttl
+    content = row.metadata, row.value, row.text
+    added = connection.execute(
+        queries.ADD_ITEM, (namespace, address.key, version + 1, *times, *content)
+    ).lastrowid
+    if row.vector is not None:
+        dimension = len(row.vector) // 4
+        connection.execute(queries.ADD_VECTOR, (added, namespace, dimension, row.vector))
+    return version + 1
+
+
+def _delete(connection: sqlite3.Connection, address: Address, now: float) -> bool:
+    namespace, item, version, _ = _find(connection, address, now)
+    if item is None:
+        return False
+    connection.execute(queries.REMOVE_ITEM, (item,))
+    connection.execute(queries.REMOVE_EMPTY, (namespace,))
+    return version > 0
+
+
+def _find(
+    connection: sqlite3.Connection, address: Address, now: float
+) -> tuple[int | None, int | None, int, float]:
+    """Return the namespace's id, the item's id, its version and when it was created.
+
+    An expired item has an id, but version 0.
+    """
+    found = connection.execute(queries.FIND, (address.key, address.path)).fetchone()
+    namespace, item, version, created_at, expires_at = found or (None, None, None, now, None)
+    if version is None or (expires_at is not None and expires_at <= now):
+        version, created_at = 0, now
+    if address.if_version is not None and address.if_version != version:
+        raise VersionConflictError(address.if_version, version)
+    return namespace, item, version, created_at
+
+
+def clear(connection: sqlite3.Connection, scope: Scope) -> int:
+    """Delete everything in the scope; return how many items that were not expired."""
+    # No path sorts between a namespace's own and its first descendant's.
+    bound = scope.bound if scope.recursive else scope.path + "\x01"
+    values = {**scope.bound_values, "bound": bound}
+    count: int = connection.execute(queries.COUNT, values).fetchone()[0]
+    connection.execute(queries.CLEAR, values)
+    connection.execute(queries.REMOVE_CLEARED, values)
+    return count
+
+
+# --- reading ------------------------------------------------------------------------------
+
+
+def read_item(connection: sqlite3.Connection, address: Address, now: float) -> StoreItem | None:
+    """Return the item at an address, unless it is expired."""
+    values = {"path": address.path, "key": address.key, "now": now}
+    found = connection.execute(queries.GET, values).fetchone()
+    return None if found is None else _item(found)
+
+
+def _item(row: tuple[Any, ...], score: float | None = None) -> StoreItem:
+    path, key, value, metadata, created_at, updated_at, version, expires_at = row
+    return StoreItem(
+        namespace=decode_namespace(path),
+        key=decode_text(key),
+        value=decode_json(value),
+        metadata=decode_json(metadata),
+        created_at=timestamp(created_at),
+        updated_at=timestamp(updated_at),
+        version=version,
+        score=score,
+        expires_at=None if expires_at is None else timestamp(expires_at),
+    )
+
+
+def _scored(row: tuple[Any, ...]) -> StoreItem:
+    return _item(row[:-1], row[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Which keys of a namespace a scan wants."""
+
+    prefix: str | None
+    after: str | None
+    descending: bool = False
+
+    def conditions(self) -> tuple[list[str], dict[str, str]]:
+        """Return the conditions on `i.key`, and what their parameters stand for."""
+        bound: dict[str, str] = {}
+        if self.prefix:
+            bound["low"] = encode_text(self.prefix)
+            high = prefix_upper_bound(bound["low"])
+            bound |= {} if high is None else {"high": high}
+        if self.after is not None:
+            bound["after"] = encode_text(self.after)
+        signs = {"low": ">=", "high": "<", "after": "<" if self.descending else ">"}
+        return [f"i.key {signs[name]} :{name}" for name in bound], bound
+
+
+def scan(
+    connection: sqlite3.Connection, scope: Scope, keys: KeyRange, limit: int
+) -> list[StoreItem]:
+    """Return full items of one namespace in key order."""
+    return [_item(row) for row in _scan(connection, scope, keys, limit, whole=True)]
+
+
+def scan_keys(
+    connection: sqlite3.Connection, scope: Scope, keys: KeyRange, limit: int
+) -> list[str]:
+    """Return keys of one namespace in order."""
+    return [decode_text(key) for (key,) in _scan(connection, scope, keys, limit, whole=False)]
+
+
+def _scan(
+    connection: sqlite3.Connection, scope: Scope, keys: KeyRange, limit: int, *, whole: bool
+) -> sqlite3.Cursor:
+    conditions, bound = keys.conditions()
+    statement = queries.scan_items(conditions, whole=whole, descending=keys.descending)
+    return connection.execute(statement, {**scope.bound_values, **bound, "limit": limit})
+
+
+def newest(
+    connection: sqlite3.Connection, scope: Scope, condition: Condition, page: Page
+) -> list[StoreItem]:
+    """Return the items that satisfy the condition, the newest write first."""
+    where, values = compile_filter(condition, metadata="i.metadata", value="i.value")
+    statement = queries.newest_items(where, recursive=scope.recursive)
+    values |= scope.bound_values | {"limit": page.limit, "offset": page.offset}
+    return [_scored(row) for row in connection.execute(statement, values)]
+
+
+def search_text(
+    connection: sqlite3.Connection,
+    scope: Scope,
+    words: Iterable[str],
+    condition: Condition,
+    page: Page,
+) -> list[StoreItem]:
+    """Return the items with any of the words that satisfy the condition, the best first."""
+    match = " OR ".join(f'"{word}"' for word in words)
+    if not scope.recursive:
+        namespace = connection.execute(queries.NAMESPACE, (scope.path,)).fetchone()
+        match = f'scope : "n{namespace[0]}" AND text : ({match})' if namespace else ""
+    else:
+        match = f"text : ({match})"
+    if not match:
+        return []
+    where, values = compile_filter(condition, metadata="i.metadata", value="i.value")
+    statement = queries.search_items(where, recursive=scope.recursive)
+    values |= scope.bound_values | {"limit": page.limit, "offset": page.offset, "match": match}
+    return [_scored(row) for row in connection.execute(statement, values)]
+
+
+def items_by_id(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, StoreItem]:
+    """Return the items with these ids, by id."""
+    rows = connection.execute(queries.ITEMS_BY_ID, {"ids": json.dumps(ids)})
+    return {row[0]: _item(row[1:]) for row in rows}
+
+
+# --- namespaces ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Which namespaces are wanted; see `BaseStore.list_namespaces`."""
+
+    prefix: Namespace
+    suffix: Namespace
+    max_depth: int | None
+    after: Namespace
+
+    def cut(self, namespace: Namespace) -> Namespace | None:
+        """Return the namespace as it is listed, or `None` if it is not."""
+        if not (_match(namespace, self.prefix) and _match(namespace[::-1], self.suffix[::-1])):
+            return None
+        found = namespace[: self.max_depth]
+        return found if found > self.after else None
+
+    def range(self) -> tuple[str, str | None]:
+        """Return the first encoded path that may be wanted, and the first that no longer is."""
+        literal = self.prefix.index("*") if "*" in self.prefix else len(self.prefix)
+        head = self.prefix[:literal]
+        start = self.beyond(self.after) if self.after else ""
+        return max(encode_namespace(head), start), namespace_upper_bound(head)
+
+    def beyond(self, namespace: Namespace) -> str:
+        """Return the first encoded path after the namespace, or after all it stands for."""
+        if self.max_depth is not None and self.max_depth <= len(namespace):
+            return namespace_upper_bound(namespace[: self.max_depth]) or ""
+        # Nothing sorts between a path and its first descendant's.
+        return encode_namespace(namespace) + "\x01"
+
+
+def _match(namespace: Namespace, labels: Namespace) -> bool:
+    """Whether the first labels are these, `"*"` standing for any one."""
+    return len(labels) <= len(namespace) and all(
+        wanted in ("*", label) for wanted, label in zip(labels, namespace, strict=False)
+    )
+
+
+def namespaces(
+    connection: sqlite3.Connection, listing: Listing, limit: int, now: float
+) -> list[Namespace]:
+    """Return the namespaces that hold an item, in order."""
+    if listing.max_depth == 0:
+        return []
+    low, high = listing.range()
+    statement = queries.list_namespaces(
+        ["n.path >= :low"] if high is None else ["n.path >= :low", "n.path < :high"]
+    )
+    found: dict[Namespace, None] = {}
+    while len(found) < limit:
+        values = {"low": low, "high": high, "now": now, "limit": _PAGE}
+        page = [decode_namespace(path) for (path,) in connection.execute(statement, values)]
+        found |= {cut: None for each in page if (cut := listing.cut(each)) is not None}
+        if len(page) < _PAGE:
+            break
+        low = listing.beyond(page[-1])
+    return list(found)[:limit]

@@ -1,0 +1,187 @@
+"""Every statement the store runs.
+
+What varies is put together from the constants here; whatever a caller chose is bound.
+`:now` is the moment, `:path` an encoded namespace and `:bound` the end of its descendants.
+"""
+
+# ruff: noqa: S608 - no text of a caller ever gets into a statement
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+__all__ = [
+    "ADD_ITEM",
+    "ADD_NAMESPACE",
+    "ADD_VECTOR",
+    "CLEAR",
+    "COUNT",
+    "EXISTS",
+    "FIND",
+    "GET",
+    "GET_VECTOR",
+    "ITEMS_BY_ID",
+    "NAMESPACE",
+    "PURGE",
+    "REMOVE_CLEARED",
+    "REMOVE_EMPTY",
+    "REMOVE_ITEM",
+    "VECTORS_AFTER",
+    "VECTOR_COUNT",
+    "VECTOR_IDS",
+    "list_namespaces",
+    "newest_items",
+    "scan_items",
+    "search_items",
+    "vector_candidates",
+    "vector_expired",
+    "vector_namespaces",
+    "vector_other_dimension",
+]
+
+_LIVE: Final = "(i.expires_at IS NULL OR i.expires_at > :now)"
+_SOURCE: Final = "namespaces AS n CROSS JOIN items AS i ON i.namespace = n.id"
+_HERE: Final = "n.path = :path"
+_BELOW: Final = "n.path >= :path AND n.path < :bound"
+_ITEM: Final = (
+    "n.path, i.key, i.value, i.metadata, i.created_at, i.updated_at, i.version, i.expires_at"
+)
+
+# --- writing ------------------------------------------------------------------------------
+
+FIND: Final = """
+    SELECT n.id, i.id, i.version, i.created_at, i.expires_at
+    FROM namespaces AS n LEFT JOIN items AS i ON i.namespace = n.id AND i.key = ?
+    WHERE n.path = ?"""
+ADD_NAMESPACE: Final = "INSERT INTO namespaces (path) VALUES (?)"
+ADD_ITEM: Final = """
+    INSERT INTO items
+      (namespace, key, version, created_at, updated_at, expires_at, metadata, value, text)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+ADD_VECTOR: Final = "INSERT INTO vectors (item, namespace, dimension, vector) VALUES (?, ?, ?, ?)"
+REMOVE_ITEM: Final = "DELETE FROM items WHERE id = ?"
+REMOVE_EMPTY: Final = """
+    DELETE FROM namespaces
+    WHERE id = ? AND NOT EXISTS (SELECT 1 FROM items WHERE namespace = namespaces.id)"""
+PURGE: Final = """
+    DELETE FROM items
+    WHERE id IN (SELECT id FROM items WHERE expires_at <= ? ORDER BY expires_at LIMIT 16)
+    RETURNING namespace"""
+COUNT: Final = f"SELECT count(*) FROM {_SOURCE} WHERE {_BELOW} AND {_LIVE}"
+CLEAR: Final = """
+    DELETE FROM items
+    WHERE namespace IN (SELECT id FROM namespaces WHERE path >= :path AND path < :bound)"""
+REMOVE_CLEARED: Final = "DELETE FROM namespaces WHERE path >= :path AND path < :bound"
+
+# --- reading ------------------------------------------------------------------------------
+
+GET: Final = f"SELECT {_ITEM} FROM {_SOURCE} WHERE {_HERE} AND i.key = :key AND {_LIVE}"
+EXISTS: Final = f"SELECT 1 FROM {_SOURCE} WHERE {_HERE} AND i.key = :key AND {_LIVE}"
+GET_VECTOR: Final = f"""
+    SELECT v.vector FROM {_SOURCE} CROSS JOIN vectors AS v ON v.item = i.id
+    WHERE {_HERE} AND i.key = :key AND {_LIVE}"""
+NAMESPACE: Final = "SELECT id FROM namespaces WHERE path = ?"
+ITEMS_BY_ID: Final = f"""
+    SELECT i.id, {_ITEM} FROM json_each(:ids) AS wanted
+    CROSS JOIN items AS i ON i.id = wanted.value CROSS JOIN namespaces AS n ON n.id = i.namespace"""
+
+
+def scan_items(conditions: Iterable[str], *, whole: bool, descending: bool) -> str:
+    """Return the query for a page of one namespace, in key order: full items, or keys."""
+    where = " AND ".join((_HERE, _LIVE, *conditions))
+    order = "DESC" if descending else "ASC"
+    columns = _ITEM if whole else "i.key"
+    return f"SELECT {columns} FROM {_SOURCE} WHERE {where} ORDER BY i.key {order} LIMIT :limit"
+
+
+def list_namespaces(conditions: Iterable[str]) -> str:
+    """Return the query for a page of the namespaces that hold an item, in order."""
+    live = f"EXISTS (SELECT 1 FROM items AS i WHERE i.namespace = n.id AND {_LIVE})"
+    where = " AND ".join((*conditions, live))
+    return f"SELECT n.path FROM namespaces AS n WHERE {where} ORDER BY n.path LIMIT :limit"
+
+
+def newest_items(condition: str, *, recursive: bool) -> str:
+    """Return the query for items that satisfy a compiled filter, the newest write first."""
+    scope = _BELOW if recursive else _HERE
+    if not recursive:
+        return f"""
+            SELECT {_ITEM}, NULL FROM {_SOURCE} WHERE {scope} AND {_LIVE} AND {condition}
+            ORDER BY i.id DESC LIMIT :limit OFFSET :offset"""
+    # Ids first: sorting must not carry the values along.
+    return f"""
+        SELECT {_ITEM}, NULL
+        FROM (
+          SELECT i.id AS id FROM {_SOURCE} WHERE {scope} AND {_LIVE} AND {condition}
+          ORDER BY i.id DESC LIMIT :limit OFFSET :offset
+        ) AS hit
+        CROSS JOIN items AS i ON i.id = hit.id CROSS JOIN namespaces AS n ON n.id = i.namespace
+        ORDER BY i.id DESC"""
+
+
+def search_items(condition: str, *, recursive: bool) -> str:
+    """Return the query for items that match `:match`, the best first."""
+    scope = f"{_BELOW} AND " if recursive else ""
+    # The scope column only selects: it weighs nothing in the ranking.
+    return f"""
+        SELECT {_ITEM}, hit.score
+        FROM (
+          SELECT texts.rowid AS id, -bm25(texts, 0.0, 1.0) AS score
+          FROM texts CROSS JOIN items AS i ON i.id = texts.rowid
+          CROSS JOIN namespaces AS n ON n.id = i.namespace
+          WHERE texts MATCH :match AND {scope}{_LIVE} AND {condition}
+          ORDER BY score DESC, id DESC LIMIT :limit OFFSET :offset
+        ) AS hit
+        CROSS JOIN items AS i ON i.id = hit.id CROSS JOIN namespaces AS n ON n.id = i.namespace
+        ORDER BY hit.score DESC, hit.id DESC"""
+
+
+# --- vectors ------------------------------------------------------------------------------
+
+VECTOR_IDS: Final = """
+    SELECT item FROM vectors WHERE namespace = ? AND dimension = ? ORDER BY item"""
+VECTOR_COUNT: Final = "SELECT count(*) FROM vectors WHERE namespace = ? AND dimension = ?"
+VECTORS_AFTER: Final = """
+    SELECT item, vector FROM vectors
+    WHERE namespace = ? AND dimension = ? AND item > ? ORDER BY item"""
+
+
+def vector_namespaces(*, recursive: bool) -> str:
+    """Return the query for the namespaces to search, each with what tells its vectors changed."""
+    return f"""
+        SELECT n.id, n.vector_deletes,
+          (SELECT max(item) FROM vectors WHERE namespace = n.id AND dimension = :dimension)
+        FROM namespaces AS n WHERE {_BELOW if recursive else _HERE}"""
+
+
+def vector_other_dimension(*, recursive: bool) -> str:
+    """Return the query for the dimension of a vector that is not as long as the query."""
+    scope = _BELOW if recursive else _HERE
+    # Two ranges of the index, rather than all of it.
+    return " UNION ALL ".join(
+        f"""
+        SELECT * FROM (
+          SELECT v.dimension FROM namespaces AS n
+          CROSS JOIN vectors AS v ON v.namespace = n.id CROSS JOIN items AS i ON i.id = v.item
+          WHERE {scope} AND v.dimension {sign} :dimension AND {_LIVE} LIMIT 1)"""
+        for sign in "<>"
+    )
+
+
+def vector_expired(*, recursive: bool) -> str:
+    """Return the query for the items with a vector that have expired and are still there."""
+    return f"""
+        SELECT v.item FROM items AS i
+        CROSS JOIN vectors AS v ON v.item = i.id CROSS JOIN namespaces AS n ON n.id = i.namespace
+        WHERE i.expires_at <= :now AND {_BELOW if recursive else _HERE} ORDER BY v.item"""
+
+
+def vector_candidates(condition: str, *, recursive: bool) -> str:
+    """Return the query for the items with a vector that satisfy a compiled filter."""
+    return f"""
+        SELECT v.item FROM namespaces AS n
+        CROSS JOIN vectors AS v ON v.namespace = n.id CROSS JOIN items AS i ON i.id = v.item
+        WHERE {_BELOW if recursive else _HERE} AND v.dimension = :dimension
+          AND {_LIVE} AND {condition}
+        ORDER BY v.item"""

@@ -1,0 +1,342 @@
+"""The SQLite store: items, text search and exact vector search in one file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import struct
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from typing_extensions import override
+
+from locus_memory.backends.sqlite import items, queries
+from locus_memory.backends.sqlite.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.items import Address, KeyRange, Listing, Page, Row, Scope
+from locus_memory.errors import ConfigurationError
+from locus_memory.store.base import BaseStore, as_puts
+from locus_memory.store.filters import parse_filter
+from locus_memory.store.item import (
+    Delete,
+    Namespace,
+    Put,
+    SemanticSearchResult,
+    StoreCapabilities,
+    StoreItem,
+    check_embedding,
+    check_limit,
+    check_namespace,
+)
+from locus_memory.store.text import query_words
+
+if TYPE_CHECKING:
+    from locus_memory.backends.sqlite.vectors import VectorCache
+
+__all__ = ["SQLiteStore"]
+
+# SQLite has no larger integers.
+_MOST: Final = 2**62
+
+
+class SQLiteStore(BaseStore):
+    """Items in a SQLite file, safe for any number of tasks, threads and processes.
+
+    Text search is FTS5's, with stemming and BM25; its word statistics are those of the whole
+    file. Vector search is exact. Deleted and expired items leave nothing behind.
+
+    Args:
+        path: The file, made on first use, or `":memory:"`.
+        database: An open or unopened database to use instead; the store does not close it.
+        clock: Returns seconds since the epoch.
+        vector_cache_bytes: How much memory vectors may take; a namespace with more than that
+            is read from the file at each search.
+        embedding_dimension: The only vector length to take, or `None` for any, but then one
+            for each namespace that is searched.
+        busy_timeout: See `SQLiteDatabase`.
+        synchronous: See `SQLiteDatabase`.
+
+    Raises:
+        ConfigurationError: An option that cannot work.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] = "./locus.db",
+        *,
+        database: SQLiteDatabase | None = None,
+        clock: Callable[[], float] = time.time,
+        vector_cache_bytes: int = 256 * 2**20,
+        embedding_dimension: int | None = None,
+        busy_timeout: float = 30.0,
+        synchronous: Literal["normal", "full"] = "normal",
+    ) -> None:
+        if vector_cache_bytes < 0 or (embedding_dimension is not None and embedding_dimension < 1):
+            raise ConfigurationError(
+                "sqlite: needs vector_cache_bytes >= 0 and embedding_dimension >= 1"
+            )
+        self._owned = database is None
+        self._database = database or SQLiteDatabase(
+            path, busy_timeout=busy_timeout, synchronous=synchronous
+        )
+        self._clock = clock
+        self._cache_bytes = vector_cache_bytes
+        self._dimension = embedding_dimension
+        self._cache: VectorCache | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._database.path!r})"
+
+    @property
+    @override
+    def capabilities(self) -> StoreCapabilities:
+        """Everything."""
+        return StoreCapabilities(
+            search=True,
+            semantic_search=True,
+            embedding_dimension=self._dimension,
+            ttl=True,
+            list_namespaces=True,
+            batch_operations=True,
+            transactions=True,
+        )
+
+    # --- one item ---------------------------------------------------------------------
+
+    @override
+    async def put(
+        self,
+        namespace: Namespace,
+        key: str,
+        value: Any,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        if_version: int | None = None,
+        text: str | None = None,
+    ) -> int:
+        put = Put(
+            namespace=namespace,
+            key=key,
+            value=value,
+            metadata=metadata,
+            ttl=ttl,
+            if_version=if_version,
+            text=text,
+        )
+        return (await self._write([Row.of(put, None)]))[0]
+
+    @override
+    async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
+        address, now = Address.of(namespace, key), self._clock()
+        return await self._database.read(lambda c: items.read_item(c, address, now))
+
+    @override
+    async def exists(self, namespace: Namespace, key: str) -> bool:
+        return await self._look_up(queries.EXISTS, namespace, key) is not None
+
+    @override
+    async def delete(
+        self, namespace: Namespace, key: str, *, if_version: int | None = None
+    ) -> bool:
+        return bool((await self._write([Address.of(namespace, key, if_version)]))[0])
+
+    # --- listing ----------------------------------------------------------------------
+
+    @override
+    async def scan(
+        self,
+        namespace: Namespace,
+        limit: int = 100,
+        *,
+        prefix: str | None = None,
+        after: str | None = None,
+        descending: bool = False,
+    ) -> list[StoreItem]:
+        scope, rows = self._scope(namespace), _at_most(limit)
+        keys = KeyRange(prefix, after, descending)
+        return await self._database.read(lambda c: items.scan(c, scope, keys, rows))
+
+    @override
+    async def list_keys(
+        self,
+        namespace: Namespace,
+        limit: int = 100,
+        *,
+        prefix: str | None = None,
+        after: str | None = None,
+    ) -> list[str]:
+        scope, rows = self._scope(namespace), _at_most(limit)
+        keys = KeyRange(prefix, after)
+        return await self._database.read(lambda c: items.scan_keys(c, scope, keys, rows))
+
+    @override
+    async def list_namespaces(
+        self,
+        prefix: Namespace | None = None,
+        limit: int = 100,
+        *,
+        suffix: Namespace | None = None,
+        max_depth: int | None = None,
+        after: Namespace | None = None,
+    ) -> list[Namespace]:
+        listing = Listing(
+            prefix=check_namespace(prefix or (), empty=True),
+            suffix=check_namespace(suffix or (), empty=True),
+            max_depth=None if max_depth is None else check_limit(max_depth, "max_depth"),
+            after=check_namespace(after or (), empty=True),
+        )
+        rows, now = check_limit(limit), self._clock()
+        return await self._database.read(lambda c: items.namespaces(c, listing, rows, now))
+
+    @override
+    async def clear_namespace(self, namespace: Namespace, *, recursive: bool = False) -> int:
+        scope = self._scope(namespace, recursive=recursive)
+        return await self._database.write(lambda c: items.clear(c, scope))
+
+    # --- several items at once --------------------------------------------------------
+
+    @override
+    async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
+        return await self._write([Row.of(put, self._dimension) for put in as_puts(items)])
+
+    @override
+    async def get_batch(
+        self, keys: Iterable[tuple[Namespace, str]]
+    ) -> dict[tuple[Namespace, str], Any]:
+        addresses = [Address.of(namespace, key) for namespace, key in keys]
+        now = self._clock()
+
+        def read(connection: sqlite3.Connection) -> list[StoreItem | None]:
+            return [items.read_item(connection, address, now) for address in addresses]
+
+        found = await self._database.read(read)
+        return {(item.namespace, item.key): item.value for item in found if item is not None}
+
+    @override
+    async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:
+        return sum(await self._write([Address.of(namespace, key) for namespace, key in keys]))
+
+    @override
+    async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
+        return await self._write(
+            [
+                Row.of(each, self._dimension)
+                if isinstance(each, Put)
+                else Address.of(each.namespace, each.key, each.if_version)
+                for each in operations
+            ]
+        )
+
+    # --- search -----------------------------------------------------------------------
+
+    @override
+    async def search(
+        self,
+        namespace: Namespace,
+        query: str | None = None,
+        limit: int = 10,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        offset: int = 0,
+        recursive: bool = False,
+    ) -> list[StoreItem]:
+        scope = self._scope(namespace, recursive=recursive)
+        condition = parse_filter(filter)
+        page = Page(_at_most(limit), _at_most(offset, "offset"))
+        if query is None:
+            return await self._database.read(lambda c: items.newest(c, scope, condition, page))
+        words = query_words(query)
+        if not words:
+            return []
+        return await self._database.read(
+            lambda c: items.search_text(c, scope, words, condition, page)
+        )
+
+    @override
+    async def put_with_embedding(
+        self,
+        namespace: Namespace,
+        key: str,
+        value: Any,
+        embedding: Sequence[float],
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        if_version: int | None = None,
+        text: str | None = None,
+    ) -> int:
+        vector = check_embedding(embedding, self._dimension)
+        put = Put(
+            namespace=namespace,
+            key=key,
+            value=value,
+            metadata=metadata,
+            ttl=ttl,
+            if_version=if_version,
+            text=text,
+        )
+        return (await self._write([replace(Row.of(put, None), vector=vector)]))[0]
+
+    @override
+    async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
+        vector = await self._look_up(queries.GET_VECTOR, namespace, key)
+        return None if vector is None else list(struct.unpack(f"<{len(vector) // 4}f", vector))
+
+    @override
+    async def search_by_embedding(
+        self,
+        namespace: Namespace,
+        query_embedding: Sequence[float],
+        limit: int = 10,
+        threshold: float | None = None,
+        metadata_filter: Mapping[str, Any] | None = None,
+        *,
+        offset: int = 0,
+        recursive: bool = False,
+    ) -> list[SemanticSearchResult]:
+        from locus_memory.backends.sqlite import vectors  # noqa: PLC0415 - it loads numpy
+
+        scope = self._scope(namespace, recursive=recursive)
+        query = vectors.VectorQuery(
+            vector=check_embedding(query_embedding, self._dimension),
+            threshold=threshold,
+            condition=parse_filter(metadata_filter),
+        )
+        page = Page(_at_most(limit), _at_most(offset, "offset"))
+        if self._cache is None:
+            self._cache = vectors.VectorCache(self._cache_bytes)
+        cache = self._cache
+        return await self._database.read(
+            lambda c: vectors.search_vectors(c, cache, scope, query, page)
+        )
+
+    # --- life -------------------------------------------------------------------------
+
+    @override
+    async def open(self) -> None:
+        await self._database.open()
+
+    @override
+    async def close(self) -> None:
+        if self._owned:
+            await self._database.close()
+
+    def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
+        return Scope.of(namespace, self._clock(), recursive=recursive)
+
+    async def _look_up(self, statement: str, namespace: Namespace, key: str) -> Any:
+        """Return the first column of what the statement finds about an item, or `None`."""
+        address = Address.of(namespace, key)
+        values = {"path": address.path, "key": address.key, "now": self._clock()}
+        row = await self._database.read(lambda c: c.execute(statement, values).fetchone())
+        return None if row is None else row[0]
+
+    async def _write(self, operations: Sequence[Row | Address]) -> list[int]:
+        now = self._clock()
+        return await self._database.write(lambda c: items.write(c, operations, now))
+
+
+def _at_most(limit: object, what: str = "limit") -> int:
+    return min(check_limit(limit, what), _MOST)
