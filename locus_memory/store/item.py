@@ -286,10 +286,12 @@ def check_embedding(embedding: Sequence[float], dimension: int | None = None) ->
         raise InvalidEmbeddingError(
             f"the embedding has {vector.size} dimensions, the store holds {dimension}"
         )
-    length = float(np.linalg.norm(vector))
-    if not math.isfinite(length) or length == 0.0:
+    peak = float(np.abs(vector).max())
+    if not math.isfinite(peak) or peak == 0.0:
         raise InvalidEmbeddingError("an embedding needs finite numbers that are not all zero")
-    return (vector / length).astype("<f4").tobytes()
+    # Scaled first, so that squares neither overflow nor vanish.
+    vector = vector / peak
+    return (vector / np.linalg.norm(vector)).astype("<f4").tobytes()
 
 
 # --- JSON ---------------------------------------------------------------------------------

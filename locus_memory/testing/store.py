@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from locus_memory.testing.store_batches import BatchTests
 from locus_memory.testing.store_expiry import ExpiryTests
+from locus_memory.testing.store_filters import FilterTests
 from locus_memory.testing.store_items import ItemTests, NameTests, ValueTests
+from locus_memory.testing.store_life import CapabilityTests, LifeTests
 from locus_memory.testing.store_listing import ClearTests, KeyOrderTests, NamespaceListTests
+from locus_memory.testing.store_model import ModelTests
+from locus_memory.testing.store_search import NewestTests, TextSearchTests
+from locus_memory.testing.store_vectors import VectorTests
 
 __all__ = ["StoreConformance"]
 
@@ -19,6 +24,13 @@ class StoreConformance(
     NamespaceListTests,
     ExpiryTests,
     BatchTests,
+    FilterTests,
+    NewestTests,
+    TextSearchTests,
+    VectorTests,
+    CapabilityTests,
+    LifeTests,
+    ModelTests,
 ):
     """Every rule of the store contract, as tests: subclass it and say how to make a store.
 

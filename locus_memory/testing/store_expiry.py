@@ -44,13 +44,13 @@ class ExpiryTests(StoreSuite):
         clock.advance(1)
         assert await store.get(NS, "k") is None
 
-    async def test_get(self, expired: BaseStore) -> None:
+    async def test_get_after_expiry(self, expired: BaseStore) -> None:
         assert await expired.get(NS, "gone") is None
         assert await expired.get_item(NS, "gone") is None
         assert not await expired.exists(NS, "gone")
         assert await expired.get_batch([(NS, "gone"), (NS, "kept")]) == {(NS, "kept"): "fox"}
 
-    async def test_delete(self, expired: BaseStore) -> None:
+    async def test_delete_after_expiry(self, expired: BaseStore) -> None:
         assert not await expired.delete(NS, "gone")
         assert not await expired.delete(NS, "gone", if_version=0)
         with pytest.raises(VersionConflictError) as caught:
@@ -58,7 +58,7 @@ class ExpiryTests(StoreSuite):
         assert caught.value.actual == 0
         assert await expired.delete_batch([(NS, "gone"), (NS, "kept")]) == 1
 
-    async def test_listing(self, expired: BaseStore) -> None:
+    async def test_listing_after_expiry(self, expired: BaseStore) -> None:
         assert await expired.list_keys(NS) == ["kept"]
         assert await expired.list_keys(NS, 1) == ["kept"]
         assert [item.key for item in await expired.scan(NS)] == ["kept"]
@@ -66,7 +66,7 @@ class ExpiryTests(StoreSuite):
         if expired.capabilities.list_namespaces:
             assert await expired.list_namespaces() == [NS]
 
-    async def test_search(self, expired: BaseStore) -> None:
+    async def test_search_after_expiry(self, expired: BaseStore) -> None:
         assert [item.key for item in await expired.search(NS)] == ["kept"]
         assert [item.key for item in await expired.search(NS, limit=1, filter={"n": 1})] == ["kept"]
         if expired.capabilities.search:
@@ -75,7 +75,9 @@ class ExpiryTests(StoreSuite):
             found = await expired.search(("session",), recursive=True)
             assert [item.key for item in found] == ["kept"]
 
-    async def test_search_by_embedding(self, store: BaseStore, clock: FakeClock) -> None:
+    async def test_search_by_embedding_after_expiry(
+        self, store: BaseStore, clock: FakeClock
+    ) -> None:
         need(store, "ttl", "semantic_search")
         vector = axis(store, 0)
         await store.put_with_embedding(NS, "gone", 1, vector, ttl=10)
