@@ -100,13 +100,14 @@ class SQLiteDatabase:
                 Reader(self._settings, self._reads).start("locus-memory-sqlite-reader")
                 self._readers += 1
             self._reads.put(job)
-        return await job.future  # type: ignore[no-any-return] # it is what the work returned
+        return await job.outcome()  # type: ignore[no-any-return] # it is what the work returned
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the writer thread, inside a write transaction, and return its result.
 
         The transaction is shared with whatever else waits; if `work` raises, only what it did
-        itself is undone. The result is there once the transaction is committed.
+        itself is undone. It may run a second time, if other work fails: let it change nothing
+        but the database. The result is there once the transaction is committed.
 
         Raises:
             BackendError: SQLite failed, and nothing of `work` is kept.
@@ -118,7 +119,7 @@ class SQLiteDatabase:
                 Writer(self._settings, self._writes).start("locus-memory-sqlite-writer")
                 self._writing = True
             self._writes.put(job)
-        return await job.future  # type: ignore[no-any-return] # it is what the work returned
+        return await job.outcome()  # type: ignore[no-any-return] # it is what the work returned
 
     async def close(self) -> None:
         """Finish what was asked for and release the file; calling it again is harmless."""

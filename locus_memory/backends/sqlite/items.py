@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.filters import compile_filter
@@ -145,62 +145,86 @@ def write(
         _put(connection, each, now) if isinstance(each, Row) else _delete(connection, each, now)
         for each in operations
     ]
-    purged = connection.execute(queries.PURGE, (now,)).fetchall()
-    connection.executemany(queries.REMOVE_EMPTY, set(purged))
+    for item, namespace, text in connection.execute(queries.EXPIRED, (now,)).fetchall():
+        _remove(connection, namespace, item, text)
+        connection.execute(queries.REMOVE_EMPTY, (namespace,))
     return results
 
 
-def _put(connection: sqlite3.Connection, row: Row, now: float) -> int:
-    address = row.address
-    namespace, item, version, created_at = _find(connection, address, now)
-    if namespace is None:
-        namespace = connection.execute(queries.ADD_NAMESPACE, (address.path,)).lastrowid
-    if item is not None:
-        connection.execute(queries.REMOVE_ITEM, (item,))
-    times = created_at, now, None if row.ttl is None else now + row.ttl
-    content = row.metadata, row.value, row.text
-    added = connection.execute(
-        queries.ADD_ITEM, (namespace, address.key, version + 1, *times, *content)
-    ).lastrowid
-    if row.vector is not None:
-        dimension = len(row.vector) // 4
-        connection.execute(queries.ADD_VECTOR, (added, namespace, dimension, row.vector))
-    return version + 1
+_NOTHING: Final[tuple[Any, ...]] = (None,) * 6
 
 
-def _delete(connection: sqlite3.Connection, address: Address, now: float) -> bool:
-    namespace, item, version, _ = _find(connection, address, now)
-    if item is None:
-        return False
-    connection.execute(queries.REMOVE_ITEM, (item,))
-    connection.execute(queries.REMOVE_EMPTY, (namespace,))
-    return version > 0
+class _Found(NamedTuple):
+    """What is at an address: the ids of its namespace and item, if they are there.
 
-
-def _find(
-    connection: sqlite3.Connection, address: Address, now: float
-) -> tuple[int | None, int | None, int, float]:
-    """Return the namespace's id, the item's id, its version and when it was created.
-
-    An expired item has an id, but version 0.
+    An item that has expired is at version 0, as one that is not there.
     """
-    found = connection.execute(queries.FIND, (address.key, address.path)).fetchone()
-    namespace, item, version, created_at, expires_at = found or (None, None, None, now, None)
+
+    namespace: int | None
+    item: int | None
+    text: str | None
+    version: int
+    created_at: float
+
+
+def _find(connection: sqlite3.Connection, address: Address, now: float) -> _Found:
+    row = connection.execute(queries.FIND, (address.key, address.path)).fetchone()
+    namespace, item, text, version, created_at, expires_at = row or _NOTHING
     if version is None or (expires_at is not None and expires_at <= now):
         version, created_at = 0, now
     if address.if_version is not None and address.if_version != version:
         raise VersionConflictError(address.if_version, version)
-    return namespace, item, version, created_at
+    return _Found(namespace, item, text, version, created_at)
+
+
+def _put(connection: sqlite3.Connection, row: Row, now: float) -> int:
+    address = row.address
+    found = _find(connection, address, now)
+    namespace = found.namespace
+    if namespace is None:
+        namespace = connection.execute(queries.ADD_NAMESPACE, (address.path,)).lastrowid
+    if found.item is not None:
+        _remove(connection, namespace, found.item, found.text)
+    version = found.version + 1
+    times = found.created_at, now, None if row.ttl is None else now + row.ttl
+    content = row.metadata, row.value, row.text
+    item = connection.execute(
+        queries.ADD_ITEM, (namespace, address.key, version, *times, *content)
+    ).lastrowid
+    connection.execute(queries.ADD_TEXT, (item, namespace, row.text))
+    if row.vector is not None:
+        dimension = len(row.vector) // 4
+        connection.execute(queries.ADD_VECTOR, (item, namespace, dimension, row.vector))
+    return version
+
+
+def _delete(connection: sqlite3.Connection, address: Address, now: float) -> bool:
+    found = _find(connection, address, now)
+    if found.item is None:
+        return False
+    _remove(connection, found.namespace, found.item, found.text)
+    connection.execute(queries.REMOVE_EMPTY, (found.namespace,))
+    return found.version > 0
+
+
+def _remove(
+    connection: sqlite3.Connection, namespace: int | None, item: int, text: str | None
+) -> None:
+    """Delete an item, its words and its vector."""
+    connection.execute(queries.REMOVE_TEXT, (item, namespace, text))
+    if connection.execute(queries.REMOVE_VECTOR, (item,)).rowcount:
+        connection.execute(queries.COUNT_VECTOR, (namespace,))
+    connection.execute(queries.REMOVE_ITEM, (item,))
 
 
 def clear(connection: sqlite3.Connection, scope: Scope) -> int:
     """Delete everything in the scope; return how many items that were not expired."""
-    # No path sorts between a namespace's own and its first descendant's.
+    # Nothing sorts between a path and its first descendant's.
     bound = scope.bound if scope.recursive else scope.path + "\x01"
     values = {**scope.bound_values, "bound": bound}
     count: int = connection.execute(queries.COUNT, values).fetchone()[0]
-    connection.execute(queries.CLEAR, values)
-    connection.execute(queries.REMOVE_CLEARED, values)
+    for statement in queries.CLEAR:
+        connection.execute(statement, values)
     return count
 
 

@@ -14,19 +14,22 @@ from typing import Final
 __all__ = [
     "ADD_ITEM",
     "ADD_NAMESPACE",
+    "ADD_TEXT",
     "ADD_VECTOR",
     "CLEAR",
     "COUNT",
+    "COUNT_VECTOR",
     "EXISTS",
+    "EXPIRED",
     "FIND",
     "GET",
     "GET_VECTOR",
     "ITEMS_BY_ID",
     "NAMESPACE",
-    "PURGE",
-    "REMOVE_CLEARED",
     "REMOVE_EMPTY",
     "REMOVE_ITEM",
+    "REMOVE_TEXT",
+    "REMOVE_VECTOR",
     "VECTORS_AFTER",
     "VECTOR_COUNT",
     "VECTOR_IDS",
@@ -35,9 +38,9 @@ __all__ = [
     "scan_items",
     "search_items",
     "vector_candidates",
+    "vector_dimension",
     "vector_expired",
     "vector_namespaces",
-    "vector_other_dimension",
 ]
 
 _LIVE: Final = "(i.expires_at IS NULL OR i.expires_at > :now)"
@@ -51,7 +54,7 @@ _ITEM: Final = (
 # --- writing ------------------------------------------------------------------------------
 
 FIND: Final = """
-    SELECT n.id, i.id, i.version, i.created_at, i.expires_at
+    SELECT n.id, i.id, i.text, i.version, i.created_at, i.expires_at
     FROM namespaces AS n LEFT JOIN items AS i ON i.namespace = n.id AND i.key = ?
     WHERE n.path = ?"""
 ADD_NAMESPACE: Final = "INSERT INTO namespaces (path) VALUES (?)"
@@ -60,19 +63,28 @@ ADD_ITEM: Final = """
       (namespace, key, version, created_at, updated_at, expires_at, metadata, value, text)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 ADD_VECTOR: Final = "INSERT INTO vectors (item, namespace, dimension, vector) VALUES (?, ?, ?, ?)"
+ADD_TEXT: Final = "INSERT INTO texts (rowid, scope, text) VALUES (?, 'n' || ?, ?)"
 REMOVE_ITEM: Final = "DELETE FROM items WHERE id = ?"
+REMOVE_VECTOR: Final = "DELETE FROM vectors WHERE item = ?"
+COUNT_VECTOR: Final = "UPDATE namespaces SET vector_deletes = vector_deletes + 1 WHERE id = ?"
+# FTS5 must be told what it indexed.
+REMOVE_TEXT: Final = """
+    INSERT INTO texts (texts, rowid, scope, text) VALUES ('delete', ?, 'n' || ?, ?)"""
 REMOVE_EMPTY: Final = """
     DELETE FROM namespaces
     WHERE id = ? AND NOT EXISTS (SELECT 1 FROM items WHERE namespace = namespaces.id)"""
-PURGE: Final = """
-    DELETE FROM items
-    WHERE id IN (SELECT id FROM items WHERE expires_at <= ? ORDER BY expires_at LIMIT 16)
-    RETURNING namespace"""
+EXPIRED: Final = """
+    SELECT id, namespace, text FROM items WHERE expires_at <= ? ORDER BY expires_at LIMIT 16"""
 COUNT: Final = f"SELECT count(*) FROM {_SOURCE} WHERE {_BELOW} AND {_LIVE}"
-CLEAR: Final = """
-    DELETE FROM items
-    WHERE namespace IN (SELECT id FROM namespaces WHERE path >= :path AND path < :bound)"""
-REMOVE_CLEARED: Final = "DELETE FROM namespaces WHERE path >= :path AND path < :bound"
+_CLEARED: Final = "(SELECT id FROM namespaces WHERE path >= :path AND path < :bound)"
+CLEAR: Final = (
+    f"""
+    INSERT INTO texts (texts, rowid, scope, text)
+    SELECT 'delete', id, 'n' || namespace, text FROM items WHERE namespace IN {_CLEARED}""",
+    f"DELETE FROM vectors WHERE namespace IN {_CLEARED}",
+    f"DELETE FROM items WHERE namespace IN {_CLEARED}",
+    "DELETE FROM namespaces WHERE path >= :path AND path < :bound",
+)
 
 # --- reading ------------------------------------------------------------------------------
 
@@ -155,18 +167,12 @@ def vector_namespaces(*, recursive: bool) -> str:
         FROM namespaces AS n WHERE {_BELOW if recursive else _HERE}"""
 
 
-def vector_other_dimension(*, recursive: bool) -> str:
-    """Return the query for the dimension of a vector that is not as long as the query."""
-    scope = _BELOW if recursive else _HERE
-    # Two ranges of the index, rather than all of it.
-    return " UNION ALL ".join(
-        f"""
-        SELECT * FROM (
-          SELECT v.dimension FROM namespaces AS n
-          CROSS JOIN vectors AS v ON v.namespace = n.id CROSS JOIN items AS i ON i.id = v.item
-          WHERE {scope} AND v.dimension {sign} :dimension AND {_LIVE} LIMIT 1)"""
-        for sign in "<>"
-    )
+def vector_dimension(*, recursive: bool) -> str:
+    """Return the query for the dimension of any vector."""
+    return f"""
+        SELECT v.dimension FROM namespaces AS n
+        CROSS JOIN vectors AS v ON v.namespace = n.id CROSS JOIN items AS i ON i.id = v.item
+        WHERE {_BELOW if recursive else _HERE} AND {_LIVE} LIMIT 1"""
 
 
 def vector_expired(*, recursive: bool) -> str:

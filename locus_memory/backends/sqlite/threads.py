@@ -27,7 +27,7 @@ def end(connection: sqlite3.Connection) -> None:
 class Job:
     """Work for a thread, and the future of the loop that waits for it."""
 
-    __slots__ = ("error", "future", "loop", "result", "work")
+    __slots__ = ("_finished", "_unclaimed", "error", "future", "loop", "result", "work")
 
     def __init__(self, work: Callable[[sqlite3.Connection], Any]) -> None:
         self.work = work
@@ -35,9 +35,36 @@ class Job:
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.result: Any = None
         self.error: BaseException | None = None
+        self._finished = False
+        # Taking the one element is atomic.
+        self._unclaimed = [True]
+
+    def claim(self) -> bool:
+        """Return whether nobody claimed it before: the thread to run it, or its caller to not."""
+        try:
+            self._unclaimed.pop()
+        except IndexError:
+            return False
+        return True
+
+    async def outcome(self) -> Any:
+        """Wait for the result.
+
+        Cancelled before it has begun, the work is never done; once it has begun, cancelling
+        waits until it is over, so that it cannot surprise whoever comes next.
+        """
+        try:
+            return await self.future
+        except asyncio.CancelledError:
+            if not self.claim() and not self._finished:
+                self.future = self.loop.create_future()
+                with contextlib.suppress(Exception):
+                    await self.future
+            raise
 
     def finish(self) -> None:
         """Hand the outcome over; runs on the loop."""
+        self._finished = True
         if self.future.done():
             return
         if self.error is None:
@@ -152,7 +179,7 @@ class Reader(_Worker):
         _deliver(done)
 
     def _run_one(self, connection: sqlite3.Connection, job: Job) -> None:
-        if job.future.cancelled():
+        if not job.claim():
             return
         try:
             job.result = job.work(connection)
@@ -168,7 +195,7 @@ class Writer(_Worker):
         while len(jobs) < _BATCH and (job := self._more()) is not None:
             jobs.append(job)
         try:
-            self._commit(self._connected(), [job for job in jobs if not job.future.cancelled()])
+            self._commit(self._connected(), jobs)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of anything
             self._fail(jobs, error)
             if self._connection is not None:
@@ -176,17 +203,33 @@ class Writer(_Worker):
                     roll_back(self._connection)
         _deliver(jobs)
 
-    def _commit(self, connection: sqlite3.Connection, jobs: list[Job]) -> None:
+    def _commit(self, connection: sqlite3.Connection, waiting: list[Job]) -> None:
         connection.execute("BEGIN IMMEDIATE")
-        if len(jobs) == 1:
-            jobs[0].result = jobs[0].work(connection)
-        else:
+        # Only now, so that whoever waits for another process can be cancelled at once.
+        jobs = [job for job in waiting if job.claim()]
+        if not all(self._run_one(connection, job) for job in jobs):
+            # One failed half-way. Do the others again, each where it can be undone alone;
+            # savepoints are not the rule because at each of them FTS5 writes its index out.
+            roll_back(connection)
+            connection.execute("BEGIN IMMEDIATE")
             for job in jobs:
-                self._run_one(connection, job)
+                self._run_apart(connection, job)
         connection.execute("COMMIT")
 
-    def _run_one(self, connection: sqlite3.Connection, job: Job) -> None:
+    def _run_one(self, connection: sqlite3.Connection, job: Job) -> bool:
+        """Run a job; return whether the transaction holds nothing of a failed one."""
+        before = connection.total_changes
+        try:
+            job.result = job.work(connection)
+        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
+            self._fail([job], error)
+        return job.error is None or (
+            connection.in_transaction and connection.total_changes == before
+        )
+
+    def _run_apart(self, connection: sqlite3.Connection, job: Job) -> None:
         """Run a job so that its failure undoes nothing else."""
+        job.error = None
         connection.execute("SAVEPOINT job")
         try:
             job.result = job.work(connection)

@@ -214,14 +214,16 @@ def search_vectors(
     comes first.
 
     Raises:
-        InvalidEmbeddingError: The scope holds vectors of another dimension.
+        InvalidEmbeddingError: All vectors in the scope have another dimension.
     """
-    _check_dimension(connection, scope, query)
+    shelves = _shelves(connection, scope, query)
+    if not shelves:
+        _refuse_dimension(connection, scope, query)
     wanted = page.offset + page.limit
     candidate = _Candidates.of(connection, scope, query)
     found = [
         _best(*candidate.among(ids, rows), query.vector, wanted)
-        for shelf in _shelves(connection, scope, query)
+        for shelf in shelves
         for ids, rows in _blocks(connection, cache, shelf)
     ]
     if not found or not wanted:
@@ -235,9 +237,9 @@ def search_vectors(
     return _results(connection, ids[order].tolist(), cosines[order].tolist())
 
 
-def _check_dimension(connection: sqlite3.Connection, scope: Scope, query: VectorQuery) -> None:
-    statement = queries.vector_other_dimension(recursive=scope.recursive)
-    other = connection.execute(statement, _values(scope, query)).fetchone()
+def _refuse_dimension(connection: sqlite3.Connection, scope: Scope, query: VectorQuery) -> None:
+    statement = queries.vector_dimension(recursive=scope.recursive)
+    other = connection.execute(statement, scope.bound_values).fetchone()
     if other is not None:
         raise InvalidEmbeddingError(
             f"the query has {query.dimension} dimensions, the stored embeddings have {other[0]}"
