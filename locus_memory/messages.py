@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Self
 from uuid import uuid4
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = ["Message", "Role", "ToolCall", "ToolResult"]
 
@@ -100,8 +101,6 @@ class Message(BaseModel):
     id: str | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
 
-    _document: dict[str, Any] | None = PrivateAttr(default=None)
-
     @classmethod
     def system(cls, content: str) -> Message:
         """Return a system message."""
@@ -131,14 +130,16 @@ class Message(BaseModel):
 
     def to_checkpoint(self) -> dict[str, Any]:
         """Return the message as plain JSON, without its defaults; made once, then shared."""
-        if self._document is None:
-            self._document = self.model_dump(mode="json", exclude_defaults=True)
         return self._document
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude_defaults=True)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with `update` applied, which forgets the serialised form."""
         copied = super().model_copy(update=update, deep=deep)
-        copied._document = None  # noqa: SLF001 - our own class
+        copied.__dict__.pop("_document", None)
         return copied
 
     @classmethod

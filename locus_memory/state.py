@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, Self
 from uuid import uuid4
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field
 
 from locus_memory.messages import Message
 
@@ -32,10 +33,6 @@ class AgentState(BaseModel):
     iteration: int = 0
     metadata: dict[str, Any] = Field(default_factory=dict)
 
-    # The serialised messages, beside the very tuple they were made from: a copy of the state
-    # with other messages must not inherit them.
-    _serialised: tuple[tuple[Message, ...], list[dict[str, Any]]] | None = PrivateAttr(default=None)
-
     def with_message(self, message: Message) -> Self:
         """Return the state with one more message."""
         return self.with_messages((message,))
@@ -44,8 +41,8 @@ class AgentState(BaseModel):
         """Return the state with more messages at the end."""
         added = tuple(messages)
         state = self.model_copy(update={"messages": self.messages + added})
-        documents = self._documents() + [message.to_checkpoint() for message in added]
-        state._serialised = (state.messages, documents)  # noqa: SLF001 - our own class
+        documents = self._documents + [message.to_checkpoint() for message in added]
+        state.__dict__["_documents"] = documents
         return state
 
     def with_iteration(self, iteration: int) -> Self:
@@ -58,7 +55,7 @@ class AgentState(BaseModel):
 
     def to_checkpoint(self) -> dict[str, Any]:
         """Return the state as plain JSON; messages are serialised once and shared."""
-        document: dict[str, Any] = {"run_id": self.run_id, "messages": self._documents()}
+        document: dict[str, Any] = {"run_id": self.run_id, "messages": self._documents}
         if self.agent_id is not None:
             document["agent_id"] = self.agent_id
         if self.iteration:
@@ -80,8 +77,13 @@ class AgentState(BaseModel):
         messages = tuple(map(Message.from_checkpoint, document.get("messages", ())))
         return cls.model_validate({**document, "messages": messages})
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with `update` applied, which forgets the serialised messages."""
+        copied = super().model_copy(update=update, deep=deep)
+        if update is not None and "messages" in update:
+            copied.__dict__.pop("_documents", None)
+        return copied
+
+    @cached_property
     def _documents(self) -> list[dict[str, Any]]:
-        if self._serialised is None or self._serialised[0] is not self.messages:
-            documents = [message.to_checkpoint() for message in self.messages]
-            self._serialised = (self.messages, documents)
-        return self._serialised[1]
+        return [message.to_checkpoint() for message in self.messages]

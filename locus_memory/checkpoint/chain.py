@@ -64,8 +64,9 @@ class DeltaCheckpointer(BaseCheckpointer):
     """The checkpointer: full states and deltas over any `DeltaStorage`.
 
     A save costs what changed since the last one, in time and in bytes, however long the
-    thread: the state before is remembered, and messages are known again by identity. So
-    treat the elements of a long list (over 256) as immutable: change them by replacing them.
+    thread: the state before is remembered, and messages are known again by identity. States
+    may be changed in place between saves, but for the elements of a list that are more than
+    256 from its end: change those by replacing them.
 
     Args:
         storage: Where records go; in memory by default. Closed with the checkpointer.
@@ -233,7 +234,7 @@ class DeltaCheckpointer(BaseCheckpointer):
     ) -> dict[str, Any] | None:
         _check_names(thread_id, checkpoint_id)
         head = await self.storage.find(thread_id, checkpoint_id)
-        return None if head is None else head.metadata
+        return None if head is None else head.info().metadata
 
     @override
     async def list_threads(

@@ -8,6 +8,7 @@ was moved to another name is ever taken for the truth.
 from __future__ import annotations
 
 import zlib
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -55,13 +56,13 @@ class RecordHead:
     stored_size: int
 
     def info(self) -> CheckpointInfo:
-        """Return what the checkpointer tells its caller."""
+        """Return what the checkpointer tells its caller, who may change it at will."""
         return CheckpointInfo(
             thread_id=self.thread_id,
             checkpoint_id=self.checkpoint_id,
             sequence=self.sequence,
             created_at=timestamp(self.created_at),
-            metadata=self.metadata,
+            metadata=deepcopy(self.metadata),
             is_full=self.base is None,
             size=self.size,
             stored_size=self.stored_size,

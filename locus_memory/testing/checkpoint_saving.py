@@ -1,0 +1,311 @@
+"""The checkpointer suite: what is saved is what is loaded."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_memory.checkpoint.chain import DeltaCheckpointer
+from locus_memory.errors import (
+    BackendClosedError,
+    InvalidArgumentError,
+    InvalidKeyError,
+    StateTypeError,
+    ValueNotSerializableError,
+)
+from locus_memory.messages import Message
+from locus_memory.state import AgentState
+from locus_memory.testing.checkpoint_suite import CheckpointerSuite, Open, turns, verify
+from locus_memory.testing.fakes import FakeClock
+from locus_memory.testing.store_suite import HOSTILE, PROPERTY, json_objects
+
+__all__ = ["NamingTests", "SavingTests", "StateTests"]
+
+
+class SavingTests(CheckpointerSuite):
+    """States out equal states in."""
+
+    async def test_the_newest_is_loaded_by_default(self, checkpointer: DeltaCheckpointer) -> None:
+        first = await checkpointer.save(turns(1), "t")
+        second = await checkpointer.save(turns(2), "t")
+        await verify(checkpointer, "t", {first: turns(1), second: turns(2)})
+
+    async def test_what_is_not_there_is_none(self, checkpointer: DeltaCheckpointer) -> None:
+        assert await checkpointer.load("t") is None
+        assert await checkpointer.get_metadata("t") is None
+        assert not await checkpointer.exists("t")
+        await checkpointer.save({}, "t", "known")
+        assert await checkpointer.load("t", "unknown") is None
+        assert await checkpointer.get_metadata("t", "unknown") is None
+        assert not await checkpointer.exists("t", "unknown")
+
+    async def test_an_empty_state_is_there(self, checkpointer: DeltaCheckpointer) -> None:
+        await checkpointer.save({}, "t")
+        assert await checkpointer.load("t") == {}
+        assert await checkpointer.exists("t")
+
+    @PROPERTY
+    @given(states=st.lists(json_objects, min_size=1, max_size=6))
+    async def test_any_json_comes_back(
+        self, checkpointer: DeltaCheckpointer, states: list[dict[str, Any]]
+    ) -> None:
+        await checkpointer.delete("any")
+        expected = {await checkpointer.save(state, "any"): state for state in states}
+        await verify(checkpointer, "any", expected)
+
+    async def test_numbers_keep_their_types(self, checkpointer: DeltaCheckpointer) -> None:
+        for value in (1, True, 1.0, 0, False, -0.0, 0.0, 2**63, None):
+            await checkpointer.save({"items": [value]}, "t")
+            loaded = (await checkpointer.load("t"))["items"][0]
+            assert (type(loaded), repr(loaded)) == (type(value), repr(value))
+
+    async def test_a_loaded_state_is_the_callers_own(self, checkpointer: DeltaCheckpointer) -> None:
+        name = await checkpointer.save(turns(3), "t")
+        (await checkpointer.load("t"))["messages"].clear()
+        (await checkpointer.load("t", name))["messages"][0]["content"] = "changed"
+        assert await checkpointer.load("t") == turns(3)
+        await checkpointer.save(turns(4), "t")
+        await verify(
+            checkpointer, "t", {name: turns(3), (await _newest(checkpointer)): turns(4)}
+        )
+
+    async def test_a_state_changed_in_place_is_saved_as_it_is(
+        self, checkpointer: DeltaCheckpointer
+    ) -> None:
+        state = turns(40)
+        expected: dict[str, Any] = {}
+        changes: list[Callable[[], Any]] = [
+            lambda: state["messages"].append({"role": "user", "content": "more"}),
+            lambda: state["messages"][3].update(content="edited"),
+            lambda: state["messages"][-1].update(content="edited too"),
+            lambda: state["messages"].pop(0),
+            lambda: state["messages"].insert(5, {"role": "system", "content": "in between"}),
+            lambda: state.update(turn=None),
+            lambda: state.pop("turn"),
+            lambda: state["messages"].clear(),
+        ]
+        for change in changes:
+            change()
+            name = await checkpointer.save(state, "t")
+            expected[name] = copy.deepcopy(state)
+        await verify(checkpointer, "t", expected)
+
+    async def test_the_end_of_a_long_list_may_change_in_place(
+        self, checkpointer: DeltaCheckpointer
+    ) -> None:
+        state: dict[str, Any] = {"messages": [{"content": str(index)} for index in range(1500)]}
+        await checkpointer.save(state, "t")
+        state["messages"][-1]["content"] = "edited"
+        state["messages"][-200]["content"] = "edited"
+        await checkpointer.save(state, "t")
+        assert await checkpointer.load("t") == state
+        state["messages"][3] = {"content": "replaced"}
+        state["messages"].append({"content": "more"})
+        await checkpointer.save(state, "t")
+        assert await checkpointer.load("t") == state
+        state["messages"] = state["messages"][700:]
+        await checkpointer.save(state, "t")
+        assert await checkpointer.load("t") == state
+
+    async def test_what_is_not_json_is_refused_and_named(
+        self, checkpointer: DeltaCheckpointer
+    ) -> None:
+        await checkpointer.save(turns(1), "t", "good")
+        bad: list[tuple[Any, str]] = [
+            (math.nan, "$.messages[1].x"),
+            ((1, 2), "$.messages[1].x"),
+            ({1: 2}, "$.messages[1].x"),
+            (datetime.now(UTC), "$.messages[1].x"),
+            ({"deep": {1, 2}}, "$.messages[1].x.deep"),
+            (2**64, "$.messages[1].x"),
+        ]
+        for value, path in bad:
+            state = turns(1)
+            state["messages"][1]["x"] = value
+            with pytest.raises(ValueNotSerializableError) as caught:
+                await checkpointer.save(state, "t")
+            assert caught.value.path == path
+            with pytest.raises(ValueNotSerializableError):
+                await checkpointer.save(turns(2), "t", metadata={"x": value})
+        await verify(checkpointer, "t", {"good": turns(1)})
+
+    async def test_metadata_comes_back_as_a_copy(self, checkpointer: DeltaCheckpointer) -> None:
+        metadata = {"tags": ["a"], "step": 1}
+        name = await checkpointer.save({}, "t", metadata=metadata)
+        metadata["step"] = 2
+        found = await checkpointer.get_metadata("t", name)
+        assert found == {"tags": ["a"], "step": 1}
+        found["tags"].append("b")
+        assert await checkpointer.get_metadata("t") == {"tags": ["a"], "step": 1}
+        await checkpointer.save({}, "t")
+        assert await checkpointer.get_metadata("t") == {}
+
+    async def test_saving_an_id_again_replaces_it_and_makes_it_the_newest(
+        self, checkpointer: DeltaCheckpointer
+    ) -> None:
+        for index, name in enumerate("abcd"):
+            await checkpointer.save(turns(index), "t", name)
+        await checkpointer.save(turns(9), "t", "b", metadata={"again": True})
+        expected = {"a": turns(0), "c": turns(2), "d": turns(3), "b": turns(9)}
+        await verify(checkpointer, "t", expected)
+        assert await checkpointer.get_metadata("t", "b") == {"again": True}
+
+    async def test_saving_one_id_over_and_over_never_makes_a_cycle(
+        self, checkpointer: DeltaCheckpointer
+    ) -> None:
+        for index in range(1, 40):
+            await checkpointer.save(turns(index), "t", f"id-{index % 3}")
+            assert await checkpointer.load("t") == turns(index)
+        expected = {f"id-{index % 3}": turns(index) for index in (37, 38, 39)}
+        await verify(checkpointer, "t", expected)
+
+    async def test_a_cancelled_save_leaves_the_next_one_working(
+        self, checkpointer: DeltaCheckpointer
+    ) -> None:
+        expected = {await checkpointer.save(turns(1), "t"): turns(1)}
+        for index in range(2, 8):
+            task = asyncio.ensure_future(checkpointer.save(turns(index), "t", f"cut-{index}"))
+            for _ in range(index % 4):
+                await asyncio.sleep(0)
+            task.cancel()
+            done = (await asyncio.gather(task, return_exceptions=True))[0]
+            name = await checkpointer.save(turns(index + 100), "t")
+            assert await checkpointer.load("t") == turns(index + 100)
+            if not isinstance(done, BaseException) or await checkpointer.exists(
+                "t", f"cut-{index}"
+            ):
+                expected[f"cut-{index}"] = turns(index)
+            expected[name] = turns(index + 100)
+        for name, state in expected.items():
+            assert await checkpointer.load("t", name) == state
+
+    async def test_after_close_there_is_a_clear_error(
+        self, checkpointer: DeltaCheckpointer
+    ) -> None:
+        await checkpointer.save(turns(1), "t")
+        await checkpointer.close()
+        await checkpointer.close()
+        with pytest.raises(BackendClosedError):
+            await checkpointer.save(turns(2), "t")
+        with pytest.raises(BackendClosedError):
+            await checkpointer.load("t")
+        with pytest.raises(BackendClosedError):
+            await checkpointer.list_threads()
+
+
+class StateTests(CheckpointerSuite):
+    """States of the library's own and of others."""
+
+    async def test_an_agent_state_by_default(self, open_another: Open) -> None:
+        checkpointer = await open_another(state_type=AgentState)
+        state = AgentState(metadata={"plan": [1, 2]}).with_message(Message.user("hello"))
+        first = await checkpointer.save(state, "t")
+        longer = state.with_messages([Message.assistant("hi"), Message.user("bye")])
+        await checkpointer.save(longer, "t")
+        assert await checkpointer.load("t", first) == state
+        assert await checkpointer.load("t") == longer
+
+    async def test_a_state_that_the_type_refuses(self, open_another: Open) -> None:
+        checkpointer = await open_another(state_type=AgentState)
+        await checkpointer.save({"channels": {}}, "t", "strange")
+        with pytest.raises(StateTypeError, match=r"strange.*state_type=None"):
+            await checkpointer.load("t")
+
+    async def test_what_is_no_state(self, checkpointer: DeltaCheckpointer) -> None:
+        for nonsense in ("text", 3, None, [1], object()):
+            with pytest.raises(StateTypeError):
+                await checkpointer.save(nonsense, "t")  # type: ignore[arg-type] # the point
+        assert not await checkpointer.exists("t")
+
+    async def test_a_type_of_the_callers_own(self, open_another: Open) -> None:
+        class Counter:
+            def __init__(self, count: int) -> None:
+                self.count = count
+
+            def to_checkpoint(self) -> dict[str, Any]:
+                return {"count": self.count}
+
+            @classmethod
+            def from_checkpoint(cls, document: dict[str, Any]) -> Counter:
+                return cls(document["count"])
+
+        checkpointer = await open_another(state_type=Counter)
+        await checkpointer.save(Counter(3), "t")
+        loaded = await checkpointer.load("t")
+        assert isinstance(loaded, Counter)
+        assert loaded.count == 3
+
+
+class NamingTests(CheckpointerSuite):
+    """Any name is a name, and no two names meet."""
+
+    async def test_hostile_names_never_meet(self, checkpointer: DeltaCheckpointer) -> None:
+        for index, name in enumerate(HOSTILE):
+            await checkpointer.save({"index": index}, name, name)
+        for index, name in enumerate(HOSTILE):
+            assert await checkpointer.load(name, name) == {"index": index}
+            assert await checkpointer.list_checkpoints(name) == [name]
+        assert await checkpointer.list_threads(len(HOSTILE) + 5) == sorted(HOSTILE)
+        for index, name in enumerate(HOSTILE):
+            await checkpointer.save({"index": -index}, "one thread", name)
+        for index, name in enumerate(HOSTILE):
+            assert await checkpointer.load("one thread", name) == {"index": -index}
+
+    async def test_deleting_a_hostile_name_deletes_no_other(
+        self, checkpointer: DeltaCheckpointer
+    ) -> None:
+        for name in HOSTILE:
+            await checkpointer.save({}, name)
+        for index, name in enumerate(HOSTILE):
+            assert await checkpointer.delete(name)
+            assert len(await checkpointer.list_threads(1000)) == len(HOSTILE) - index - 1
+
+    async def test_what_is_no_name_is_refused(self, checkpointer: DeltaCheckpointer) -> None:
+        await checkpointer.save(turns(1), "t", "a")
+        bad: list[Any] = ["", None, 3, b"t", ("t",), "\ud800"]
+        for name in bad:
+            with pytest.raises(InvalidKeyError):
+                await checkpointer.save({}, name)
+            with pytest.raises(InvalidKeyError):
+                await checkpointer.load(name)
+            with pytest.raises(InvalidKeyError):
+                await checkpointer.delete(name)
+            if name is not None:
+                with pytest.raises(InvalidKeyError):
+                    await checkpointer.save({}, "t", name)
+                with pytest.raises(InvalidKeyError):
+                    await checkpointer.delete("t", name)
+        await verify(checkpointer, "t", {"a": turns(1)})
+
+    async def test_limits_are_checked(self, checkpointer: DeltaCheckpointer) -> None:
+        for limit in (-1, 1.5, True, "3"):
+            with pytest.raises(InvalidArgumentError):
+                await checkpointer.list_checkpoints("t", limit)  # type: ignore[arg-type] # the point
+            with pytest.raises(InvalidArgumentError):
+                await checkpointer.list_threads(limit)  # type: ignore[arg-type] # the point
+
+    async def test_order_is_that_of_saves_whatever_the_clock_does(
+        self, checkpointer: DeltaCheckpointer, clock: FakeClock
+    ) -> None:
+        expected: dict[str, Any] = {}
+        for index in range(10):
+            clock.advance(-3600.0 * index)
+            expected[await checkpointer.save({"index": index}, "t")] = {"index": index}
+        await verify(checkpointer, "t", expected)
+        infos = await checkpointer.list_with_metadata("t", 20)
+        assert [info.sequence for info in infos] == sorted(
+            (info.sequence for info in infos), reverse=True
+        )
+        assert infos[0].created_at == datetime.fromtimestamp(clock.now, UTC)
+
+
+async def _newest(checkpointer: DeltaCheckpointer) -> str:
+    return (await checkpointer.list_checkpoints("t", 1))[0]

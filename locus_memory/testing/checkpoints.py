@@ -1,0 +1,41 @@
+"""The conformance suite of checkpointers."""
+
+from __future__ import annotations
+
+from locus_memory.testing.checkpoint_machine import MachineTests
+from locus_memory.testing.checkpoint_races import ConflictTests, RaceTests, SecondProcessTests
+from locus_memory.testing.checkpoint_removal import (
+    BranchTests,
+    ChainTests,
+    ListingTests,
+    RemovalTests,
+)
+from locus_memory.testing.checkpoint_saving import NamingTests, SavingTests, StateTests
+
+__all__ = ["CheckpointerConformance"]
+
+
+class CheckpointerConformance(
+    SavingTests,
+    StateTests,
+    NamingTests,
+    RemovalTests,
+    ListingTests,
+    BranchTests,
+    ChainTests,
+    ConflictTests,
+    RaceTests,
+    SecondProcessTests,
+    MachineTests,
+):
+    """Every rule of the checkpointer contract, as tests: say how to make one.
+
+    ```python
+    class TestMyCheckpointer(CheckpointerConformance):
+        def make_checkpointer(self, clock, tmp_path, **options):
+            return DeltaCheckpointer(MyStorage(tmp_path), clock=clock, **options)
+    ```
+
+    Called twice with one `tmp_path`, it returns two checkpointers that share their data, as
+    two processes would. A test is skipped only where `capabilities` says so.
+    """
