@@ -136,9 +136,16 @@ class BatchTests(StoreSuite):
         with pytest.raises(VersionConflictError):
             await store.write_batch([*first[: 2 if last.key == "kept" else 3], last])
         assert await store.scan(NS) == before
-        if store.capabilities.search:
-            assert await store.search(NS, "lost") == []
-            assert [item.key for item in await store.search(NS, "fox")] == ["kept"]
+
+    async def test_a_batch_that_lost_leaves_the_text_index_alone(self, store: BaseStore) -> None:
+        need(store, "transactions", "search")
+        await store.put_batch([put("a", "old"), put("kept", "fox")])
+        lost: list[Put | Delete] = [put("a", "lost"), Delete(namespace=NS, key="kept")]
+        with pytest.raises(VersionConflictError):
+            await store.write_batch([*lost, put("z", 1, if_version=1)])
+        assert await store.search(NS, "lost") == []
+        found = await store.search(NS, "fox old")
+        assert sorted(item.key for item in found) == ["a", "kept"]
 
     async def test_one_of_many_write_batches_wins(self, store: BaseStore) -> None:
         need(store, "transactions")

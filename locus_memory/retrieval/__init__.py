@@ -1,0 +1,1 @@
+"""Ranking and embedding: pure functions of values, and the models that users bring."""

@@ -1,0 +1,277 @@
+"""Views: a store bound to one namespace, or to one user and session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Namespace, SemanticSearchResult, StoreItem, check_namespace
+
+__all__ = ["NamespacedStore", "StoreContext"]
+
+
+@dataclass(frozen=True, slots=True)
+class NamespacedStore:
+    """The verbs of a store without the namespace; they mean what they mean to `BaseStore`.
+
+    A view owns nothing: close the store itself.
+
+    Attributes:
+        store: The store.
+        namespace: Where everything happens.
+    """
+
+    store: BaseStore
+    namespace: Namespace
+
+    def __post_init__(self) -> None:
+        check_namespace(self.namespace)
+
+    def scoped(self, *suffix: str) -> NamespacedStore:
+        """Return a view of the namespace with more labels."""
+        return NamespacedStore(self.store, (*self.namespace, *suffix))
+
+    # --- one item ---------------------------------------------------------------------
+
+    async def put(
+        self,
+        key: str,
+        value: Any,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        if_version: int | None = None,
+        text: str | None = None,
+    ) -> int:
+        """Insert or replace an item; returns its new version."""
+        return await self.store.put(
+            self.namespace, key, value, metadata, ttl=ttl, if_version=if_version, text=text
+        )
+
+    async def get(self, key: str) -> Any:
+        """Return the value, or `None` if there is no item."""
+        return await self.store.get(self.namespace, key)
+
+    async def get_item(self, key: str) -> StoreItem | None:
+        """Return the full item, or `None`."""
+        return await self.store.get_item(self.namespace, key)
+
+    async def exists(self, key: str) -> bool:
+        """Whether the item is there; a stored `None` is."""
+        return await self.store.exists(self.namespace, key)
+
+    async def delete(self, key: str, *, if_version: int | None = None) -> bool:
+        """Delete an item and its vector; returns whether it was there."""
+        return await self.store.delete(self.namespace, key, if_version=if_version)
+
+    # --- listing ----------------------------------------------------------------------
+
+    async def list_keys(
+        self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
+    ) -> list[str]:
+        """Return keys in ascending code point order."""
+        return await self.store.list_keys(self.namespace, limit, prefix=prefix, after=after)
+
+    async def scan(
+        self,
+        limit: int = 100,
+        *,
+        prefix: str | None = None,
+        after: str | None = None,
+        descending: bool = False,
+    ) -> list[StoreItem]:
+        """Return full items in key order."""
+        return await self.store.scan(
+            self.namespace, limit, prefix=prefix, after=after, descending=descending
+        )
+
+    async def clear(self, *, recursive: bool = False) -> int:
+        """Delete every item, and with `recursive` those of the descendants."""
+        return await self.store.clear_namespace(self.namespace, recursive=recursive)
+
+    # --- several items at once --------------------------------------------------------
+
+    async def put_batch(self, items: Iterable[tuple[Any, ...]]) -> list[int]:
+        """Put several items, tuples `(key, value)` or `(key, value, metadata)`."""
+        return await self.store.put_batch([(self.namespace, *item) for item in items])
+
+    async def get_batch(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Return the values of those items that are there, by key."""
+        found = await self.store.get_batch([(self.namespace, key) for key in keys])
+        return {key: value for (_, key), value in found.items()}
+
+    async def delete_batch(self, keys: Iterable[str]) -> int:
+        """Delete several items; returns how many were there."""
+        return await self.store.delete_batch([(self.namespace, key) for key in keys])
+
+    # --- search -----------------------------------------------------------------------
+
+    async def search(
+        self,
+        query: str | None = None,
+        limit: int = 10,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
+        offset: int = 0,
+        recursive: bool = False,
+    ) -> list[StoreItem]:
+        """Find items by text and filter."""
+        return await self.store.search(
+            self.namespace, query, limit, filter=filter, offset=offset, recursive=recursive
+        )
+
+    async def put_with_embedding(
+        self,
+        key: str,
+        value: Any,
+        embedding: Sequence[float],
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        if_version: int | None = None,
+        text: str | None = None,
+    ) -> int:
+        """Put an item together with its vector."""
+        return await self.store.put_with_embedding(
+            self.namespace,
+            key,
+            value,
+            embedding,
+            metadata,
+            ttl=ttl,
+            if_version=if_version,
+            text=text,
+        )
+
+    async def get_embedding(self, key: str) -> list[float] | None:
+        """Return the item's vector scaled to unit length, or `None` if it has none."""
+        return await self.store.get_embedding(self.namespace, key)
+
+    async def search_by_embedding(
+        self,
+        query_embedding: Sequence[float],
+        limit: int = 10,
+        threshold: float | None = None,
+        metadata_filter: Mapping[str, Any] | None = None,
+        *,
+        offset: int = 0,
+        recursive: bool = False,
+    ) -> list[SemanticSearchResult]:
+        """Find the items whose vectors point most nearly the same way."""
+        return await self.store.search_by_embedding(
+            self.namespace,
+            query_embedding,
+            limit,
+            threshold,
+            metadata_filter,
+            offset=offset,
+            recursive=recursive,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StoreContext:
+    """What a tool needs to remember things for the user and the session it serves.
+
+    Memories of a user live in `("users", user_id, "memories")`, what belongs to a session in
+    `("sessions", session_id)`, what everybody shares in `("global",)`.
+
+    Attributes:
+        store: The store.
+        user_id: The user, if there is one; verbs about a user raise `InvalidArgumentError`
+            without it.
+        session_id: The session, if there is one.
+    """
+
+    store: BaseStore
+    user_id: str | None = None
+    session_id: str | None = None
+
+    def for_user(self, user_id: str | None = None) -> NamespacedStore:
+        """Return the view of `("users", user_id)`, by default of the context's own user."""
+        chosen = self.user_id if user_id is None else user_id
+        if chosen is None:
+            raise InvalidArgumentError("this context has no user_id: StoreContext(store, user_id=)")
+        return NamespacedStore(self.store, ("users", chosen))
+
+    def for_session(self, session_id: str | None = None) -> NamespacedStore:
+        """Return the view of `("sessions", session_id)`, by default of the context's own."""
+        chosen = self.session_id if session_id is None else session_id
+        if chosen is None:
+            raise InvalidArgumentError(
+                "this context has no session_id: StoreContext(store, session_id=)"
+            )
+        return NamespacedStore(self.store, ("sessions", chosen))
+
+    # --- the user's memories ----------------------------------------------------------
+
+    async def remember(
+        self,
+        key: str,
+        value: Any,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+    ) -> int:
+        """Store a memory of the user; returns its version."""
+        return await self._memories().put(key, value, metadata, ttl=ttl)
+
+    async def remember_with_embedding(
+        self,
+        key: str,
+        value: Any,
+        embedding: Sequence[float],
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+    ) -> int:
+        """Store a memory of the user together with its vector; returns its version."""
+        return await self._memories().put_with_embedding(key, value, embedding, metadata, ttl=ttl)
+
+    async def forget(self, key: str) -> bool:
+        """Delete a memory of the user; returns whether it was there."""
+        return await self._memories().delete(key)
+
+    async def get_user_memory(self, key: str) -> Any:
+        """Return the value of a memory of the user, or `None`."""
+        return await self._memories().get(key)
+
+    async def search_memories(
+        self,
+        query: str | None = None,
+        limit: int = 10,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
+    ) -> list[StoreItem]:
+        """Find memories of the user; without a query, the newest."""
+        return await self._memories().search(query, limit, filter=filter)
+
+    async def search_memories_semantic(
+        self,
+        query_embedding: Sequence[float],
+        limit: int = 10,
+        threshold: float | None = None,
+        metadata_filter: Mapping[str, Any] | None = None,
+    ) -> list[SemanticSearchResult]:
+        """Find memories of the user by their vectors."""
+        return await self._memories().search_by_embedding(
+            query_embedding, limit, threshold, metadata_filter
+        )
+
+    def _memories(self) -> NamespacedStore:
+        return self.for_user().scoped("memories")
+
+    # --- what everybody shares --------------------------------------------------------
+
+    async def get_global(self, key: str) -> Any:
+        """Return a value that everybody shares, or `None`."""
+        return await self.store.get(("global",), key)
+
+    async def set_global(
+        self, key: str, value: Any, metadata: Mapping[str, Any] | None = None
+    ) -> int:
+        """Store a value that everybody shares; returns its version."""
+        return await self.store.put(("global",), key, value, metadata)

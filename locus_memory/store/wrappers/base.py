@@ -1,0 +1,69 @@
+"""The wrapper that changes nothing: what every other one starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from typing_extensions import override
+
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import StoreCapabilities
+
+__all__ = ["StoreWrapper"]
+
+_Verb = TypeVar("_Verb", bound=Callable[..., Any])
+
+
+def _forward(verb: _Verb) -> _Verb:
+    """Return a method that calls the verb of the same name on the inner store."""
+
+    @wraps(verb)
+    async def forwarded(self: StoreWrapper, *args: Any, **kwargs: Any) -> Any:
+        return await getattr(self.inner, verb.__name__)(*args, **kwargs)
+
+    # `wraps` copies this mark from the abstract verbs.
+    vars(forwarded).pop("__isabstractmethod__", None)
+    return cast("_Verb", forwarded)
+
+
+class StoreWrapper(BaseStore):
+    """A store over a store, which passes on every verb; override those that differ.
+
+    Closing the wrapper closes the inner store.
+
+    Args:
+        store: The inner store.
+    """
+
+    def __init__(self, store: BaseStore) -> None:
+        self.inner = store
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.inner!r})"
+
+    @property
+    @override
+    def capabilities(self) -> StoreCapabilities:
+        return self.inner.capabilities
+
+    put = _forward(BaseStore.put)
+    get = _forward(BaseStore.get)
+    get_item = _forward(BaseStore.get_item)
+    exists = _forward(BaseStore.exists)
+    delete = _forward(BaseStore.delete)
+    scan = _forward(BaseStore.scan)
+    list_keys = _forward(BaseStore.list_keys)
+    list_namespaces = _forward(BaseStore.list_namespaces)
+    clear_namespace = _forward(BaseStore.clear_namespace)
+    put_batch = _forward(BaseStore.put_batch)
+    get_batch = _forward(BaseStore.get_batch)
+    delete_batch = _forward(BaseStore.delete_batch)
+    write_batch = _forward(BaseStore.write_batch)
+    search = _forward(BaseStore.search)
+    put_with_embedding = _forward(BaseStore.put_with_embedding)
+    get_embedding = _forward(BaseStore.get_embedding)
+    search_by_embedding = _forward(BaseStore.search_by_embedding)
+    open = _forward(BaseStore.open)
+    close = _forward(BaseStore.close)

@@ -1,0 +1,330 @@
+"""Encryption at rest, whatever the backend."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+from typing_extensions import override
+
+from locus_memory.drivers import require
+from locus_memory.errors import ConfigurationError, EncryptionError, VersionConflictError
+from locus_memory.store.base import BaseStore, as_puts, scan_all
+from locus_memory.store.filters import Condition, matches, parse_filter
+from locus_memory.store.item import (
+    Delete,
+    Namespace,
+    Put,
+    SemanticSearchResult,
+    StoreCapabilities,
+    StoreItem,
+    check_key,
+    check_limit,
+    check_namespace,
+    decode_json,
+    encode_json,
+    encode_namespace,
+)
+from locus_memory.store.wrappers.base import StoreWrapper
+
+__all__ = ["EncryptingStore"]
+
+_NONCE: Final = 12
+_KEY_SIZES: Final = (16, 24, 32)
+_FIRST_FETCH: Final = 100
+
+_T = TypeVar("_T")
+
+
+class EncryptingStore(StoreWrapper):
+    """Encrypts values with AES-GCM; the inner store never sees one in the clear.
+
+    A value is bound to its namespace, its key and the id of the key it was encrypted with:
+    one that was moved, altered or written by someone else raises `EncryptionError`, from
+    every verb that meets it.
+
+    What stays in the clear: namespaces, keys, metadata, times, and vectors given to
+    `put_with_embedding`. Put nothing secret there. Text search is gone, because the inner
+    store has no text to index. Filters work as ever, over metadata and value, but are
+    evaluated here, after decrypting as many items as it takes.
+
+    Args:
+        store: The inner store.
+        keys: Keys of 16, 24 or 32 bytes by their ids; old ones still decrypt.
+        active: The id of the key that encrypts.
+        clock: Returns seconds since the epoch; the one the inner store reads.
+
+    Raises:
+        ConfigurationError: A key of another length, or no such active key.
+        MissingDriverError: The `cryptography` library is not installed.
+    """
+
+    def __init__(
+        self,
+        store: BaseStore,
+        keys: Mapping[str, bytes],
+        *,
+        active: str,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(store)
+        if active not in keys:
+            raise ConfigurationError(f"no key {active!r} to encrypt with; known: {sorted(keys)}")
+        for name, key in keys.items():
+            if len(key) not in _KEY_SIZES:
+                raise ConfigurationError(f"key {name!r} is not 16, 24 or 32 bytes long")
+        aead = require("cryptography.hazmat.primitives.ciphers.aead", "encryption")
+        self._invalid_tag = require("cryptography.exceptions", "encryption").InvalidTag
+        self._ciphers = {name: aead.AESGCM(key) for name, key in keys.items()}
+        self._active = active
+        self._clock = clock
+
+    @property
+    @override
+    def capabilities(self) -> StoreCapabilities:
+        return replace(self.inner.capabilities, search=False)
+
+    # --- envelopes --------------------------------------------------------------------
+
+    def _seal(self, namespace: Namespace, key: str, value: Any) -> dict[str, str]:
+        """Return what the inner store keeps in place of the value."""
+        where = _place(check_namespace(namespace), check_key(key), self._active)
+        nonce = os.urandom(_NONCE)
+        data = nonce + self._ciphers[self._active].encrypt(nonce, encode_json(value), where)
+        return {"key_id": self._active, "aes_gcm": base64.b64encode(data).decode()}
+
+    def _unseal(self, namespace: Namespace, key: str, envelope: Any) -> Any:
+        key_id, data = _parts(namespace, key, envelope)
+        cipher = self._ciphers.get(key_id)
+        if cipher is None:
+            raise EncryptionError(f"{key!r} in {namespace!r} needs the key {key_id!r}")
+        where = _place(namespace, key, key_id)
+        try:
+            return decode_json(cipher.decrypt(data[:_NONCE], data[_NONCE:], where))
+        except (self._invalid_tag, ValueError) as error:
+            raise EncryptionError(
+                f"{key!r} in {namespace!r} was altered, moved or encrypted with another key"
+            ) from error
+
+    def _open(self, item: StoreItem) -> StoreItem:
+        return replace(item, value=self._unseal(item.namespace, item.key, item.value))
+
+    def _sealed(self, put: Put) -> Put:
+        return replace(put, value=self._seal(put.namespace, put.key, put.value), text="")
+
+    # --- items ------------------------------------------------------------------------
+
+    @override
+    async def put(
+        self,
+        namespace: Namespace,
+        key: str,
+        value: Any,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        if_version: int | None = None,
+        text: str | None = None,
+    ) -> int:
+        sealed = self._seal(namespace, key, value)
+        return await self.inner.put(
+            namespace, key, sealed, metadata, ttl=ttl, if_version=if_version, text=""
+        )
+
+    @override
+    async def put_with_embedding(
+        self,
+        namespace: Namespace,
+        key: str,
+        value: Any,
+        embedding: Sequence[float],
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        if_version: int | None = None,
+        text: str | None = None,
+    ) -> int:
+        sealed = self._seal(namespace, key, value)
+        return await self.inner.put_with_embedding(
+            namespace, key, sealed, embedding, metadata, ttl=ttl, if_version=if_version, text=""
+        )
+
+    @override
+    async def get(self, namespace: Namespace, key: str) -> Any:
+        item = await self.get_item(namespace, key)
+        return None if item is None else item.value
+
+    @override
+    async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
+        item = await self.inner.get_item(namespace, key)
+        return None if item is None else self._open(item)
+
+    @override
+    async def scan(
+        self,
+        namespace: Namespace,
+        limit: int = 100,
+        *,
+        prefix: str | None = None,
+        after: str | None = None,
+        descending: bool = False,
+    ) -> list[StoreItem]:
+        items = await self.inner.scan(
+            namespace, limit, prefix=prefix, after=after, descending=descending
+        )
+        return [self._open(item) for item in items]
+
+    @override
+    async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
+        return await self.inner.put_batch([self._sealed(put) for put in as_puts(items)])
+
+    @override
+    async def get_batch(
+        self, keys: Iterable[tuple[Namespace, str]]
+    ) -> dict[tuple[Namespace, str], Any]:
+        found = await self.inner.get_batch(keys)
+        return {name: self._unseal(*name, envelope) for name, envelope in found.items()}
+
+    @override
+    async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
+        return await self.inner.write_batch(
+            [self._sealed(each) if isinstance(each, Put) else each for each in operations]
+        )
+
+    # --- search -----------------------------------------------------------------------
+
+    @override
+    async def search(
+        self,
+        namespace: Namespace,
+        query: str | None = None,
+        limit: int = 10,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        offset: int = 0,
+        recursive: bool = False,
+    ) -> list[StoreItem]:
+        if query is not None:
+            self._unsupported("search", "the inner store sees ciphertext only: use vectors")
+
+        async def newest(count: int) -> list[StoreItem]:
+            items = await self.inner.search(namespace, None, count, recursive=recursive)
+            return [self._open(item) for item in items]
+
+        condition = parse_filter(filter)
+        wanted = check_limit(limit) + check_limit(offset, "offset")
+        found = await _enough(newest, lambda item: _satisfies(item, condition), wanted)
+        return found[offset:]
+
+    @override
+    async def search_by_embedding(
+        self,
+        namespace: Namespace,
+        query_embedding: Sequence[float],
+        limit: int = 10,
+        threshold: float | None = None,
+        metadata_filter: Mapping[str, Any] | None = None,
+        *,
+        offset: int = 0,
+        recursive: bool = False,
+    ) -> list[SemanticSearchResult]:
+        async def nearest(count: int) -> list[SemanticSearchResult]:
+            hits = await self.inner.search_by_embedding(
+                namespace, query_embedding, count, threshold, recursive=recursive
+            )
+            return [replace(hit, item=self._open(hit.item)) for hit in hits]
+
+        condition = parse_filter(metadata_filter)
+        wanted = check_limit(limit) + check_limit(offset, "offset")
+        found = await _enough(nearest, lambda hit: _satisfies(hit.item, condition), wanted)
+        return found[offset:]
+
+    # --- rotation ---------------------------------------------------------------------
+
+    async def rotate(self, namespace: Namespace, *, recursive: bool = False) -> int:
+        """Encrypt with the active key whatever is encrypted with another.
+
+        A write that happens meanwhile is never overwritten. Each rotated item keeps its
+        metadata, vector, creation and expiry; its version and update time move on.
+
+        Args:
+            namespace: Where.
+            recursive: In the descendants as well.
+
+        Returns:
+            How many items were encrypted anew.
+
+        Raises:
+            EncryptionError: A value that no known key decrypts.
+        """
+        count = 0
+        for target in await self._targets(check_namespace(namespace), recursive=recursive):
+            async for item in scan_all(self.inner, target):
+                count += await self._rotate(item)
+        return count
+
+    async def _rotate(self, item: StoreItem | None) -> bool:
+        while item is not None:
+            namespace, key = item.namespace, item.key
+            if _parts(namespace, key, item.value)[0] == self._active:
+                return False
+            try:
+                return await self._reseal(item)
+            except VersionConflictError:
+                item = await self.inner.get_item(namespace, key)
+        return False
+
+    async def _reseal(self, item: StoreItem) -> bool:
+        """Write an item back under the active key, unless it has changed or expired."""
+        ttl = None if item.expires_at is None else item.expires_at.timestamp() - self._clock()
+        if ttl is not None and ttl <= 0:
+            return False
+        vector = None
+        if self.inner.capabilities.semantic_search:
+            vector = await self.inner.get_embedding(item.namespace, item.key)
+        put = Put(
+            namespace=item.namespace,
+            key=item.key,
+            value=self._unseal(item.namespace, item.key, item.value),
+            metadata=item.metadata,
+            ttl=ttl,
+            if_version=item.version,
+            embedding=vector,
+        )
+        await self.put_batch([put])
+        return True
+
+
+def _place(namespace: Namespace, key: str, key_id: str) -> bytes:
+    """Return the associated data: what a value is bound to, unmistakably."""
+    return encode_namespace((*namespace, key, key_id)).encode()
+
+
+def _parts(namespace: Namespace, key: str, envelope: Any) -> tuple[str, bytes]:
+    """Return the key id and the bytes of an envelope."""
+    try:
+        return str(envelope["key_id"]), base64.b64decode(envelope["aes_gcm"], validate=True)
+    except (TypeError, KeyError, IndexError, binascii.Error) as error:
+        raise EncryptionError(f"{key!r} in {namespace!r} is not encrypted") from error
+
+
+def _satisfies(item: StoreItem, condition: Condition) -> bool:
+    return matches(condition, item.value, item.metadata)
+
+
+async def _enough(
+    fetch: Callable[[int], Awaitable[list[_T]]], holds: Callable[[_T], bool], wanted: int
+) -> list[_T]:
+    """Return the first `wanted` results that hold, asking for more until there are enough."""
+    count = max(wanted, _FIRST_FETCH)
+    while True:
+        found = await fetch(count)
+        kept = [each for each in found if holds(each)]
+        if len(kept) >= wanted or len(found) < count:
+            return kept[:wanted]
+        count *= 4

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.store.wrappers import EmbeddingStore, EncryptingStore, StoreWrapper
+from locus_memory.testing import FakeEmbedder, StoreConformance
+
+
+class TestStoreWrapper(StoreConformance):
+    def make_store(self, clock, tmp_path):
+        return StoreWrapper(InMemoryStore(clock=clock))
+
+
+class TestEncryptingStore(StoreConformance):
+    def make_store(self, clock, tmp_path):
+        inner = InMemoryStore(clock=clock)
+        return EncryptingStore(
+            inner, {"old": b"o" * 16, "new": b"n" * 32}, active="new", clock=clock
+        )
+
+
+# What is about words and not about meaning: any text is a little like any other.
+LEXICAL = """
+    test_text_search_sees_it_too
+    test_it_finds_the_items_with_a_word
+    test_any_of_the_words_will_do
+    test_case_does_not_matter
+    test_english_words_are_stemmed
+    test_stop_words_find_nothing_by_themselves
+    test_a_query_of_stop_words_alone_is_not_emptied
+    test_punctuation_is_never_an_error
+    test_key_names_do_not_match
+    test_scripts_without_spaces
+    test_text_replaces_what_the_value_says
+    test_what_is_gone_is_not_found
+    test_pages_of_a_query_are_exact
+    test_a_filter_beside_a_query_loses_no_match
+    test_a_batch_that_lost_leaves_the_text_index_alone
+"""
+
+
+class TestEmbeddingStore(StoreConformance):
+    locals().update(dict.fromkeys(LEXICAL.split()))
+
+    def make_store(self, clock, tmp_path):
+        return EmbeddingStore(InMemoryStore(clock=clock), FakeEmbedder())
+
+
+def test_the_lexical_tests_exist():
+    assert all(callable(getattr(StoreConformance, name)) for name in LEXICAL.split())
