@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
@@ -13,6 +13,7 @@ from locus_memory.backends.sqlite.filters import compile_filter
 from locus_memory.errors import VersionConflictError
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import (
+    Delete,
     Namespace,
     Put,
     StoreItem,
@@ -42,9 +43,10 @@ __all__ = [
     "Row",
     "Scope",
     "clear",
-    "items_by_id",
+    "items_of_vectors",
     "namespaces",
     "newest",
+    "prepare",
     "read_item",
     "scan",
     "scan_keys",
@@ -55,13 +57,12 @@ __all__ = [
 _PAGE: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """An encoded name, and the version a conditional write expects there."""
 
     path: str
     key: str
-    if_version: int | None = None
+    if_version: int | None
 
     @classmethod
     def of(cls, namespace: Namespace, key: str, if_version: int | None = None) -> Self:
@@ -73,8 +74,7 @@ class Address:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """What a put brings, encoded and ready to write."""
 
     address: Address
@@ -85,17 +85,42 @@ class Row:
     vector: bytes | None
 
     @classmethod
-    def of(cls, put: Put, dimension: int | None) -> Self:
+    def of(
+        cls,
+        address: Address,
+        value: Any,
+        metadata: Mapping[str, Any] | None,
+        *,
+        ttl: float | None,
+        text: str | None,
+        vector: bytes | None = None,
+    ) -> Self:
         """Return the row of a put, checked."""
-        embedding = put.embedding
         return cls(
-            Address.of(put.namespace, put.key, put.if_version),
-            encode_json(put.value).decode(),
-            encode_metadata(put.metadata).decode(),
-            searchable(put.value, put.text),
-            check_ttl(put.ttl),
-            None if embedding is None else check_embedding(embedding, dimension),
+            address,
+            encode_json(value).decode(),
+            encode_metadata(metadata).decode(),
+            searchable(value, text),
+            check_ttl(ttl),
+            vector,
         )
+
+
+def prepare(operation: Put | Delete, dimension: int | None) -> Row | Address:
+    """Return an operation of a batch ready to write, checked."""
+    address = Address.of(operation.namespace, operation.key, operation.if_version)
+    if isinstance(operation, Delete):
+        return address
+    given = operation.embedding
+    vector = None if given is None else check_embedding(given, dimension)
+    return Row.of(
+        address,
+        operation.value,
+        operation.metadata,
+        ttl=operation.ttl,
+        text=operation.text,
+        vector=vector,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +170,12 @@ def write(
         _put(connection, each, now) if isinstance(each, Row) else _delete(connection, each, now)
         for each in operations
     ]
-    for item, namespace, text in connection.execute(queries.EXPIRED, (now,)).fetchall():
-        _remove(connection, namespace, item, text)
-        connection.execute(queries.REMOVE_EMPTY, (namespace,))
+    for item, namespace, text, revision in connection.execute(queries.EXPIRED, (now,)).fetchall():
+        _remove(connection, _Found(namespace, item, text, revision, 0, now))
     return results
 
 
-_NOTHING: Final[tuple[Any, ...]] = (None,) * 6
+_NOTHING: Final[tuple[Any, ...]] = (None,) * 7
 
 
 class _Found(NamedTuple):
@@ -163,35 +187,40 @@ class _Found(NamedTuple):
     namespace: int | None
     item: int | None
     text: str | None
+    revision: int | None
     version: int
     created_at: float
 
 
 def _find(connection: sqlite3.Connection, address: Address, now: float) -> _Found:
     row = connection.execute(queries.FIND, (address.key, address.path)).fetchone()
-    namespace, item, text, version, created_at, expires_at = row or _NOTHING
+    namespace, item, text, revision, version, created_at, expires_at = row or _NOTHING
     if version is None or (expires_at is not None and expires_at <= now):
         version, created_at = 0, now
     if address.if_version is not None and address.if_version != version:
         raise VersionConflictError(address.if_version, version)
-    return _Found(namespace, item, text, version, created_at)
+    return _Found(namespace, item, text, revision, version, created_at)
 
 
 def _put(connection: sqlite3.Connection, row: Row, now: float) -> int:
     address = row.address
     found = _find(connection, address, now)
-    namespace = found.namespace
-    if namespace is None:
-        namespace = connection.execute(queries.ADD_NAMESPACE, (address.path,)).lastrowid
-    if found.item is not None:
-        _remove(connection, namespace, found.item, found.text)
     version = found.version + 1
     times = found.created_at, now, None if row.ttl is None else now + row.ttl
-    content = row.metadata, row.value, row.text
-    item = connection.execute(
-        queries.ADD_ITEM, (namespace, address.key, version, *times, *content)
-    ).lastrowid
-    connection.execute(queries.ADD_TEXT, (item, namespace, row.text))
+    content = version, *times, row.metadata, row.value, row.text
+    connection.execute(queries.TAKE_REVISION)
+    namespace, item = found.namespace, found.item
+    if namespace is None:
+        namespace = connection.execute(queries.ADD_NAMESPACE, (address.path,)).lastrowid
+    if item is None:
+        names = namespace, address.key
+        item = connection.execute(queries.ADD_ITEM, (*names, *content)).lastrowid
+    else:
+        connection.execute(queries.CHANGE_ITEM, (*content, item))
+        _remove_vector(connection, found)
+    if row.text != found.text:
+        _remove_text(connection, found)
+        connection.execute(queries.ADD_TEXT, (item, namespace, row.text))
     if row.vector is not None:
         dimension = len(row.vector) // 4
         connection.execute(queries.ADD_VECTOR, (item, namespace, dimension, row.vector))
@@ -200,21 +229,27 @@ def _put(connection: sqlite3.Connection, row: Row, now: float) -> int:
 
 def _delete(connection: sqlite3.Connection, address: Address, now: float) -> bool:
     found = _find(connection, address, now)
-    if found.item is None:
-        return False
-    _remove(connection, found.namespace, found.item, found.text)
-    connection.execute(queries.REMOVE_EMPTY, (found.namespace,))
+    _remove(connection, found)
     return found.version > 0
 
 
-def _remove(
-    connection: sqlite3.Connection, namespace: int | None, item: int, text: str | None
-) -> None:
-    """Delete an item, its words and its vector."""
-    connection.execute(queries.REMOVE_TEXT, (item, namespace, text))
-    if connection.execute(queries.REMOVE_VECTOR, (item,)).rowcount:
-        connection.execute(queries.COUNT_VECTOR, (namespace,))
-    connection.execute(queries.REMOVE_ITEM, (item,))
+def _remove(connection: sqlite3.Connection, found: _Found) -> None:
+    """Delete an item, its words, its vector, and its namespace if that is empty now."""
+    if found.item is not None:
+        _remove_text(connection, found)
+        _remove_vector(connection, found)
+        connection.execute(queries.REMOVE_ITEM, (found.item,))
+        connection.execute(queries.REMOVE_EMPTY, (found.namespace,))
+
+
+def _remove_text(connection: sqlite3.Connection, found: _Found) -> None:
+    if found.item is not None:
+        connection.execute(queries.REMOVE_TEXT, (found.item, found.namespace, found.text))
+
+
+def _remove_vector(connection: sqlite3.Connection, found: _Found) -> None:
+    if connection.execute(queries.REMOVE_VECTOR, (found.revision,)).rowcount:
+        connection.execute(queries.COUNT_VECTOR, (found.namespace,))
 
 
 def clear(connection: sqlite3.Connection, scope: Scope) -> int:
@@ -332,9 +367,9 @@ def search_text(
     return [_scored(row) for row in connection.execute(statement, values)]
 
 
-def items_by_id(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, StoreItem]:
-    """Return the items with these ids, by id."""
-    rows = connection.execute(queries.ITEMS_BY_ID, {"ids": json.dumps(ids)})
+def items_of_vectors(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, StoreItem]:
+    """Return the items whose vectors have these ids, by id."""
+    rows = connection.execute(queries.ITEMS_OF_VECTORS, {"ids": json.dumps(ids)})
     return {row[0]: _item(row[1:]) for row in rows}
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "ADD_NAMESPACE",
     "ADD_TEXT",
     "ADD_VECTOR",
+    "CHANGE_ITEM",
     "CLEAR",
     "COUNT",
     "COUNT_VECTOR",
@@ -24,12 +25,13 @@ __all__ = [
     "FIND",
     "GET",
     "GET_VECTOR",
-    "ITEMS_BY_ID",
+    "ITEMS_OF_VECTORS",
     "NAMESPACE",
     "REMOVE_EMPTY",
     "REMOVE_ITEM",
     "REMOVE_TEXT",
     "REMOVE_VECTOR",
+    "TAKE_REVISION",
     "VECTORS_AFTER",
     "VECTOR_COUNT",
     "VECTOR_IDS",
@@ -54,18 +56,27 @@ _ITEM: Final = (
 # --- writing ------------------------------------------------------------------------------
 
 FIND: Final = """
-    SELECT n.id, i.id, i.text, i.version, i.created_at, i.expires_at
+    SELECT n.id, i.id, i.text, i.revision, i.version, i.created_at, i.expires_at
     FROM namespaces AS n LEFT JOIN items AS i ON i.namespace = n.id AND i.key = ?
     WHERE n.path = ?"""
 ADD_NAMESPACE: Final = "INSERT INTO namespaces (path) VALUES (?)"
-ADD_ITEM: Final = """
+TAKE_REVISION: Final = "UPDATE revisions SET last = last + 1 WHERE id = 0"
+_REVISION: Final = "(SELECT last FROM revisions WHERE id = 0)"
+ADD_ITEM: Final = f"""
     INSERT INTO items
-      (namespace, key, version, created_at, updated_at, expires_at, metadata, value, text)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-ADD_VECTOR: Final = "INSERT INTO vectors (item, namespace, dimension, vector) VALUES (?, ?, ?, ?)"
+      (namespace, key, version, created_at, updated_at, expires_at, metadata, value, text, revision)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, {_REVISION})"""
+CHANGE_ITEM: Final = f"""
+    UPDATE items
+    SET version = ?, created_at = ?, updated_at = ?, expires_at = ?,
+      metadata = ?, value = ?, text = ?, revision = {_REVISION}
+    WHERE id = ?"""
+ADD_VECTOR: Final = f"""
+    INSERT INTO vectors (id, item, namespace, dimension, vector)
+    VALUES ({_REVISION}, ?, ?, ?, ?)"""
 ADD_TEXT: Final = "INSERT INTO texts (rowid, scope, text) VALUES (?, 'n' || ?, ?)"
 REMOVE_ITEM: Final = "DELETE FROM items WHERE id = ?"
-REMOVE_VECTOR: Final = "DELETE FROM vectors WHERE item = ?"
+REMOVE_VECTOR: Final = "DELETE FROM vectors WHERE id = ?"
 COUNT_VECTOR: Final = "UPDATE namespaces SET vector_deletes = vector_deletes + 1 WHERE id = ?"
 # FTS5 must be told what it indexed.
 REMOVE_TEXT: Final = """
@@ -74,7 +85,8 @@ REMOVE_EMPTY: Final = """
     DELETE FROM namespaces
     WHERE id = ? AND NOT EXISTS (SELECT 1 FROM items WHERE namespace = namespaces.id)"""
 EXPIRED: Final = """
-    SELECT id, namespace, text FROM items WHERE expires_at <= ? ORDER BY expires_at LIMIT 16"""
+    SELECT id, namespace, text, revision FROM items
+    WHERE expires_at <= ? ORDER BY expires_at LIMIT 16"""
 COUNT: Final = f"SELECT count(*) FROM {_SOURCE} WHERE {_BELOW} AND {_LIVE}"
 _CLEARED: Final = "(SELECT id FROM namespaces WHERE path >= :path AND path < :bound)"
 CLEAR: Final = (
@@ -91,12 +103,13 @@ CLEAR: Final = (
 GET: Final = f"SELECT {_ITEM} FROM {_SOURCE} WHERE {_HERE} AND i.key = :key AND {_LIVE}"
 EXISTS: Final = f"SELECT 1 FROM {_SOURCE} WHERE {_HERE} AND i.key = :key AND {_LIVE}"
 GET_VECTOR: Final = f"""
-    SELECT v.vector FROM {_SOURCE} CROSS JOIN vectors AS v ON v.item = i.id
+    SELECT v.vector FROM {_SOURCE} CROSS JOIN vectors AS v ON v.id = i.revision
     WHERE {_HERE} AND i.key = :key AND {_LIVE}"""
 NAMESPACE: Final = "SELECT id FROM namespaces WHERE path = ?"
-ITEMS_BY_ID: Final = f"""
-    SELECT i.id, {_ITEM} FROM json_each(:ids) AS wanted
-    CROSS JOIN items AS i ON i.id = wanted.value CROSS JOIN namespaces AS n ON n.id = i.namespace"""
+ITEMS_OF_VECTORS: Final = f"""
+    SELECT v.id, {_ITEM} FROM json_each(:ids) AS wanted
+    CROSS JOIN vectors AS v ON v.id = wanted.value
+    CROSS JOIN items AS i ON i.id = v.item CROSS JOIN namespaces AS n ON n.id = i.namespace"""
 
 
 def scan_items(conditions: Iterable[str], *, whole: bool, descending: bool) -> str:
@@ -120,16 +133,16 @@ def newest_items(condition: str, *, recursive: bool) -> str:
     if not recursive:
         return f"""
             SELECT {_ITEM}, NULL FROM {_SOURCE} WHERE {scope} AND {_LIVE} AND {condition}
-            ORDER BY i.id DESC LIMIT :limit OFFSET :offset"""
+            ORDER BY i.revision DESC LIMIT :limit OFFSET :offset"""
     # Ids first: sorting must not carry the values along.
     return f"""
         SELECT {_ITEM}, NULL
         FROM (
           SELECT i.id AS id FROM {_SOURCE} WHERE {scope} AND {_LIVE} AND {condition}
-          ORDER BY i.id DESC LIMIT :limit OFFSET :offset
+          ORDER BY i.revision DESC LIMIT :limit OFFSET :offset
         ) AS hit
         CROSS JOIN items AS i ON i.id = hit.id CROSS JOIN namespaces AS n ON n.id = i.namespace
-        ORDER BY i.id DESC"""
+        ORDER BY i.revision DESC"""
 
 
 def search_items(condition: str, *, recursive: bool) -> str:
@@ -143,27 +156,27 @@ def search_items(condition: str, *, recursive: bool) -> str:
           FROM texts CROSS JOIN items AS i ON i.id = texts.rowid
           CROSS JOIN namespaces AS n ON n.id = i.namespace
           WHERE texts MATCH :match AND {scope}{_LIVE} AND {condition}
-          ORDER BY score DESC, id DESC LIMIT :limit OFFSET :offset
+          ORDER BY score DESC, i.revision DESC LIMIT :limit OFFSET :offset
         ) AS hit
         CROSS JOIN items AS i ON i.id = hit.id CROSS JOIN namespaces AS n ON n.id = i.namespace
-        ORDER BY hit.score DESC, hit.id DESC"""
+        ORDER BY hit.score DESC, i.revision DESC"""
 
 
 # --- vectors ------------------------------------------------------------------------------
 
 VECTOR_IDS: Final = """
-    SELECT item FROM vectors WHERE namespace = ? AND dimension = ? ORDER BY item"""
+    SELECT id FROM vectors WHERE namespace = ? AND dimension = ? ORDER BY id"""
 VECTOR_COUNT: Final = "SELECT count(*) FROM vectors WHERE namespace = ? AND dimension = ?"
 VECTORS_AFTER: Final = """
-    SELECT item, vector FROM vectors
-    WHERE namespace = ? AND dimension = ? AND item > ? ORDER BY item"""
+    SELECT id, vector FROM vectors
+    WHERE namespace = ? AND dimension = ? AND id > ? ORDER BY id"""
 
 
 def vector_namespaces(*, recursive: bool) -> str:
     """Return the query for the namespaces to search, each with what tells its vectors changed."""
     return f"""
         SELECT n.id, n.vector_deletes,
-          (SELECT max(item) FROM vectors WHERE namespace = n.id AND dimension = :dimension)
+          (SELECT max(id) FROM vectors WHERE namespace = n.id AND dimension = :dimension)
         FROM namespaces AS n WHERE {_BELOW if recursive else _HERE}"""
 
 
@@ -176,18 +189,19 @@ def vector_dimension(*, recursive: bool) -> str:
 
 
 def vector_expired(*, recursive: bool) -> str:
-    """Return the query for the items with a vector that have expired and are still there."""
+    """Return the query for the vectors of items that have expired and are still there."""
     return f"""
-        SELECT v.item FROM items AS i
-        CROSS JOIN vectors AS v ON v.item = i.id CROSS JOIN namespaces AS n ON n.id = i.namespace
-        WHERE i.expires_at <= :now AND {_BELOW if recursive else _HERE} ORDER BY v.item"""
+        SELECT v.id FROM items AS i
+        CROSS JOIN vectors AS v ON v.id = i.revision
+        CROSS JOIN namespaces AS n ON n.id = i.namespace
+        WHERE i.expires_at <= :now AND {_BELOW if recursive else _HERE} ORDER BY v.id"""
 
 
 def vector_candidates(condition: str, *, recursive: bool) -> str:
-    """Return the query for the items with a vector that satisfy a compiled filter."""
+    """Return the query for the vectors of items that satisfy a compiled filter."""
     return f"""
-        SELECT v.item FROM namespaces AS n
+        SELECT v.id FROM namespaces AS n
         CROSS JOIN vectors AS v ON v.namespace = n.id CROSS JOIN items AS i ON i.id = v.item
         WHERE {_BELOW if recursive else _HERE} AND v.dimension = :dimension
           AND {_LIVE} AND {condition}
-        ORDER BY v.item"""
+        ORDER BY v.id"""

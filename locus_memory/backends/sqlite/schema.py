@@ -13,11 +13,13 @@ __all__ = ["APPLICATION_ID", "MIGRATIONS"]
 APPLICATION_ID: Final = 0x4C4D454D
 """What marks a file as ours: `LMEM` in ASCII, at byte 68 of the file."""
 
-# An item's id comes from AUTOINCREMENT and each put takes a new one. So ids are never used
-# twice, their order is the order of writes whatever the clock does, and what is cached for
-# an id never goes stale. The store keeps its tables in step itself: a trigger or a foreign
-# key makes SQLite open a savepoint for each statement, and at each savepoint FTS5 writes its
-# index out, which takes ten times as long as the rest of a put.
+# Each put takes a new revision, and no revision is ever used twice. So their order is the
+# order of writes whatever the clock does, and a vector, whose id is the revision of the put
+# that brought it, never changes. An item's id stays, and is its row in the text index.
+#
+# The store keeps its tables in step itself. A trigger, a foreign key or a statement that may
+# fail after its first row makes SQLite open a savepoint, and at each savepoint FTS5 writes its
+# index out, which takes longer than the rest of a put.
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     (
         """
@@ -42,14 +44,14 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         """,
         """
         CREATE TABLE items (
-          id INTEGER PRIMARY KEY AUTOINCREMENT,
+          id INTEGER PRIMARY KEY,
           namespace INTEGER NOT NULL,
-          key TEXT NOT NULL, version INTEGER NOT NULL,
+          key TEXT NOT NULL, version INTEGER NOT NULL, revision INTEGER NOT NULL,
           created_at REAL NOT NULL, updated_at REAL NOT NULL, expires_at REAL,
           metadata TEXT NOT NULL, value TEXT NOT NULL, text TEXT NOT NULL)
         """,
         "CREATE UNIQUE INDEX items_by_key ON items (namespace, key)",
-        "CREATE INDEX items_by_update ON items (namespace)",
+        "CREATE INDEX items_by_revision ON items (namespace, revision)",
         """
         CREATE INDEX items_by_expiry ON items (expires_at, namespace)
           WHERE expires_at IS NOT NULL
@@ -67,9 +69,11 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         """,
         """
         CREATE TABLE vectors (
-          item INTEGER PRIMARY KEY,
+          id INTEGER PRIMARY KEY, item INTEGER NOT NULL,
           namespace INTEGER NOT NULL, dimension INTEGER NOT NULL, vector BLOB NOT NULL)
         """,
-        "CREATE INDEX vectors_by_namespace ON vectors (namespace, dimension, item)",
+        "CREATE INDEX vectors_by_namespace ON vectors (namespace, dimension, id, item)",
+        "CREATE TABLE revisions (id INTEGER PRIMARY KEY, last INTEGER)",
+        "INSERT INTO revisions (id, last) VALUES (0, 0)",
     ),
 )

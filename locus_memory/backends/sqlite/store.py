@@ -7,14 +7,21 @@ import sqlite3
 import struct
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from typing_extensions import override
 
 from locus_memory.backends.sqlite import items, queries
 from locus_memory.backends.sqlite.connection import SQLiteDatabase
-from locus_memory.backends.sqlite.items import Address, KeyRange, Listing, Page, Row, Scope
+from locus_memory.backends.sqlite.items import (
+    Address,
+    KeyRange,
+    Listing,
+    Page,
+    Row,
+    Scope,
+    prepare,
+)
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.base import BaseStore, as_puts
 from locus_memory.store.filters import parse_filter
@@ -116,16 +123,9 @@ class SQLiteStore(BaseStore):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        put = Put(
-            namespace=namespace,
-            key=key,
-            value=value,
-            metadata=metadata,
-            ttl=ttl,
-            if_version=if_version,
-            text=text,
-        )
-        return (await self._write([Row.of(put, None)]))[0]
+        address = Address.of(namespace, key, if_version)
+        row = Row.of(address, value, metadata, ttl=ttl, text=text)
+        return (await self._write([row]))[0]
 
     @override
     async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
@@ -199,7 +199,7 @@ class SQLiteStore(BaseStore):
 
     @override
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
-        return await self._write([Row.of(put, self._dimension) for put in as_puts(items)])
+        return await self._write([prepare(put, self._dimension) for put in as_puts(items)])
 
     @override
     async def get_batch(
@@ -220,14 +220,7 @@ class SQLiteStore(BaseStore):
 
     @override
     async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
-        return await self._write(
-            [
-                Row.of(each, self._dimension)
-                if isinstance(each, Put)
-                else Address.of(each.namespace, each.key, each.if_version)
-                for each in operations
-            ]
-        )
+        return await self._write([prepare(each, self._dimension) for each in operations])
 
     # --- search -----------------------------------------------------------------------
 
@@ -268,16 +261,9 @@ class SQLiteStore(BaseStore):
         text: str | None = None,
     ) -> int:
         vector = check_embedding(embedding, self._dimension)
-        put = Put(
-            namespace=namespace,
-            key=key,
-            value=value,
-            metadata=metadata,
-            ttl=ttl,
-            if_version=if_version,
-            text=text,
-        )
-        return (await self._write([replace(Row.of(put, None), vector=vector)]))[0]
+        address = Address.of(namespace, key, if_version)
+        row = Row.of(address, value, metadata, ttl=ttl, text=text, vector=vector)
+        return (await self._write([row]))[0]
 
     @override
     async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:

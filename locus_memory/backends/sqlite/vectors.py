@@ -1,7 +1,7 @@
 """Exact vector search: float32 rows in the file, one matrix a namespace in memory.
 
 Loads numpy, so the store imports it at the first search. A vector never changes, for every
-put takes a new id: the newest id and the number of deletions tell whether a matrix is up to
+put takes a new revision: the newest id and the number of deletions tell whether a matrix is up to
 date, and a refresh reads only what is new.
 """
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.filters import compile_filter
-from locus_memory.backends.sqlite.items import Page, Scope, items_by_id
+from locus_memory.backends.sqlite.items import Page, Scope, items_of_vectors
 from locus_memory.errors import InvalidEmbeddingError
 from locus_memory.store.filters import All, Condition
 from locus_memory.store.item import SemanticSearchResult
@@ -314,7 +314,7 @@ def _best(ids: Ids, rows: Rows, vector: bytes, wanted: int) -> tuple[Ids, Floats
 def _results(
     connection: sqlite3.Connection, ids: list[int], cosines: list[float]
 ) -> list[SemanticSearchResult]:
-    items = items_by_id(connection, ids)
+    items = items_of_vectors(connection, ids)
     return [
         SemanticSearchResult(
             item=replace(items[each], score=max(0.0, cosine)),
