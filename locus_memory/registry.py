@@ -19,8 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from locus_memory.address import Address, is_provider_name, parse_address, path_of_url
 from locus_memory.backends.base import Backend, ComposedBackend
@@ -30,6 +29,9 @@ from locus_memory.errors import ConfigurationError, UnknownProviderError
 from locus_memory.events import emit
 from locus_memory.maker import Maker, did_you_mean, known_options, unknown_option
 from locus_memory.store.base import BaseStore
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
 
 __all__ = [
     "Address",
@@ -103,21 +105,11 @@ _TABLE: dict[str, Provider] = {
 }
 
 
-class StoreFactory(Protocol):
-    """Makes a store from the hint (`None`: none was given) and the caller's options."""
+StoreFactory = Callable[..., BaseStore]
+"""Makes a store; called with the hint (`None`: none was given), then the caller's options."""
 
-    def __call__(self, hint: str | None, /, **options: Any) -> BaseStore:
-        """Return a store."""
-        ...
-
-
-class CheckpointerFactory(Protocol):
-    """Makes a checkpointer from the hint (`None`: none was given) and the caller's options."""
-
-    def __call__(self, hint: str | None, /, **options: Any) -> BaseCheckpointer:
-        """Return a checkpointer."""
-        ...
-
+CheckpointerFactory = Callable[..., BaseCheckpointer]
+"""Makes a checkpointer; called as a `StoreFactory` is."""
 
 _stores: dict[str, StoreFactory] = {}
 _checkpointers: dict[str, CheckpointerFactory] = {}
@@ -167,7 +159,7 @@ def _is_tabled(name: str) -> bool:
 
 
 def _plugin(name: str) -> Provider | None:
-    for entry in entry_points(group=ENTRY_POINTS, name=name):
+    for entry in _entry_points().select(name=name):
         try:
             return _load_plugin(entry)
         except Exception as error:
@@ -175,6 +167,12 @@ def _plugin(name: str) -> Provider | None:
                 f"{name}: its plugin {entry.value!r} does not load: {type(error).__name__}"
             ) from error
     return None
+
+
+def _entry_points() -> EntryPoints:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - costs 30 ms, seldom needed
+
+    return entry_points(group=ENTRY_POINTS)
 
 
 def _load_plugin(entry: EntryPoint) -> Provider:
@@ -187,7 +185,7 @@ def _load_plugin(entry: EntryPoint) -> Provider:
 def _plugins() -> dict[str, Provider]:
     """Return what third parties provide; one that does not load is reported and left out."""
     found: dict[str, Provider] = {}
-    for entry in entry_points(group=ENTRY_POINTS):
+    for entry in _entry_points():
         try:
             found.setdefault(entry.name, _load_plugin(entry))
         except Exception as error:  # noqa: BLE001 - whatever it raises, the others must work
@@ -288,20 +286,20 @@ def open_backend(where: str, **options: Any) -> Backend:
 
     Args:
         where: A provider string, such as `"sqlite:./agent.db"`.
-        **options: Keyword arguments of the store's class, the checkpointer's class or both;
-            one that both have goes to both.
+        **options: Keyword arguments of the backend's class, else of the store's, of the
+            checkpointer's or of both.
 
     Raises:
         UnknownProviderError: Nobody knows the provider.
-        UnknownOptionError: Neither class has such an option.
+        UnknownOptionError: None of the classes has such an option.
         MissingDriverError: Its driver is not installed.
         ConfigurationError: A bad provider string.
     """
     store = _maker(where, "store", _stores)
     checkpointer = _maker(where, "checkpointer", _checkpointers)
-    _check_options(options, [part for part in (store, checkpointer) if part])
     name = parse_address(where).provider
     maker = _maker(where, "backend", {}) if _is_tabled(name) else None
+    _check_options(options, [part for part in (maker, store, checkpointer) if part])
     if maker is None:
         return _compose(name, store, checkpointer, options)
     backend: Backend = maker.make(Backend, _routed(options, maker, store, checkpointer))
@@ -312,6 +310,7 @@ def _check_options(options: Mapping[str, Any], parts: list[Maker]) -> None:
     for option in options:
         if not any(part.takes(option) for part in parts):
             known = {name for part in parts for name in known_options(part.target) or ()}
+            known -= {"store_options", "checkpointer_options"}
             raise unknown_option(parts[0].provider, option, known)
 
 

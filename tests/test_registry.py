@@ -260,6 +260,21 @@ async def test_an_option_that_both_parts_have_goes_to_both(tmp_path):
     assert item.created_at.isoformat() == info.created_at.isoformat() == "1970-01-02T00:00:00+00:00"
 
 
+async def test_a_connection_passed_in_stays_open(tmp_path):
+    from locus_memory.backends.sqlite.connection import SQLiteDatabase  # noqa: PLC0415
+
+    database = SQLiteDatabase(tmp_path / "a.db")
+    async with open_backend("sqlite", database=database) as backend:
+        await backend.store.put(("a",), "k", 1)
+    assert await get_store("sqlite", database=database).get(("a",), "k") == 1
+    await database.close()
+
+
+def test_an_option_of_the_connection_reaches_it(tmp_path):
+    with pytest.raises(ConfigurationError, match="readers"):
+        open_backend(f"sqlite:{tmp_path / 'a.db'}", readers=0)
+
+
 def test_a_backend_is_imported_on_first_use_only():
     code = """
 import sys

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
 
 from locus_memory.backends.base import Backend
 from locus_memory.backends.file.checkpoints import FileCheckpointer
+from locus_memory.checkpoint.chain import CheckpointerOptions
 
 __all__ = ["FileBackend"]
 
@@ -26,7 +25,7 @@ class FileBackend(Backend):
         self,
         base_dir: str | os.PathLike[str] = "./checkpoints",
         *,
-        checkpointer_options: Mapping[str, Any] | None = None,
+        checkpointer_options: CheckpointerOptions | None = None,
     ) -> None:
         self._checkpointer = FileCheckpointer(base_dir, **(checkpointer_options or {}))
 

@@ -8,6 +8,7 @@ from typing import Any
 from locus_memory.backends.base import Backend
 from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
 from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.checkpoint.chain import CheckpointerOptions
 
 __all__ = ["InMemoryBackend"]
 
@@ -26,7 +27,7 @@ class InMemoryBackend(Backend):
         self,
         *,
         store_options: Mapping[str, Any] | None = None,
-        checkpointer_options: Mapping[str, Any] | None = None,
+        checkpointer_options: CheckpointerOptions | None = None,
     ) -> None:
         self._store = InMemoryStore(**(store_options or {}))
         self._checkpointer = MemoryCheckpointer(**(checkpointer_options or {}))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from locus_memory.backends.base import Backend
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
 from locus_memory.backends.sqlite.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.checkpoint.chain import CheckpointerOptions
 
 __all__ = ["SQLiteBackend"]
 
@@ -19,6 +20,11 @@ class SQLiteBackend(Backend):
 
     Args:
         path: The file, or `":memory:"`; made on first use.
+        database: A database to share, which is then not closed here; the options of the
+            connection are ignored.
+        readers: See `SQLiteDatabase`.
+        busy_timeout: See `SQLiteDatabase`.
+        synchronous: See `SQLiteDatabase`.
         store_options: Options of `SQLiteStore`.
         checkpointer_options: Options of `SQLiteCheckpointer`.
     """
@@ -29,10 +35,17 @@ class SQLiteBackend(Backend):
         self,
         path: str | os.PathLike[str] = "./locus.db",
         *,
+        database: SQLiteDatabase | None = None,
+        readers: int = 2,
+        busy_timeout: float = 30.0,
+        synchronous: Literal["normal", "full"] = "normal",
         store_options: Mapping[str, Any] | None = None,
-        checkpointer_options: Mapping[str, Any] | None = None,
+        checkpointer_options: CheckpointerOptions | None = None,
     ) -> None:
-        self._database = SQLiteDatabase(path)
+        self._owned = database is None
+        self._database = database or SQLiteDatabase(
+            path, readers=readers, busy_timeout=busy_timeout, synchronous=synchronous
+        )
         self._store = SQLiteStore(database=self._database, **(store_options or {}))
         self._checkpointer = SQLiteCheckpointer(
             database=self._database, **(checkpointer_options or {})
@@ -54,7 +67,8 @@ class SQLiteBackend(Backend):
         await self._checkpointer.open()
 
     async def close(self) -> None:
-        """Close the file."""
+        """Close the file, unless the database was passed in."""
         await self._store.close()
         await self._checkpointer.close()
-        await self._database.close()
+        if self._owned:
+            await self._database.close()

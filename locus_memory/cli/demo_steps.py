@@ -1,0 +1,181 @@
+"""The steps of the demo; each returns what it read back from the database."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from locus_memory.cli.compare import compare_checkpoints
+from locus_memory.cli.importer import TURNS, checkpoint_ids, turn_key, turn_value
+from locus_memory.cli.names import all_checkpoints
+from locus_memory.cli.outcome import CommandError
+from locus_memory.cli.sample import (
+    BRANCH,
+    BRANCH_TURNS,
+    FORK_AFTER,
+    QUERIES,
+    SAMPLE,
+    load_sample,
+    sample_bytes,
+)
+from locus_memory.cli.sizes import measure_threads
+
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
+
+__all__ = [
+    "branch",
+    "compare",
+    "import_and_kill",
+    "import_the_rest",
+    "look_back",
+    "measure",
+    "search",
+    "survived",
+    "verify",
+]
+
+_EARLIER = 10
+
+
+# --- the two processes --------------------------------------------------------------------
+
+
+def import_and_kill(url: str, after: int) -> dict[str, Any]:
+    """Import in another process, and kill it while it works on the turn after `after`."""
+    child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-m", "locus_memory.cli.paced", url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # An interrupt of the demo is not the child's business.
+        start_new_session=True,
+    )
+    try:
+        acknowledged = _follow(child, after)
+    finally:
+        child.kill()
+        code = child.wait()
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                pipe.close()
+    return {"pid": child.pid, "exit_code": code, "acknowledged": acknowledged}
+
+
+def _follow(child: subprocess.Popen[str], after: int) -> int:
+    """Let the child save `after` turns, and start on the next."""
+    if child.stdin is None or child.stdout is None:
+        raise CommandError("the importing process has no pipes")
+    turns = 0
+    while turns < after:
+        line = child.stdout.readline()
+        if not line:
+            raise CommandError("the importing process ended by itself")
+        turns = int(line)
+        child.stdin.write("\n")
+        child.stdin.flush()
+    return turns
+
+
+def import_the_rest(url: str) -> dict[str, Any]:
+    """Import in a second process with the command `import`; return what it says it did."""
+    done = subprocess.run(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-m", "locus_memory.cli", "--url", url, "--json", "import", "-"],
+        input=sample_bytes(),
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    if done.returncode:
+        raise CommandError(f"the second import failed with exit code {done.returncode}")
+    summary: dict[str, Any] = json.loads(done.stdout)["threads"][0]
+    return {name: summary[name] for name in ("turns", "saved", "stored")}
+
+
+# --- what the database says ---------------------------------------------------------------
+
+
+async def survived(backend: Backend) -> dict[str, Any]:
+    """Return what the killed process left behind."""
+    messages = load_sample().messages
+    state = await backend.checkpointer.load(SAMPLE)
+    ids = [info.checkpoint_id for info in await all_checkpoints(backend.checkpointer, SAMPLE)]
+    keys = await backend.store.list_keys((TURNS, SAMPLE), len(messages) + 1)
+    return {
+        "checkpoints": len(ids),
+        "items": len(keys),
+        "intact": state["messages"] == messages[: len(ids)],
+        "newest": state["messages"][-1],
+    }
+
+
+async def verify(backend: Backend) -> dict[str, Any]:
+    """Read every checkpoint and every turn back, and compare them with the sample."""
+    messages = load_sample().messages
+    ids = [info.checkpoint_id for info in await all_checkpoints(backend.checkpointer, SAMPLE)]
+    exact = 0
+    for place, checkpoint_id in enumerate(ids, 1):
+        state = await backend.checkpointer.load(SAMPLE, checkpoint_id)
+        exact += state["messages"] == messages[:place]
+    items = await backend.store.scan((TURNS, SAMPLE), len(messages) + 1)
+    expected = [(turn_key(n), turn_value(m, n), 1) for n, m in enumerate(messages, 1)]
+    return {
+        "turns": len(messages),
+        "checkpoints": len(ids),
+        "in_order": ids == checkpoint_ids(messages),
+        "exact": exact,
+        "items_exact": [(item.key, item.value, item.version) for item in items] == expected,
+    }
+
+
+async def search(backend: Backend) -> dict[str, Any]:
+    """Search for a few things, and for the words of every turn."""
+    namespace = (TURNS, SAMPLE)
+    answers = []
+    for query in QUERIES:
+        found = await backend.store.search(namespace, query, 2)
+        answers.append({"query": query, "items": [item.to_dict() for item in found]})
+    first = 0
+    items = await backend.store.scan(namespace, len(load_sample().messages))
+    for item in items:
+        hits = await backend.store.search(namespace, item.value["text"], 1)
+        first += bool(hits) and hits[0].key == item.key
+    return {"queries": answers, "turns": len(items), "found_first": first}
+
+
+async def look_back(backend: Backend) -> dict[str, Any]:
+    """Load the thread as it was early on."""
+    ids = [info.checkpoint_id for info in await all_checkpoints(backend.checkpointer, SAMPLE)]
+    state = await backend.checkpointer.load(SAMPLE, ids[_EARLIER - 1])
+    return {"checkpoint_id": ids[_EARLIER - 1], "messages": state["messages"]}
+
+
+async def branch(backend: Backend) -> dict[str, Any]:
+    """Fork from an earlier turn and let the conversation go another way."""
+    checkpointer = backend.checkpointer
+    ids = [info.checkpoint_id for info in await all_checkpoints(checkpointer, SAMPLE)]
+    start = ids[FORK_AFTER - 1]
+    await checkpointer.fork(SAMPLE, start, BRANCH)
+    state = await checkpointer.load(BRANCH)
+    for message in BRANCH_TURNS:
+        state = {**state, "messages": [*state["messages"], message]}
+        await checkpointer.save(state, BRANCH)
+    there = await checkpointer.load(BRANCH)
+    original = await checkpointer.load(SAMPLE)
+    return {
+        "thread_id": BRANCH,
+        "from": start,
+        "messages": there["messages"],
+        "original_intact": original["messages"] == load_sample().messages,
+    }
+
+
+async def compare(backend: Backend) -> dict[str, Any]:
+    """Return the difference of the two branches."""
+    return await compare_checkpoints(backend, a=SAMPLE, b=BRANCH)
+
+
+async def measure(backend: Backend) -> list[dict[str, Any]]:
+    """Return what the two threads cost, next to their full JSON."""
+    return await measure_threads(backend, quiet=True)

@@ -1,0 +1,126 @@
+"""What changed between two states, for people: pure, and sized by what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+import orjson
+
+__all__ = ["Change", "MessageChanges", "compare_messages", "find_changes", "messages_of"]
+
+_MISSING: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path that differs.
+
+    Attributes:
+        path: Where, such as `metadata.tags[2]`.
+        kind: `added`, `removed` or `changed`.
+        before: What was there, `None` if nothing.
+        after: What is there, `None` if nothing.
+    """
+
+    path: str
+    kind: str
+    before: Any = None
+    after: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the change as plain JSON."""
+        return {
+            "path": self.path,
+            "kind": self.kind,
+            "before": self.before,
+            "after": self.after,
+        }
+
+
+def find_changes(old: Any, new: Any, path: str = "") -> Iterator[Change]:
+    """Yield what differs between two JSON documents, in the order of the paths."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        names = [*old, *(name for name in new if name not in old)]
+        for name in names:
+            child = f"{path}.{name}" if path else name
+            yield from _child(old.get(name, _MISSING), new.get(name, _MISSING), child)
+    elif isinstance(old, list) and isinstance(new, list):
+        for index in range(max(len(old), len(new))):
+            before = old[index] if index < len(old) else _MISSING
+            after = new[index] if index < len(new) else _MISSING
+            yield from _child(before, after, f"{path}[{index}]")
+    elif _key(old) != _key(new):
+        yield Change(path, "changed", old, new)
+
+
+def _child(old: Any, new: Any, path: str) -> Iterator[Change]:
+    if old is _MISSING:
+        yield Change(path, "added", after=new)
+    elif new is _MISSING:
+        yield Change(path, "removed", before=old)
+    else:
+        yield from find_changes(old, new, path)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageChanges:
+    """What differs between two conversations.
+
+    Attributes:
+        common: How many messages they share.
+        edits: Runs of differences, in order: messages of the first, then of the second, each
+            with its place, counted from 1.
+    """
+
+    common: int
+    edits: tuple[tuple[list[tuple[int, Any]], list[tuple[int, Any]]], ...]
+
+    @property
+    def removed(self) -> list[tuple[int, Any]]:
+        """Every message that only the first has."""
+        return [entry for removed, _ in self.edits for entry in removed]
+
+    @property
+    def added(self) -> list[tuple[int, Any]]:
+        """Every message that only the second has."""
+        return [entry for _, added in self.edits for entry in added]
+
+
+def compare_messages(old: list[Any], new: list[Any]) -> MessageChanges:
+    """Return which messages the two conversations do not share."""
+    left, right = [_key(m) for m in old], [_key(m) for m in new]
+    start = _common_start(left, right)
+    matcher = SequenceMatcher(None, left[start:], right[start:], autojunk=False)
+    common, edits = start, []
+    for tag, a, a_end, b, b_end in matcher.get_opcodes():
+        if tag == "equal":
+            common += a_end - a
+        else:
+            removed = [(i + 1, old[i]) for i in range(start + a, start + a_end)]
+            added = [(i + 1, new[i]) for i in range(start + b, start + b_end)]
+            edits.append((removed, added))
+    return MessageChanges(common, tuple(edits))
+
+
+def messages_of(state: Any) -> tuple[list[Any], Any]:
+    """Return a state's messages, if it has a list of them, and the rest of the state."""
+    if isinstance(state, dict) and isinstance(state.get("messages"), list):
+        rest = {name: value for name, value in state.items() if name != "messages"}
+        return state["messages"], rest
+    return [], state
+
+
+def _common_start(left: list[bytes], right: list[bytes]) -> int:
+    count = 0
+    for a, b in zip(left, right, strict=False):
+        if a != b:
+            break
+        count += 1
+    return count
+
+
+def _key(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)

@@ -1,0 +1,211 @@
+"""A conversation becomes a thread of checkpoints and stored, searchable turns.
+
+Every turn is one checkpoint, whose id is its place and a digest of the conversation up to
+it, and one item of the namespace `("turns", thread id)`, whose key is its place. So a second
+import of the same conversation finds what is there and writes nothing, one that was killed
+goes on where it stopped, and one whose file has grown adds what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from locus_memory.cli.outcome import CommandError
+from locus_memory.cli.transcripts import Conversation
+from locus_memory.errors import CheckpointConflictError, ConfigurationError
+from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.item import Put, encode_json
+
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
+    from locus_memory.checkpoint.base import BaseCheckpointer
+
+__all__ = ["TURNS", "Imported", "checkpoint_ids", "import_conversation", "turn_key", "turn_value"]
+
+TURNS = "turns"
+"""The first label of the namespaces that hold turns; the thread's id is the second."""
+
+_BATCH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did.
+
+    Attributes:
+        thread_id: The thread.
+        source: The file.
+        turns: How many turns the conversation has.
+        saved: How many checkpoints this import wrote.
+        stored: How many items this import wrote.
+    """
+
+    thread_id: str
+    source: str
+    turns: int
+    saved: int
+    stored: int
+
+
+async def import_conversation(
+    backend: Backend,
+    conversation: Conversation,
+    *,
+    on_turn: Callable[[int], None] = lambda _: None,
+    batch: int = _BATCH,
+) -> Imported:
+    """Import what is not there yet.
+
+    Turns are stored a batch at a time, each batch before its checkpoints; whatever a kill
+    leaves missing of either, the next import adds.
+
+    Args:
+        backend: Where to.
+        conversation: What.
+        on_turn: Called with the number of turns that are in the thread, once a turn.
+        batch: How many turns are stored at once.
+
+    Raises:
+        CommandError: The thread exists and holds something else.
+    """
+    ids = checkpoint_ids(conversation.messages)
+    done = await _resume_at(backend.checkpointer, conversation, ids)
+    store = _store_of(backend)
+    missing = await _missing_turns(store, conversation) if store else []
+    stored = 0
+    for start in range(0, len(ids), batch):
+        end = min(start + batch, len(ids))
+        if store is not None:
+            stored += await _store_turns(store, conversation, missing, start, end)
+        for index in range(start, end):
+            if index >= done:
+                await _save_turn(backend.checkpointer, conversation, ids, index)
+            on_turn(index + 1)
+    return Imported(conversation.thread_id, conversation.source, len(ids), len(ids) - done, stored)
+
+
+def checkpoint_ids(messages: list[dict[str, Any]]) -> list[str]:
+    """Return the id of each turn's checkpoint: its place and what was said up to there."""
+    digest = b""
+    ids = []
+    for place, message in enumerate(messages, 1):
+        digest = blake2b(digest + encode_json(message), digest_size=16).digest()
+        ids.append(f"{turn_key(place)}-{digest.hex()[:12]}")
+    return ids
+
+
+def turn_key(place: int) -> str:
+    """Return the key of a turn, counted from 1; keys sort as turns follow each other."""
+    return f"{place:06d}"
+
+
+def turn_value(message: dict[str, Any], place: int) -> dict[str, Any]:
+    """Return what the store holds of a turn."""
+    metadata = message.get("metadata", {})
+    value = {
+        "turn": place,
+        "speaker": message.get("name", message["role"]),
+        "role": message["role"],
+        "text": message.get("content", ""),
+    }
+    if "id" in message:
+        value["turn_id"] = message["id"]
+    named = ("session", "session_date", "image_caption")
+    return {**value, **{name: metadata[name] for name in named if name in metadata}}
+
+
+# --- checkpoints --------------------------------------------------------------------------
+
+
+async def _resume_at(
+    checkpointer: BaseCheckpointer, conversation: Conversation, ids: list[str]
+) -> int:
+    """Return how many turns the thread holds already."""
+    newest = await checkpointer.list_checkpoints(conversation.thread_id, 1)
+    if not newest:
+        return 0
+    if newest[0] in ids:
+        return ids.index(newest[0]) + 1
+    # The thread may have gone on since the import.
+    if await checkpointer.exists(conversation.thread_id, ids[-1]):
+        return len(ids)
+    raise CommandError(
+        f"{conversation.source}: thread {conversation.thread_id!r} exists and holds another "
+        "conversation; choose another with --thread"
+    )
+
+
+async def _save_turn(
+    checkpointer: BaseCheckpointer, conversation: Conversation, ids: list[str], index: int
+) -> None:
+    message = conversation.messages[index]
+    metadata: dict[str, Any] = {"turn": index + 1}
+    if "id" in message:
+        metadata["turn_id"] = message["id"]
+    state = {
+        "run_id": conversation.thread_id,
+        "messages": conversation.messages[: index + 1],
+        "metadata": conversation.metadata,
+    }
+    try:
+        await checkpointer.save(
+            state,
+            conversation.thread_id,
+            ids[index],
+            metadata,
+            expected_parent=ids[index - 1] if index else None,
+        )
+    except CheckpointConflictError:
+        raise CommandError(
+            f"{conversation.source}: somebody else writes thread {conversation.thread_id!r}; "
+            "run the import again when they are done"
+        ) from None
+
+
+# --- turns --------------------------------------------------------------------------------
+
+
+def _store_of(backend: Backend) -> BaseStore | None:
+    """Return the store, if the provider has one."""
+    try:
+        return backend.store
+    except ConfigurationError:
+        return None
+
+
+async def _missing_turns(store: BaseStore, conversation: Conversation) -> list[int]:
+    """Return the places of the turns that are not stored as they are, counted from 1."""
+    namespace = (TURNS, conversation.thread_id)
+    there = {item.key: item.value async for item in scan_all(store, namespace)}
+    return [
+        place
+        for place, message in enumerate(conversation.messages, 1)
+        if there.get(turn_key(place)) != turn_value(message, place)
+    ]
+
+
+async def _store_turns(
+    store: BaseStore, conversation: Conversation, missing: list[int], start: int, end: int
+) -> int:
+    puts = [
+        _put(conversation.thread_id, conversation.messages[place - 1], place)
+        for place in missing
+        if start < place <= end
+    ]
+    if puts:
+        await store.put_batch(puts)
+    return len(puts)
+
+
+def _put(thread_id: str, message: dict[str, Any], place: int) -> Put:
+    value = turn_value(message, place)
+    seen = [value["text"], value.get("image_caption", "")]
+    return Put(
+        namespace=(TURNS, thread_id),
+        key=turn_key(place),
+        value=value,
+        text="\n".join(part for part in seen if part),
+    )

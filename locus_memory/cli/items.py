@@ -1,0 +1,356 @@
+"""The commands on the store: ls, get, put, rm and search."""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from locus_memory.cli.names import format_namespace, parse_namespace
+from locus_memory.cli.options import AsJson, Limit, Url, parse_object
+from locus_memory.cli.outcome import CommandError, UsageError
+from locus_memory.cli.output import compact, snippet, table, visible
+from locus_memory.cli.session import Session
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.store.item import StoreItem
+
+__all__ = ["get", "hits_table", "list_items", "put", "remove", "search"]
+
+Labels = tuple[str, ...]
+
+NamespaceArgument = Annotated[
+    str, typer.Argument(metavar="NAMESPACE", help="Labels joined by '/', or a JSON list.")
+]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The item's key.")]
+
+_SNIPPET = 160
+_PAGE = 500
+
+
+# --- ls -----------------------------------------------------------------------------------
+
+
+def list_items(
+    context: typer.Context,
+    namespace: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAMESPACE]", help="Labels joined by '/', or a JSON list."),
+    ] = None,
+    *,
+    limit: Limit = 100,
+    after: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Only keys, or namespaces, after this one.")
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the namespaces, or the keys of one."""
+    session = Session.of(context, url, as_json=as_json)
+    labels = None if namespace is None else parse_namespace(namespace)
+    document = session.run(partial(_list, labels=labels, limit=limit, after=after))
+    session.answer(document, partial(_render_list, document=document))
+
+
+async def _list(
+    backend: Backend, *, labels: Labels | None, limit: int, after: str | None
+) -> dict[str, Any]:
+    if labels is None:
+        start = None if after is None else parse_namespace(after)
+        spaces = await backend.store.list_namespaces(None, limit, after=start)
+        return {"namespace": None, "namespaces": [list(s) for s in spaces], "items": []}
+    items = await backend.store.scan(labels, limit, after=after)
+    # A label that is "*" would match any label: ask for what is before it.
+    prefix = labels[: labels.index("*")] if "*" in labels else labels
+    spaces = await _namespaces(backend, prefix)
+    below = [list(s) for s in spaces if len(s) > len(labels) and s[: len(labels)] == labels]
+    if not items and not below and after is None:
+        raise CommandError(f"nothing in {format_namespace(labels)}")
+    return {
+        "namespace": list(labels),
+        "namespaces": below[:limit],
+        "items": [item.to_dict() for item in items],
+    }
+
+
+async def _namespaces(
+    backend: Backend, prefix: Labels, max_depth: int | None = None
+) -> list[Labels]:
+    """Return all namespaces, however many."""
+    found: list[Labels] = []
+    while page := await backend.store.list_namespaces(
+        prefix, _PAGE, max_depth=max_depth, after=found[-1] if found else None
+    ):
+        found += page
+    return found
+
+
+def _render_list(console: Console, document: dict[str, Any]) -> None:
+    if document["namespaces"]:
+        names = [[format_namespace(tuple(labels))] for labels in document["namespaces"]]
+        console.print(table(["namespace"], names))
+    if document["items"]:
+        console.print(table(["key", ">version", "updated (UTC)", "~value"], _rows(document)))
+    if not document["namespaces"] and not document["items"]:
+        console.print("no items")
+
+
+def _rows(document: dict[str, Any]) -> list[list[str]]:
+    return [
+        [
+            item["key"],
+            str(item["version"]),
+            item["updated_at"][:19].replace("T", " "),
+            snippet(compact(item["value"]), _SNIPPET),
+        ]
+        for item in document["items"]
+    ]
+
+
+# --- get ----------------------------------------------------------------------------------
+
+
+def get(
+    context: typer.Context,
+    namespace: NamespaceArgument,
+    key: KeyArgument,
+    *,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print an item's value; with --json the whole item."""
+    session = Session.of(context, url, as_json=as_json)
+    item = session.run(partial(_get, labels=parse_namespace(namespace), key=key))
+    session.answer(item.to_dict(), partial(_render_value, item=item))
+
+
+async def _get(backend: Backend, *, labels: Labels, key: str) -> StoreItem:
+    item = await backend.store.get_item(labels, key)
+    if item is None:
+        raise CommandError(f"no item {key!r} in {format_namespace(labels)}")
+    return item
+
+
+def _render_value(console: Console, item: StoreItem) -> None:
+    value = item.value
+    if not isinstance(value, str):
+        value = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    elif console.is_terminal:
+        value = visible(value)
+    console.out(value, highlight=False)
+
+
+# --- put ----------------------------------------------------------------------------------
+
+
+def put(
+    context: typer.Context,
+    namespace: NamespaceArgument,
+    key: KeyArgument,
+    value: Annotated[
+        str, typer.Argument(metavar="VALUE", help="JSON, or else text; - reads stdin.")
+    ],
+    *,
+    string: Annotated[bool, typer.Option(help="Take VALUE as text even if it is JSON.")] = False,
+    metadata: Annotated[str | None, typer.Option(metavar="JSON", help="A JSON object.")] = None,
+    ttl: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Let it vanish after so long.")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What search sees instead of the value.")
+    ] = None,
+    if_version: Annotated[
+        int | None, typer.Option(metavar="N", help="Only if it is at this version; 0: is new.")
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Insert or replace an item."""
+    session = Session.of(context, url, as_json=as_json)
+    labels = parse_namespace(namespace)
+    content = _stdin() if value == "-" else value
+    write = {
+        "namespace": labels,
+        "key": key,
+        "value": content if string else _parse_value(content),
+        "metadata": parse_object(metadata, "--metadata"),
+        "ttl": ttl,
+        "text": text,
+        "if_version": if_version,
+    }
+    version = session.run(partial(_put, write=write), create=True)
+    name = f"{format_namespace(labels)} {key}"
+    session.answer(
+        {"namespace": list(labels), "key": key, "version": version},
+        lambda console: console.out(f"{visible(name)}: version {version}", highlight=False),
+    )
+
+
+async def _put(backend: Backend, *, write: dict[str, Any]) -> int:
+    return await backend.store.put(**write)
+
+
+def _stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise CommandError(f"stdin: not UTF-8 (byte {error.start})") from None
+
+
+def _parse_value(content: str) -> Any:
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        # A typo in an object must not be stored as text in silence.
+        if content.lstrip()[:1] in ("{", "[", '"'):
+            raise UsageError(f"VALUE looks like JSON: {error}; --string takes it as text") from None
+        return content
+
+
+# --- rm -----------------------------------------------------------------------------------
+
+
+def remove(
+    context: typer.Context,
+    namespace: NamespaceArgument,
+    key: Annotated[
+        str | None, typer.Argument(metavar="[KEY]", help="The item's key; without it, all items.")
+    ] = None,
+    *,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", help="The namespaces below it as well.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete one item, or every item of a namespace."""
+    session = Session.of(context, url, as_json=as_json)
+    labels = parse_namespace(namespace)
+    if key is not None and recursive:
+        raise UsageError("--recursive deletes namespaces: it takes no KEY")
+    if key is None and not yes:
+        _confirm(f"delete every item of {visible(format_namespace(labels))}?")
+    deleted = session.run(partial(_remove, labels=labels, key=key, recursive=recursive))
+    session.answer({"deleted": deleted}, lambda console: console.print(f"deleted {deleted}"))
+
+
+def _confirm(question: str) -> None:
+    if not sys.stdin.isatty():
+        raise UsageError("there is nobody to ask: pass --yes to delete a whole namespace")
+    if not typer.confirm(question, err=True):
+        raise CommandError("nothing was deleted")
+
+
+async def _remove(backend: Backend, *, labels: Labels, key: str | None, recursive: bool) -> int:
+    if key is not None:
+        deleted = int(await backend.store.delete(labels, key))
+    else:
+        deleted = await backend.store.clear_namespace(labels, recursive=recursive)
+    if not deleted:
+        what = "no items" if key is None else f"no item {key!r}"
+        raise CommandError(f"{what} in {format_namespace(labels)}")
+    return deleted
+
+
+# --- search -------------------------------------------------------------------------------
+
+
+def search(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to look for.")],
+    *,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only here and below."),
+    ] = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Not in the namespaces below.")] = False,
+    condition: Annotated[
+        str | None, typer.Option("--filter", metavar="JSON", help="A filter on the items.")
+    ] = None,
+    limit: Limit = 10,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find items by their words, the best match first.
+
+    Looks everywhere, or in one namespace and below.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    labels = None if namespace is None else parse_namespace(namespace)
+    if exact and labels is None:
+        raise UsageError("--exact needs --namespace")
+    options = {"filter": parse_object(condition, "--filter"), "recursive": not exact}
+    found = session.run(partial(_search, query=query, labels=labels, limit=limit, options=options))
+    document = {"query": query, "items": [item.to_dict() for item in found]}
+    session.answer(document, partial(_render_hits, found=found, query=query))
+
+
+async def _search(
+    backend: Backend, *, query: str, labels: Labels | None, limit: int, options: dict[str, Any]
+) -> list[StoreItem]:
+    roots = [labels] if labels else await _namespaces(backend, (), max_depth=1)
+    found = [
+        item for root in roots for item in await backend.store.search(root, query, limit, **options)
+    ]
+    found.sort(key=lambda item: item.score or 0.0, reverse=True)
+    return found[:limit]
+
+
+def _render_hits(console: Console, found: list[StoreItem], query: str) -> None:
+    if not found:
+        console.print("nothing found")
+        return
+    console.print(hits_table(found, query))
+
+
+def hits_table(found: list[StoreItem], query: str) -> Table:
+    """Return the table of what a search found, the query's words highlighted."""
+    rows: list[list[str | Text]] = [
+        [
+            f"{item.score or 0:.2f}",
+            Text(visible(f"{format_namespace(item.namespace)} {item.key}")),
+            _hit(item, query),
+        ]
+        for item in found
+    ]
+    return table([">score", "where", "what"], rows)
+
+
+def _hit(item: StoreItem, query: str) -> Text:
+    """Return who said it, when, and the words around the first match."""
+    from locus_memory.store.text import index_text, tokens  # noqa: PLC0415 - help must be quick
+
+    value = item.value if isinstance(item.value, dict) else {}
+    said = value.get("text")
+    body = said if isinstance(said, str) else index_text(item.value)
+    wanted = set(tokens(query))
+    words = [m.span() for m in re.finditer(r"\w+", body) if wanted & set(tokens(m[0]))]
+    start = max(0, words[0][0] - _SNIPPET // 2) if words and len(body) > _SNIPPET else 0
+    shown = Text("…" if start else "")
+    for offset, (first, last) in enumerate(words):
+        previous = words[offset - 1][1] if offset else start
+        shown.append(visible(body[max(previous, start) : first]))
+        shown.append(visible(body[first:last]), style="bold yellow")
+    shown.append(visible(body[words[-1][1] if words else 0 :]))
+    shown.truncate(_SNIPPET, overflow="ellipsis")
+    return _speaker(value).append_text(shown)
+
+
+def _speaker(value: dict[str, Any]) -> Text:
+    name, when = value.get("speaker"), value.get("session_date")
+    shown = Text()
+    if isinstance(name, str):
+        shown.append(visible(name), style="bold")
+    if isinstance(when, str):
+        shown.append(visible(f" ({when})"), style="dim")
+    return shown.append(": ") if shown else shown

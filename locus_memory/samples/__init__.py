@@ -1,0 +1,1 @@
+"""The conversation that `locus-memory demo` plays with."""
