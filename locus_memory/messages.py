@@ -139,7 +139,7 @@ class Message(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with `update` applied, which forgets the serialised form."""
         copied = super().model_copy(update=update, deep=deep)
-        copied.__dict__.pop("_document", None)
+        vars(copied).pop("_document", None)
         return copied
 
     @classmethod

@@ -42,7 +42,7 @@ class AgentState(BaseModel):
         added = tuple(messages)
         state = self.model_copy(update={"messages": self.messages + added})
         documents = self._documents + [message.to_checkpoint() for message in added]
-        state.__dict__["_documents"] = documents
+        vars(state)["_documents"] = documents
         return state
 
     def with_iteration(self, iteration: int) -> Self:
@@ -81,7 +81,7 @@ class AgentState(BaseModel):
         """Return a copy with `update` applied, which forgets the serialised messages."""
         copied = super().model_copy(update=update, deep=deep)
         if update is not None and "messages" in update:
-            copied.__dict__.pop("_documents", None)
+            vars(copied).pop("_documents", None)
         return copied
 
     @cached_property

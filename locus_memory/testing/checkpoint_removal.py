@@ -159,7 +159,7 @@ class ListingTests(CheckpointerSuite):
             await checkpointer.list_with_metadata("t", before="unknown")
 
     async def test_threads_page_in_order(self, checkpointer: DeltaCheckpointer) -> None:
-        threads = sorted(f"user:{index}" for index in range(125)) + ["users", "é"]
+        threads = [*sorted(f"user:{index}" for index in range(125)), "users", "é"]
         for thread in threads:
             await checkpointer.save({}, thread)
         assert await checkpointer.list_threads() == threads[:100]

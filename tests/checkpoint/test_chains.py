@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locus_memory.checkpoint.encode import draft, may_shrink
+from locus_memory.checkpoint.levels import place
+from locus_memory.checkpoint.record import FORMAT_VERSION, Record, RecordHead
+from locus_memory.checkpoint.retention import expendable
+from locus_memory.checkpoint.tips import VERIFIED, Link, Tip, TipCache, adopt
+from locus_memory.errors import CheckpointCorruptError, InvalidArgumentError
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(2, 9), st.integers(1, 700))
+def test_chains_grow_with_the_logarithm(radix, count):
+    levels: list[int] = []
+    for number in range(1, count + 1):
+        kept, level = place(levels, radix)
+        levels = [*levels[:kept], level]
+        digits, rest = 0, number
+        while rest:
+            digits, rest = digits + rest % radix, rest // radix
+        assert len(levels) == digits
+        assert all(before >= after for before, after in pairwise(levels))
+
+
+def head(revision: int, created_at: float = 0.0, **changes: object) -> RecordHead:
+    plain = RecordHead(
+        thread_id="t",
+        checkpoint_id=f"c{revision}",
+        revision=revision,
+        base=None,
+        level=0,
+        sequence=revision,
+        created_at=created_at,
+        metadata={},
+        size=0,
+        stored_size=0,
+    )
+    return replace(plain, **changes)
+
+
+def test_what_a_thread_can_do_without():
+    heads = [head(number, float(number)) for number in range(9, 0, -1)]
+    assert expendable(heads, keep_last=3, before=None) == {1, 2, 3, 4, 5, 6}
+    assert expendable(heads, keep_last=None, before=4.0) == {1, 2, 3}
+    assert expendable(heads, keep_last=8, before=4.0) == {1}
+    assert expendable(heads, keep_last=None, before=100.0) == set(range(1, 9))
+    assert expendable([], keep_last=1, before=None) == set()
+    with pytest.raises(InvalidArgumentError):
+        expendable(heads, keep_last=None, before=None)
+
+
+def test_any_flipped_bit_is_noticed():
+    record = Record.pack(b'{"a":"some text"}', head(1, metadata={"k": 1}), 6)
+    assert record.unpack() == {"a": "some text"}
+    assert record.payload[0] == FORMAT_VERSION
+    for place_ in range(len(record.payload)):
+        for bit in range(8):
+            flipped = bytearray(record.payload)
+            flipped[place_] ^= 1 << bit
+            with pytest.raises(CheckpointCorruptError, match="'c1' of thread 't'"):
+                replace(record, payload=bytes(flipped)).unpack()
+
+
+def test_any_cut_is_noticed():
+    record = Record.pack(b'{"a":"some text"}', head(1), 6)
+    for length in range(len(record.payload)):
+        with pytest.raises(CheckpointCorruptError):
+            replace(record, payload=record.payload[:length]).unpack()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"checkpoint_id": "c2"}, {"revision": 2}, {"base": 3}, {"level": 1}, {"metadata": {"k": 2}}],
+)
+def test_a_record_that_was_moved_is_noticed(change):
+    record = Record.pack(b"{}", head(1, metadata={"k": 1}), 6)
+    with pytest.raises(CheckpointCorruptError):
+        replace(record, **change).unpack()
+
+
+def test_a_record_that_is_not_json_is_noticed():
+    body = zlib.compress(b"not json")
+    whole = head(1).checksum(body).to_bytes(4, "big") + body
+    record = Record.pack(b"{}", head(1), 6)
+    with pytest.raises(CheckpointCorruptError):
+        replace(record, payload=bytes((FORMAT_VERSION,)) + whole).unpack()
+
+
+def test_elements_far_from_the_end_are_the_callers_own():
+    state = {"deep": {"messages": [{"n": n} for n in range(VERIFIED + 40)]}, "n": 1}
+    document = {"deep": {"messages": [{"n": n} for n in range(VERIFIED + 40)]}, "n": 1}
+    adopt(document, state)
+    ours, theirs = document["deep"]["messages"], state["deep"]["messages"]
+    shared = [mine is yours for mine, yours in zip(ours, theirs, strict=True)]
+    assert shared == [True] * 40 + [False] * VERIFIED
+    assert document == state
+
+
+def test_a_draft_does_not_depend_on_a_state_that_changes_later():
+    state = {"messages": [{"content": "one"}]}
+    first = draft(state, Tip(), checkpoint_id="1", revision=1, max_chain_depth=9)
+    state["messages"][0]["content"] = "changed"
+    assert first.tip.links[-1].document == {"messages": [{"content": "one"}]}
+
+
+@pytest.mark.parametrize(
+    ("old", "delta", "shrinks"),
+    [
+        ({"a": 1}, None, False),
+        ({"a": 1}, ["d", {"a": ["=", 2]}], False),
+        ({"a": "x" * 999}, ["d", {"a": ["=", ""]}], True),
+        ({"a": [1]}, ["d", {"a": ["=", 1]}], True),
+        ({"a": 1}, ["d", {}, ["a"]], True),
+        ([1, 2], ["l", [2, [3]]], False),
+        ([1, 2], ["l", [-1, 1]], True),
+        ("x" * 999, ["s", 0, 900, ""], True),
+        ("x" * 999, ["s", 999, 0, "y"], False),
+    ],
+)
+def test_what_makes_a_state_smaller(old, delta, shrinks):
+    assert may_shrink(old, delta) is shrinks
+
+
+def test_the_cache_is_bounded_by_bytes():
+    cache = TipCache(100_000)
+    for number in range(50):
+        tip = Tip((Link(number, "c", 0, 1, {}),), 10_000)
+        cache.put(f"t{number}", tip)
+        assert len(cache) <= 5
+    assert cache.get("t49") is not None
+    assert cache.get("t0") is None
+    cache.put("huge", Tip((), 10**6))
+    assert cache.get("huge") is None
+    cache.discard("unknown")
