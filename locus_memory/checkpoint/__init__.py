@@ -1,1 +1,59 @@
 """Contract 2: checkpoints, the delta engine and what a storage supplies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from locus_memory.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from locus_memory.checkpoint.base import (
+        UNSET,
+        BaseCheckpointer,
+        Checkpointable,
+        CheckpointerCapabilities,
+        CheckpointInfo,
+        StorageStats,
+        Unset,
+    )
+    from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
+    from locus_memory.checkpoint.delta import apply, diff
+    from locus_memory.checkpoint.record import Record, RecordHead
+    from locus_memory.checkpoint.storage import DeltaStorage
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "BaseCheckpointer": "base",
+            "CheckpointInfo": "base",
+            "Checkpointable": "base",
+            "CheckpointerCapabilities": "base",
+            "CheckpointerOptions": "chain",
+            "DeltaCheckpointer": "chain",
+            "DeltaStorage": "storage",
+            "Record": "record",
+            "RecordHead": "record",
+            "StorageStats": "base",
+            "UNSET": "base",
+            "Unset": "base",
+            "apply": "delta",
+            "diff": "delta",
+        },
+    )
+
+__all__ = [
+    "UNSET",
+    "BaseCheckpointer",
+    "CheckpointInfo",
+    "Checkpointable",
+    "CheckpointerCapabilities",
+    "CheckpointerOptions",
+    "DeltaCheckpointer",
+    "DeltaStorage",
+    "Record",
+    "RecordHead",
+    "StorageStats",
+    "Unset",
+    "apply",
+    "diff",
+]

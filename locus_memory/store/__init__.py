@@ -1,1 +1,55 @@
 """Contract 1: the namespaced key-value store, its values, filters, views and wrappers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from locus_memory.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from locus_memory.store.base import BaseStore
+    from locus_memory.store.item import (
+        Delete,
+        Namespace,
+        Put,
+        SemanticSearchResult,
+        StoreCapabilities,
+        StoreItem,
+    )
+    from locus_memory.store.view import NamespacedStore, StoreContext
+    from locus_memory.store.wrappers.base import StoreWrapper
+    from locus_memory.store.wrappers.embedding import EmbeddingStore
+    from locus_memory.store.wrappers.encrypting import EncryptingStore
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "BaseStore": "base",
+            "Delete": "item",
+            "EmbeddingStore": "wrappers.embedding",
+            "EncryptingStore": "wrappers.encrypting",
+            "Namespace": "item",
+            "NamespacedStore": "view",
+            "Put": "item",
+            "SemanticSearchResult": "item",
+            "StoreCapabilities": "item",
+            "StoreContext": "view",
+            "StoreItem": "item",
+            "StoreWrapper": "wrappers.base",
+        },
+    )
+
+__all__ = [
+    "BaseStore",
+    "Delete",
+    "EmbeddingStore",
+    "EncryptingStore",
+    "Namespace",
+    "NamespacedStore",
+    "Put",
+    "SemanticSearchResult",
+    "StoreCapabilities",
+    "StoreContext",
+    "StoreItem",
+    "StoreWrapper",
+]

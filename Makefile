@@ -1,0 +1,69 @@
+# `make` lists the targets. Nothing is written outside this folder but temporary files.
+
+# The first Python that is new enough; override it with `make PYTHON=/path/to/python3.12`.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo "$$python" && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# More arguments for the tool of a target, such as `make test ARGS="-k sqlite"`.
+ARGS ?=
+
+PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
+PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_CACHE_DIR PIP_DISABLE_PIP_VERSION_CHECK
+
+.PHONY: help setup demo test live bench coverage lint types docs all clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv and install the package and its tools into it
+
+$(READY): pyproject.toml
+	@test -n "$(PYTHON)" && "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "locus-memory needs Python 3.11 or newer, and there is none on the PATH." \
+			"Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+	-$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: $(READY) ## run `locus-memory demo` in a new, empty folder
+	@mkdir -p .demo && folder=$$(mktemp -d .demo/XXXXXX) && cd "$$folder" \
+		&& echo "In $$folder:" && "$(CURDIR)/$(BIN)/locus-memory" demo
+
+test: $(READY) ## run the tests; they need no server
+	$(BIN)/python -m pytest $(ARGS)
+
+live: $(READY) ## run the long tests with real processes and servers
+	$(BIN)/python -m pytest integration $(ARGS)
+
+bench: $(READY) ## measure speed and size, in ratios
+	$(BIN)/python tests/benchmarks/run.py $(ARGS)
+
+coverage: $(READY) ## run the tests and report branch coverage
+	@mkdir -p .cache && $(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+lint: $(READY) ## check the code's style and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(READY) ## check the types, of the public API's use too
+	$(BIN)/mypy
+	$(BIN)/basedpyright
+
+docs: $(READY) ## build the documentation into docs/site
+	$(BIN)/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
+
+all: lint types docs test live bench ## everything but the demo
+
+clean: ## remove everything that was made here
+	rm -rf $(VENV) .venv-* .cache .demo build dist docs/site .coverage .hypothesis .mypy_cache \
+		.pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

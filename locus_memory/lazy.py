@@ -1,0 +1,33 @@
+"""Names of a package that are imported when they are first asked for (PEP 562)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = ["lazy_names"]
+
+
+def lazy_names(
+    package: str, where: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and `__dir__` of a package whose names live elsewhere.
+
+    Args:
+        package: The package's `__name__`; it has an `__all__`.
+        where: From each name to the module that defines it, relative to the package.
+    """
+    bound = vars(sys.modules[package])
+
+    def get(name: str) -> Any:
+        if name not in where:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        bound[name] = value = getattr(import_module(f"{package}.{where[name]}"), name)
+        return value
+
+    def names() -> list[str]:
+        return sorted(bound["__all__"])
+
+    return get, names

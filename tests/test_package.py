@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+import tomllib
+import types
+from importlib.metadata import metadata
+from pathlib import Path
+
+import pytest
+
+import locus_memory
+from locus_memory import errors
+from locus_memory.errors import LocusMemoryError
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ["locus_memory", "locus_memory.store", "locus_memory.checkpoint"]
+
+HEAVY = [
+    *("sqlite3", "redis", "asyncpg", "psycopg", "pgvector", "opensearchpy", "oci", "oracledb"),
+    *("numpy", "pydantic", "orjson", "cryptography", "typer", "rich", "asyncio", "opentelemetry"),
+    *("pytest", "hypothesis"),
+]
+
+
+def run(code):
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/"
+    )
+    return done.stdout.split()
+
+
+def tree(package):
+    path = Path(importlib.import_module(package).__file__)
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def type_checking_imports(package):
+    """Return the module of each name that a package imports for type checkers only."""
+    block = next(node for node in tree(package).body if isinstance(node, ast.If))
+    return {alias.name: node.module for node in block.body for alias in node.names}
+
+
+def lazy_table(package):
+    block = next(node for node in tree(package).body if isinstance(node, ast.If))
+    table = next(node for node in ast.walk(block.orelse[0]) if isinstance(node, ast.Dict))
+    return ast.literal_eval(table)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+class TestNames:
+    def test_all_is_a_literal_without_repeats(self, package):
+        literal = next(
+            ast.literal_eval(node.value)
+            for node in tree(package).body
+            if isinstance(node, ast.Assign) and node.targets[0].id == "__all__"
+        )
+        assert importlib.import_module(package).__all__ == literal
+        assert len(literal) == len(set(literal))
+
+    def test_every_name_resolves_and_is_listed(self, package):
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            assert getattr(module, name) is not None
+        assert dir(module) == sorted(module.__all__)
+
+    def test_all_is_what_is_bound(self, package):
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            getattr(module, name)
+        ours = {
+            name
+            for name, value in vars(module).items()
+            if not isinstance(value, types.ModuleType)
+            and name not in {"TYPE_CHECKING", "annotations", "lazy_names"}
+            and (name == "__version__" or not name.startswith("_"))
+        }
+        assert ours == set(module.__all__)
+
+    def test_type_checkers_see_what_is_imported_later(self, package):
+        later = {name: f"{package}.{module}" for name, module in lazy_table(package).items()}
+        assert type_checking_imports(package) == later
+
+    def test_a_name_is_listed_where_it_is_defined(self, package):
+        for name, module in lazy_table(package).items():
+            assert name in importlib.import_module(f"{package}.{module}").__all__
+
+    def test_a_wrong_name_is_an_attribute_error(self, package):
+        with pytest.raises(AttributeError, match=re.escape(f"{package!r} has no attribute 'Stor'")):
+            importlib.import_module(package).Stor  # noqa: B018 - looking it up is the test
+
+    def test_a_star_import_works(self, package):
+        assert run(f"from {package} import *; print(*dir())")
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    assert (
+        run(
+            f"import sys, locus_memory\nprint(*[name for name in {HEAVY!r} if name in sys.modules])"
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from locus_memory import get_store; get_store('memory')",
+        "from locus_memory import AgentState, Message",
+        "from locus_memory import BaseStore, DeltaCheckpointer, EncryptingStore, EmbeddingStore",
+    ],
+)
+def test_what_needs_no_driver_loads_none(use):
+    drivers = [name for name in HEAVY if name not in {"pydantic", "orjson", "asyncio"}]
+    assert run(f"import sys; {use}\nprint(*[n for n in {drivers!r} if n in sys.modules])") == []
+
+
+def test_every_error_is_exported_and_drawn_in_the_tree():
+    defined = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, LocusMemoryError)
+    }
+    assert defined == set(errors.__all__)
+    assert defined <= set(locus_memory.__all__)
+    drawn = set(re.findall(r"\b(\w+Error)\b(?! *\))", errors.__doc__.split("```")[1]))
+    assert drawn == defined
+
+
+EACH_ALONE = """
+import importlib, pkgutil, sys
+import locus_memory
+names = [each.name for each in pkgutil.walk_packages(locus_memory.__path__, "locus_memory.")]
+for name in names:
+    for loaded in [each for each in sys.modules if each.startswith("locus_memory")]:
+        del sys.modules[loaded]
+    module = importlib.import_module(name)
+    missing = [each for each in getattr(module, "__all__", ()) if not hasattr(module, each)]
+    if missing:
+        print(name, missing)
+print(len(names))
+"""
+
+
+def test_every_module_can_be_the_first_one_imported():
+    [count] = run(EACH_ALONE)
+    assert int(count) == len(list((ROOT / "locus_memory").rglob("*.py"))) - 1
+
+
+def test_the_version_is_the_distributions():
+    assert metadata("locus-memory")["Version"] == locus_memory.__version__
+    assert locus_memory.__version__ in (ROOT / "docs" / "changelog.md").read_text(encoding="utf-8")
+
+
+def test_core_dependencies_are_few():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    core = {re.split(r"[<>=]", requirement)[0] for requirement in project["dependencies"]}
+    assert core == {"numpy", "orjson", "pydantic", "typing-extensions"}
