@@ -1,0 +1,130 @@
+"""What checkpoints on SQLite cost: bytes, time, and stalls of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import zlib
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+import orjson
+from conversations import Talk
+from rows import Row, typical
+
+from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
+from locus_memory.registry import get_checkpointer
+
+
+async def sizes(folder: Path) -> list[Row]:
+    """200 checkpoints: bytes stored and growth of the file, against full JSON each time."""
+    path = folder / "sizes.db"
+    async with get_checkpointer(f"sqlite:{path}", state_type=None) as checkpointer:
+        await checkpointer.save({}, "empty")
+    before = path.stat().st_size
+    full = 0
+    async with get_checkpointer(f"sqlite:{path}", state_type=None) as checkpointer:
+        for state in Talk().states(200):
+            full += len(orjson.dumps(state))
+            await checkpointer.save(state, "t")
+        stats = await checkpointer.get_storage_stats("t")
+    growth = path.stat().st_size - before
+    counts = f"{stats['full_checkpoints']} full, {stats['delta_checkpoints']} deltas"
+    return [
+        Row("bytes stored / full JSON", stats["compressed_size"] / full, 0.012, counts),
+        Row("file growth / full JSON", growth / full, 0.018, f"{growth / 1e6:.2f} MB"),
+    ]
+
+
+class Stalls:
+    """How long the event loop was held up, at worst."""
+
+    def __init__(self) -> None:
+        self.worst = 0.0
+
+    async def watch(self) -> None:
+        while True:
+            start = time.perf_counter()
+            await asyncio.sleep(0.001)
+            self.worst = max(self.worst, time.perf_counter() - start - 0.001)
+
+
+async def saves(folder: Path) -> list[Row]:
+    """2,000 saves and a load: how the cost grows, and what it is against a bare insert."""
+    path = folder / "saves.db"
+    states = list(Talk().states(2000))
+    stalls = Stalls()
+    taken: list[float] = []
+    async with SQLiteCheckpointer(path, state_type=None) as checkpointer:
+        watcher = asyncio.create_task(stalls.watch())
+        for state in states:
+            start = time.perf_counter()
+            await checkpointer.save(state, "t")
+            taken.append(time.perf_counter() - start)
+        assert await checkpointer.load("t") == states[-1]
+        watcher.cancel()
+    early, late = taken[20:220], taken[-200:]
+    return [
+        Row(
+            "median save, last 200 of 2,000 turns / turns 20 to 220",
+            median(late) / median(early),
+            1.5,
+            f"{median(late) * 1e6:.0f} us / {median(early) * 1e6:.0f} us",
+        ),
+        Row(
+            "mean save, the same",
+            fmean(late) / fmean(early),
+            3,
+            f"{fmean(late) * 1e6:.0f} us / {fmean(early) * 1e6:.0f} us",
+        ),
+        Row("longest stall of the event loop, ms", stalls.worst * 1e3, 20),
+    ]
+
+
+async def against_raw(folder: Path) -> list[Row]:
+    """A save against a bare insert of an equal blob through the same threads, in turn."""
+    path = folder / "raw.db"
+    checkpointer = SQLiteCheckpointer(path, state_type=None)
+    database: Any = checkpointer.storage._database
+    await database.write(lambda c: c.execute("CREATE TABLE raw (id INTEGER PRIMARY KEY, b BLOB)"))
+    ours: list[float] = []
+    raw: list[float] = []
+    for state in Talk().states(220):
+        start = time.perf_counter()
+        name = await checkpointer.save(state, "t")
+        ours.append(time.perf_counter() - start)
+        record = await checkpointer.storage.retrieve("t", name)
+        assert record is not None
+        blob = record.payload
+        start = time.perf_counter()
+        await database.write(lambda c, b=blob: c.execute("INSERT INTO raw (b) VALUES (?)", (b,)))
+        raw.append(time.perf_counter() - start)
+    await checkpointer.close()
+    detail = f"{median(ours[20:]) * 1e6:.0f} us / {median(raw[20:]) * 1e6:.0f} us"
+    return [Row("median save / bare insert", median(ours[20:]) / median(raw[20:]), 4, detail)]
+
+
+async def cold_load(folder: Path) -> list[Row]:
+    """A load by a checkpointer that has just been made, file opening included."""
+    path = folder / "cold.db"
+    async with SQLiteCheckpointer(path, state_type=None) as checkpointer:
+        state: dict[str, Any] = {}
+        for state in Talk().states(200):
+            await checkpointer.save(state, "t")
+    record = zlib.compress(orjson.dumps(state), 6)
+    cold: list[float] = []
+    full: list[float] = []
+    for _ in range(40):
+        fresh = SQLiteCheckpointer(path, state_type=None)
+        start = time.perf_counter()
+        loaded = await fresh.load("t")
+        cold.append(time.perf_counter() - start)
+        assert loaded == state
+        await fresh.close()
+        full.append(typical(lambda: json.loads(zlib.decompress(record)), 3))
+    detail = f"{median(cold) * 1e3:.2f} ms / {median(full) * 1e3:.2f} ms"
+    return [
+        Row("cold load at turn 200 / one full record", median(cold) / median(full), 1.8, detail)
+    ]

@@ -1,0 +1,30 @@
+"""Measure every figure and print the table; exits 1 if a bar is missed."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import sqlite3
+import sys
+import tempfile
+from pathlib import Path
+
+from checkpoints import against_raw, cold_load, saves, sizes
+from imports import imports
+from rows import Row, table
+from stores import puts_and_gets, vectors
+
+
+async def main() -> int:
+    rows: list[Row] = []
+    for measure in (sizes, saves, against_raw, cold_load, puts_and_gets, vectors, imports):
+        print(f"measuring: {measure.__name__}", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            rows += await measure(Path(folder))
+    print(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}\n")
+    print(table(rows))
+    return 0 if all(row.reached for row in rows) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(asyncio.run(main()))
