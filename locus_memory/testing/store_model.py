@@ -25,7 +25,7 @@ __all__ = ["ModelTests"]
 
 _T = TypeVar("_T")
 
-LIVES: Final = settings(PROPERTY, max_examples=20, stateful_step_count=30)
+LIVES: Final = settings(PROPERTY, max_examples=30, stateful_step_count=30)
 
 _namespaces = st.sampled_from([(), ("a",), ("a", "b"), ("a", "b", "c"), ("a/b",), ("ab",), ("*",)])
 _keys = st.sampled_from(["k", "kk", "k/", "k\x00", "K", "é", "🦊", "*", "%"])

@@ -58,7 +58,7 @@ LONG: Final = 1205
 
 PROPERTY: Final = settings(
     deadline=None,
-    max_examples=30,
+    max_examples=50,
     suppress_health_check=[
         HealthCheck.function_scoped_fixture,
         HealthCheck.differing_executors,

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import datetime as dt
+import math
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locus_memory.errors import (
+    InvalidArgumentError,
+    InvalidEmbeddingError,
+    InvalidKeyError,
+    InvalidNamespaceError,
+    ValueNotSerializableError,
+)
+from locus_memory.store.filters import equal
+from locus_memory.store.item import (
+    StoreItem,
+    check_embedding,
+    check_identifier,
+    check_key,
+    check_limit,
+    check_namespace,
+    check_ttl,
+    check_version,
+    decode_json,
+    decode_namespace,
+    decode_text,
+    encode_json,
+    encode_metadata,
+    encode_namespace,
+    encode_text,
+    namespace_upper_bound,
+    prefix_upper_bound,
+    round_trip,
+    timestamp,
+)
+from locus_memory.testing.store_items import NOT_JSON, NOT_KEYS, NOT_NAMESPACES
+from locus_memory.testing.store_suite import json_values
+
+quick = settings(deadline=None, max_examples=300)
+texts = st.text("\x00\x01\x02\x03aé\ud7ff\ue000\U0010ffff", max_size=4) | st.text(max_size=4)
+labels = texts.filter(bool)
+namespaces = st.lists(labels, max_size=3).map(tuple)
+
+
+@quick
+@given(texts)
+def test_text_encoding_round_trips_without_nul(text):
+    encoded = encode_text(text)
+    assert decode_text(encoded) == text
+    assert "\x00" not in encoded
+    assert "\x01" not in encoded
+
+
+@quick
+@given(namespaces)
+def test_namespace_encoding_round_trips(namespace):
+    assert decode_namespace(encode_namespace(namespace)) == namespace
+
+
+@quick
+@given(texts, texts)
+def test_text_encoding_keeps_order_and_prefixes(one, other):
+    left, right = encode_text(one), encode_text(other)
+    assert (left < right) is (one < other)
+    assert (left.encode() < right.encode()) is (one < other)
+    assert right.startswith(left) is other.startswith(one)
+
+
+@quick
+@given(namespaces, namespaces)
+def test_namespace_encoding_keeps_order_and_descent(one, other):
+    left, right = encode_namespace(one), encode_namespace(other)
+    assert (left == right) is (one == other)
+    assert (left < right) is (one < other)
+    assert right.startswith(left) is (other[: len(one)] == one)
+
+
+@quick
+@given(namespaces, namespaces)
+def test_the_bounds_of_a_namespace_hold_its_descendants_only(one, other):
+    upper = namespace_upper_bound(one)
+    encoded = encode_namespace(other)
+    inside = encode_namespace(one) <= encoded and (upper is None or encoded < upper)
+    assert inside is (other[: len(one)] == one)
+
+
+@quick
+@given(texts, texts)
+def test_the_bounds_of_a_prefix_hold_what_starts_with_it(prefix, text):
+    upper = prefix_upper_bound(prefix)
+    inside = prefix <= text and (upper is None or text < upper)
+    assert inside is text.startswith(prefix)
+    if upper is not None:
+        assert upper.encode().decode() == upper
+
+
+@pytest.mark.parametrize(("value", "path"), NOT_JSON, ids=[path for _, path in NOT_JSON])
+def test_the_path_of_what_is_not_json(value, path):
+    with pytest.raises(ValueNotSerializableError) as caught:
+        encode_json(value)
+    assert caught.value.path == path
+    assert str(caught.value).startswith(path)
+    with pytest.raises(ValueNotSerializableError):
+        round_trip(value)
+
+
+def test_an_error_does_not_hold_the_value():
+    with pytest.raises(ValueNotSerializableError) as caught:
+        encode_json({"password": ("hunter2",)})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_what_is_too_deep_is_refused():
+    deep: list = []
+    for _ in range(3000):
+        deep = [deep]
+    with pytest.raises(ValueNotSerializableError):
+        encode_json(deep)
+
+
+@quick
+@given(json_values)
+def test_json_round_trips(value):
+    encoded, decoded = round_trip(value)
+    assert encoded == encode_json(value)
+    assert equal(decode_json(encoded), value)
+    assert equal(decoded, value)
+    assert type(decoded) is type(value)
+
+
+def test_negative_zero_keeps_its_sign():
+    assert math.copysign(1, decode_json(encode_json(-0.0))) == -1
+
+
+def test_metadata_is_any_mapping():
+    assert encode_metadata(None) == b"{}"
+    assert encode_metadata(MappingProxyType({"a": 1})) == b'{"a":1}'
+    with pytest.raises(InvalidArgumentError):
+        encode_metadata([("a", 1)])
+    with pytest.raises(ValueNotSerializableError, match=r"\$\.when"):
+        encode_metadata({"when": dt.datetime(2026, 1, 1, tzinfo=dt.UTC)})
+
+
+@pytest.mark.parametrize("bad", [*NOT_NAMESPACES, ("\ud800",)], ids=repr)
+def test_bad_namespaces(bad):
+    with pytest.raises(InvalidNamespaceError):
+        check_namespace(bad)
+
+
+def test_the_empty_namespace_where_it_is_allowed():
+    assert check_namespace((), empty=True) == ()
+
+
+@pytest.mark.parametrize("bad", [*NOT_KEYS, "a\udfff"], ids=repr)
+def test_bad_keys(bad):
+    with pytest.raises(InvalidKeyError, match="a key is"):
+        check_key(bad)
+    with pytest.raises(InvalidKeyError, match="a thread id is"):
+        check_identifier(bad, "a thread id")
+
+
+@pytest.mark.parametrize("bad", [-1, True, 1.0, "1"], ids=repr)
+def test_bad_limits_and_versions(bad):
+    with pytest.raises(InvalidArgumentError, match="limit"):
+        check_limit(bad)
+    with pytest.raises(InvalidArgumentError, match="if_version"):
+        check_version(bad)
+    assert check_version(None) is None
+    assert check_version(0) == check_limit(0) == 0
+
+
+@pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, True, "1"], ids=repr)
+def test_bad_ttls(bad):
+    with pytest.raises(InvalidArgumentError, match="ttl"):
+        check_ttl(bad)
+    assert check_ttl(None) is None
+    assert check_ttl(2) == 2.0
+
+
+@pytest.mark.parametrize(
+    "bad", [[], [math.nan], [0.0], [[1.0]], "ab", None, 1.0, [1.0, "x"]], ids=repr
+)
+def test_bad_embeddings(bad):
+    with pytest.raises(InvalidEmbeddingError):
+        check_embedding(bad)
+
+
+def test_embeddings_are_scaled_to_unit_length():
+    for vector in ([3.0, 4.0], np.array([3, 4]), (3e200, 4e200), [3e-300, 4e-300]):
+        stored = np.frombuffer(check_embedding(vector, 2), dtype="<f4")
+        assert stored.tolist() == pytest.approx([0.6, 0.8])
+    with pytest.raises(InvalidEmbeddingError, match="2 dimensions, the store holds 3"):
+        check_embedding([1.0, 2.0], 3)
+
+
+def test_an_item_round_trips_as_a_dict():
+    moment = timestamp(1_700_000_000.25)
+    item = StoreItem(("a", "b"), "k", {"x": [1]}, {"m": 1}, moment, moment, 3, 0.5, moment)
+    document = item.to_dict()
+    assert decode_json(encode_json(document)) == document
+    assert StoreItem.from_dict(document) == item
+    plain = StoreItem(("a",), "k", None, {}, moment, moment)
+    assert StoreItem.from_dict(plain.to_dict()) == plain
+    with pytest.raises(KeyError):
+        StoreItem.from_dict({"key": "k"})

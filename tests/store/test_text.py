@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locus_memory.store.text import (
+    STOP_WORDS,
+    index_text,
+    query_words,
+    searchable,
+    segment,
+    stem,
+    tokens,
+)
+
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+
+# The examples of the paper, a step a line.
+PAPER = """
+caresses:caress ponies:poni ties:ti caress:caress cats:cat
+feed:feed agreed:agre plastered:plaster bled:bled motoring:motor sing:sing
+conflated:conflat troubled:troubl sized:size hopping:hop tanned:tan falling:fall hissing:hiss
+fizzed:fizz failing:fail filing:file
+happy:happi sky:sky
+relational:relat conditional:condit rational:ration valenci:valenc hesitanci:hesit digitizer:digit
+conformabli:conform radicalli:radic differentli:differ vileli:vile analogousli:analog
+vietnamization:vietnam predication:predic operator:oper feudalism:feudal decisiveness:decis
+hopefulness:hope callousness:callous formaliti:formal sensitiviti:sensit sensibiliti:sensibl
+triplicate:triplic formative:form formalize:formal electriciti:electr electrical:electr
+hopeful:hope goodness:good
+revival:reviv allowance:allow inference:infer airliner:airlin gyroscopic:gyroscop
+adjustable:adjust defensible:defens irritant:irrit replacement:replac adjustment:adjust
+dependent:depend adoption:adopt homologou:homolog communism:commun activate:activ
+angulariti:angular homologous:homolog effective:effect bowdlerize:bowdler
+probate:probat rate:rate cease:ceas controll:control roll:roll
+"""
+
+SUFFIXES = """
+s es ies ed ing eed y ational tional izer bli alli ization ation ator iveness biliti logi icate
+ative ical ful ness ement ance ible ment sion tion ion ism ate iti ous ive e ll
+"""
+
+
+@pytest.fixture(scope="module")
+def fts():
+    connection = sqlite3.connect(":memory:")
+    connection.execute(f"CREATE VIRTUAL TABLE t USING fts5(x, tokenize='{TOKENIZER}')")
+    connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(t, 'instance')")
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize("pair", PAPER.split())
+def test_the_examples_of_the_paper(pair):
+    word, stemmed = pair.split(":")
+    assert stem(word) == stemmed
+
+
+@pytest.mark.parametrize("word", ["", "a", "is", "ss", "x" * 65 + "s"])
+def test_short_and_long_words_are_left_alone(word):
+    assert stem(word) == word
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    head=st.text("aeiouyslndtgbwxzcmrphv", min_size=1, max_size=6),
+    tail=st.sampled_from(SUFFIXES.split()),
+)
+def test_stems_are_those_of_sqlite(fts, head, tail):
+    assert terms(fts, head + tail) == [stem(head + tail)]
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text("aeiouystnlrdgAEÀéüñçÖİ\u0301 -'_.,9+\n日カ", max_size=24))
+def test_text_is_split_and_folded_as_by_sqlite(fts, text):
+    assert terms(fts, segment(text)) == tokens(text)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.text(max_size=30))
+def test_a_text_holds_the_tokens_of_its_own_query(text):
+    assert {stem(word) for word in query_words(text)} <= set(tokens(text))
+
+
+def terms(fts, text):
+    fts.execute("DELETE FROM t")
+    fts.execute("INSERT INTO t VALUES (?)", (text,))
+    return [term for (term,) in fts.execute('SELECT term FROM terms ORDER BY "offset"')]
+
+
+def test_index_text_takes_the_strings_in_order():
+    value = {"b": "one", "a": ["two", {"key": "three", "n": 4, "t": True, "x": None}], "c": 1.5}
+    assert index_text(value) == "one\ntwo\nthree"
+    assert index_text("a\x00b") == "a b"
+    assert index_text(42) == ""
+
+
+def test_searchable_prefers_the_text_given():
+    assert searchable({"a": "value"}, None) == "value"
+    assert searchable({"a": "value"}, "text") == "text"
+    assert searchable({"a": "value"}, "") == ""
+    assert searchable("x", "a\x00b") == "a b"
+
+
+def test_segment_isolates_han_and_kana_only():
+    assert segment("plain é Привет 한국어") == "plain é Привет 한국어"
+    assert segment("東京タワー").split() == list("東京タワー")
+    assert segment("a漢b").split() == ["a", "漢", "b"]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("", []),
+        ('"', []),
+        ("__", []),
+        ("c++", ["c"]),
+        ("what's up?", ["up"]),
+        ("foo-bar foo_baz", ["foo", "bar", "baz"]),
+        ("Where did Café Ölüdeniz go?", ["cafe", "oludeniz", "go"]),
+        ("the THE The", ["the"]),
+        ("the who", ["the", "who"]),
+        ("fox Fox FOX", ["fox"]),
+        ("e\u0301te\u0301", ["ete"]),
+        ("Straße ΣΊΣ", ["straße", "σίσ"]),
+        ("мой Йод", ["мой", "йод"]),
+        ("東京 tower", ["東", "京", "tower"]),
+        ("NEAR(a b, 2)", ["near", "b", "2"]),
+    ],
+)
+def test_query_words(query, words):
+    assert query_words(query) == words
+
+
+def test_stop_words_are_folded_words():
+    assert all(query_words(word) == [word] for word in STOP_WORDS)
+    assert {"what", "who", "when", "where", "which", "how", "did", "does", "the"} <= STOP_WORDS
+
+
+def test_tokens_keep_repeats():
+    assert tokens("The Runner runs, running c++") == ["the", "runner", "run", "run", "c"]

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from locus_memory.messages import Message, Role, ToolCall, ToolResult
+from locus_memory.store.item import decode_json, encode_json
+from locus_memory.testing.store_suite import json_objects
+
+text = st.text(max_size=20)
+tool_calls = st.builds(ToolCall, id=text, name=text, arguments=json_objects)
+messages = st.builds(
+    Message,
+    role=st.sampled_from(Role),
+    content=st.none() | text,
+    tool_calls=st.lists(tool_calls, max_size=2).map(tuple),
+    tool_call_id=st.none() | text,
+    name=st.none() | text,
+    id=st.none() | text,
+    metadata=json_objects,
+)
+quick = settings(deadline=None, max_examples=100)
+
+
+@quick
+@given(messages)
+def test_a_message_round_trips(message):
+    document = message.to_checkpoint()
+    assert decode_json(encode_json(document)) == document
+    assert Message.from_checkpoint(document) == message
+    assert Message.from_checkpoint(document).to_checkpoint() == document
+
+
+def test_a_checkpoint_leaves_out_defaults():
+    assert Message.user("hello").to_checkpoint() == {"role": "user", "content": "hello"}
+
+
+def test_a_message_is_serialised_once():
+    message = Message.user("hello")
+    assert message.to_checkpoint() is message.to_checkpoint()
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_copy_forgets_the_serialised_form(deep):
+    message = Message.user("old")
+    old = message.to_checkpoint()
+    assert message.model_copy(update={"content": "new"}, deep=deep).to_checkpoint() == {
+        "role": "user",
+        "content": "new",
+    }
+    assert message.to_checkpoint() is old
+    assert message.model_copy(deep=deep).to_checkpoint() == old
+
+
+def test_equality_does_not_see_the_serialised_form():
+    one, other = Message.user("hello"), Message.user("hello")
+    one.to_checkpoint()
+    assert one == other
+    assert one.model_dump() == other.model_dump()
+
+
+def test_constructors():
+    call = ToolCall(name="search", arguments={"q": "fox"})
+    assert Message.system("be brief").role is Role.SYSTEM
+    assert Message.assistant("hi") == Message(role=Role.ASSISTANT, content="hi")
+    assert Message.assistant(tool_calls=[call]).tool_calls == (call,)
+    assert call.id.startswith("call_")
+    assert call.id != ToolCall(name="search").id
+
+
+def test_a_tool_message_carries_its_result():
+    good = ToolResult(tool_call_id="c1", name="search", content="a fox", duration_ms=1.5)
+    bad = ToolResult(tool_call_id="c2", name="search", error="timed out")
+    assert (good.success, bad.success) == (True, False)
+    assert Message.tool(good).to_checkpoint() == {
+        "role": "tool",
+        "content": "a fox",
+        "tool_call_id": "c1",
+        "name": "search",
+    }
+    assert Message.tool(bad).content == "Error: timed out"
+    both = ToolResult(tool_call_id="c3", name="search", content="partial", error="timed out")
+    assert Message.tool(both).content == "partial"
+
+
+def test_the_openai_format():
+    call = ToolCall(id="c1", name="search", arguments={"q": "Zoë", "n": 3})
+    wire = Message.assistant(tool_calls=[call]).to_openai_format()
+    assert json.loads(wire["tool_calls"][0]["function"].pop("arguments")) == {"q": "Zoë", "n": 3}
+    assert wire == {
+        "role": "assistant",
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "search"}}],
+    }
+    result = Message.tool(ToolResult(tool_call_id="c1", name="search", content="a fox"))
+    assert result.to_openai_format() == {
+        "role": "tool",
+        "content": "a fox",
+        "tool_call_id": "c1",
+        "name": "search",
+    }
+    noted = Message(role=Role.USER, content="hi", name="ada", id="m1", metadata={"secret": 1})
+    assert noted.to_openai_format() == {"role": "user", "content": "hi", "name": "ada"}
+    assert Message.assistant("").to_openai_format() == {"role": "assistant", "content": ""}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{}, {"role": "robot"}, {"role": "user", "extra": 1}, {"role": "user", "content": 5}],
+    ids=repr,
+)
+def test_what_is_no_message_is_refused(document):
+    with pytest.raises(ValidationError):
+        Message.from_checkpoint(document)
+
+
+def test_a_message_is_frozen():
+    message = Message.user("hello")
+    with pytest.raises(ValidationError):
+        message.content = "changed"

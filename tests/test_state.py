@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from locus_memory.messages import Message, ToolCall
+from locus_memory.state import AgentState
+from locus_memory.store.item import decode_json, encode_json
+from locus_memory.testing.store_suite import json_objects
+
+messages = st.builds(Message.user, st.text(max_size=10)) | st.builds(
+    Message.assistant,
+    st.none() | st.text(max_size=10),
+    st.lists(st.builds(ToolCall, name=st.text(max_size=5), arguments=json_objects), max_size=2),
+)
+states = st.builds(
+    AgentState,
+    run_id=st.text(max_size=5),
+    agent_id=st.none() | st.text(max_size=5),
+    messages=st.lists(messages, max_size=4).map(tuple),
+    iteration=st.integers(0, 1000),
+    metadata=json_objects,
+)
+quick = settings(deadline=None, max_examples=60)
+
+
+def fresh(state):
+    """Return what the state would write if it remembered nothing."""
+    return AgentState.model_validate(state.model_dump()).to_checkpoint()
+
+
+@quick
+@given(states)
+def test_a_state_round_trips(state):
+    document = state.to_checkpoint()
+    assert decode_json(encode_json(document)) == document
+    assert AgentState.from_checkpoint(document) == state
+    assert AgentState.from_checkpoint(document).to_checkpoint() == document
+
+
+@quick
+@given(states, st.lists(messages, max_size=3), json_objects)
+def test_no_change_leaves_a_stale_document(state, added, metadata):
+    state.to_checkpoint()
+    for changed in (
+        state.with_messages(added),
+        state.with_iteration(state.iteration + 1),
+        state.model_copy(update={"messages": tuple(added)}),
+        state.model_copy(update={"metadata": metadata, "agent_id": "other"}),
+        state.model_copy(deep=True),
+        state.with_messages(added).model_copy(update={"messages": state.messages}),
+    ):
+        assert changed.to_checkpoint() == fresh(changed)
+    assert state.to_checkpoint() == fresh(state)
+
+
+def test_an_empty_state_is_small():
+    assert AgentState(run_id="r").to_checkpoint() == {"run_id": "r", "messages": []}
+
+
+def test_a_longer_state_serialises_only_what_is_new():
+    state = AgentState().with_messages([Message.user("one"), Message.assistant("two")])
+    before = state.to_checkpoint()["messages"]
+    longer = state.with_message(Message.user("three"))
+    after = longer.to_checkpoint()["messages"]
+    assert [one is other for one, other in zip(before, after, strict=False)] == [True, True]
+    assert len(before) == 2
+    assert len(after) == 3
+    assert longer.with_iteration(1).to_checkpoint()["messages"] is after
+
+
+def test_two_branches_do_not_share_their_ends():
+    state = AgentState(run_id="r").with_message(Message.user("root"))
+    left, right = (state.with_message(Message.user(side)) for side in ("left", "right"))
+    assert [m["content"] for m in left.to_checkpoint()["messages"]] == ["root", "left"]
+    assert [m["content"] for m in right.to_checkpoint()["messages"]] == ["root", "right"]
+    assert len(state.to_checkpoint()["messages"]) == 1
+
+
+def test_metadata_is_merged_into_a_new_state():
+    state = AgentState(metadata={"a": 1, "b": 1})
+    assert state.with_metadata(b=2, c=3).metadata == {"a": 1, "b": 2, "c": 3}
+    assert state.metadata == {"a": 1, "b": 1}
+
+
+def test_a_state_is_frozen_and_names_its_run():
+    state = AgentState()
+    assert state.run_id != AgentState().run_id
+    with pytest.raises(ValidationError):
+        state.iteration = 5
+
+
+def test_a_pickled_state_is_the_same():
+    state = AgentState().with_message(Message.user("one"))
+    state.to_checkpoint()
+    again = pickle.loads(pickle.dumps(state))
+    assert again == state
+    assert again.with_message(Message.user("two")).to_checkpoint()["messages"] == [
+        {"role": "user", "content": "one"},
+        {"role": "user", "content": "two"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{"messages": [{"role": "robot"}]}, {"extra": 1}, {"iteration": "many"}, {"messages": [1]}],
+    ids=repr,
+)
+def test_what_is_no_state_is_refused(document):
+    with pytest.raises(ValidationError):
+        AgentState.from_checkpoint(document)
