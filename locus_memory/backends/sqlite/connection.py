@@ -64,7 +64,7 @@ class SQLiteDatabase:
         self._reads: Queue = SimpleQueue()
         self._writes: Queue = SimpleQueue()
         self._max_readers = readers
-        self._readers = 0
+        self._readers = self._reading = 0
         self._writing = False
         self._closed = False
         self._lock = threading.Lock()
@@ -96,11 +96,16 @@ class SQLiteDatabase:
         job = Job(work)
         with self._lock:
             self._admit()
-            if self._readers < self._max_readers and (not self._readers or self._reads.qsize()):
+            self._reading += 1
+            if self._readers < min(self._reading, self._max_readers):
                 Reader(self._settings, self._reads).start("locus-memory-sqlite-reader")
                 self._readers += 1
             self._reads.put(job)
-        return await job.outcome()  # type: ignore[no-any-return] # it is what the work returned
+        try:
+            return await job.outcome()  # type: ignore[no-any-return] # what the work returned
+        finally:
+            with self._lock:
+                self._reading -= 1
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the writer thread, inside a write transaction, and return its result.

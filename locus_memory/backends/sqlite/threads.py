@@ -161,22 +161,20 @@ class Reader(_Worker):
 
     def _serve(self, first: Job) -> None:
         until = time.monotonic() + _READ_SHARE_SECONDS
-        done: list[Job] = []
         job: Job | None = first
         try:
             connection = self._connected()
             connection.execute("BEGIN")
             while job is not None:
-                done.append(job)
                 self._run_one(connection, job)
-                busy = len(done) == _BATCH or time.monotonic() > until
-                job = None if busy else self._more()
+                _deliver([job])
+                job = self._more() if time.monotonic() < until else None
             roll_back(connection)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of anything
-            self._fail(done or [first], error)
             self._disconnect()
-            done = done or [first]
-        _deliver(done)
+            if job is not None:
+                self._fail([job], error)
+                _deliver([job])
 
     def _run_one(self, connection: sqlite3.Connection, job: Job) -> None:
         if not job.claim():
