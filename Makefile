@@ -58,12 +58,12 @@ types: $(READY) ## check the types, of the public API's use too
 	$(BIN)/mypy
 	$(BIN)/basedpyright
 
-docs: $(READY) ## build the documentation into docs/site
-	$(BIN)/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
+docs: $(READY) ## build the documentation into build/site
+	$(BIN)/mkdocs build --strict --quiet --config-file .mkdocs.yml
 
 all: lint types docs test live bench ## everything but the demo
 
 clean: ## remove everything that was made here
-	rm -rf $(VENV) .venv-* .cache .demo build dist docs/site .coverage .hypothesis .mypy_cache \
+	rm -rf $(VENV) .venv-* .cache .demo build dist .coverage .hypothesis .mypy_cache \
 		.pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
