@@ -78,7 +78,7 @@ def run(arguments: Sequence[str]) -> int:
             # A terminal that cannot show a character is no reason to fail.
             stream.reconfigure(errors="backslashreplace")
     try:
-        result = app(list(arguments) or ["--help"], standalone_mode=False)
+        result = app(list(arguments) or ["--help"], prog_name="locus-memory", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         silence()

@@ -22,7 +22,7 @@ _DATABASE = "locus.db"
 def demo(
     context: typer.Context,
     directory: Annotated[
-        Path, typer.Argument(metavar="[DIRECTORY]", help="Where to make locus.db; here by default.")
+        Path, typer.Argument(metavar="DIRECTORY", help="Where to make locus.db; here by default.")
     ] = Path(),
     *,
     fresh: Annotated[

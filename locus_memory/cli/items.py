@@ -44,7 +44,7 @@ def list_items(
     context: typer.Context,
     namespace: Annotated[
         str | None,
-        typer.Argument(metavar="[NAMESPACE]", help="Labels joined by '/', or a JSON list."),
+        typer.Argument(metavar="NAMESPACE", help="Labels joined by '/', or a JSON list."),
     ] = None,
     *,
     limit: Limit = 100,
@@ -223,7 +223,7 @@ def remove(
     context: typer.Context,
     namespace: NamespaceArgument,
     key: Annotated[
-        str | None, typer.Argument(metavar="[KEY]", help="The item's key; without it, all items.")
+        str | None, typer.Argument(metavar="KEY", help="The item's key; without it, all items.")
     ] = None,
     *,
     recursive: Annotated[
@@ -245,10 +245,14 @@ def remove(
 
 
 def _confirm(question: str) -> None:
-    if not sys.stdin.isatty():
+    if not _is_interactive():
         raise UsageError("there is nobody to ask: pass --yes to delete a whole namespace")
     if not typer.confirm(question, err=True):
         raise CommandError("nothing was deleted")
+
+
+def _is_interactive() -> bool:
+    return sys.stdin.isatty()
 
 
 async def _remove(backend: Backend, *, labels: Labels, key: str | None, recursive: bool) -> int:

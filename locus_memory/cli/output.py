@@ -29,9 +29,17 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _KEPT = {code: escape for code, escape in _CONTROLS.items() if code not in (9, 10)}
 
 
+class _Console(Console):
+    """Rich's console, which leaves it to the command to say that nobody reads any more."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise what was caught."""
+        raise BrokenPipeError
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return a console for stdout or stderr; no colours where it is no terminal."""
-    return Console(file=sys.stderr if stderr else sys.stdout, highlight=False, emoji=False)
+    return _Console(file=sys.stderr if stderr else sys.stdout, highlight=False, emoji=False)
 
 
 def print_json(document: Any) -> None:

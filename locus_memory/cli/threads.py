@@ -153,7 +153,7 @@ def show(
         str, typer.Argument(metavar="THREAD", help="The thread's id, or THREAD@CHECKPOINT.")
     ],
     checkpoint: Annotated[
-        str | None, typer.Argument(metavar="[CHECKPOINT]", help="Its id; the newest by default.")
+        str | None, typer.Argument(metavar="CHECKPOINT", help="Its id; the newest by default.")
     ] = None,
     *,
     at: Annotated[
@@ -303,7 +303,7 @@ def _moment_before(age: str) -> datetime:
 def stats(
     context: typer.Context,
     thread: Annotated[
-        str | None, typer.Argument(metavar="[THREAD]", help="One thread; all by default.")
+        str | None, typer.Argument(metavar="THREAD", help="One thread; all by default.")
     ] = None,
     *,
     url: Url = None,

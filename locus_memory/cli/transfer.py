@@ -45,7 +45,7 @@ class ExportFormat(StrEnum):
 def import_files(
     context: typer.Context,
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="JSON or JSON Lines; - reads stdin.")
+        list[str], typer.Argument(metavar="FILE", help="JSON or JSON Lines; - reads stdin.")
     ],
     *,
     thread: Annotated[

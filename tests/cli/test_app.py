@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import locus_memory
+from locus_memory.cli import main, outcome
+
+COMMANDS = [
+    "demo", "doctor", "ls", "get", "put", "rm", "search", "threads", "checkpoints", "show",
+    "diff", "fork", "prune", "stats", "import", "export",
+]  # fmt: skip
+
+READING = [
+    ("ls",),
+    ("ls", "users"),
+    ("get", "users", "u1"),
+    ("rm", "users", "u1"),
+    ("search", "word"),
+    ("threads",),
+    ("checkpoints", "t"),
+    ("show", "t"),
+    ("diff", "t", "u"),
+    ("fork", "t", "u"),
+    ("prune", "t", "--keep-last", "1"),
+    ("stats",),
+    ("export", "t"),
+]
+
+
+def command(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "locus_memory.cli", *arguments],
+        capture_output=True,
+        check=False,
+        **options,
+    )
+
+
+def test_help_lists_every_command(ok):
+    listed = ok("--help").out.partition("Commands:\n")[2]
+    assert [line.split()[0] for line in listed.splitlines()] == COMMANDS
+
+
+def test_no_arguments_is_help(ok):
+    assert ok().out == ok("--help").out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_help_and_json(ok, name):
+    text = ok(name, "--help").out
+    assert "--json" in text
+    assert f"locus-memory {name} " in text
+
+
+def test_no_help_line_is_cut_off(ok):
+    assert "..." not in ok("--help").out.partition("Options:")[2]
+
+
+def test_version(ok):
+    assert ok("--version").out == f"locus-memory {locus_memory.__version__}\n"
+
+
+def test_help_imports_nothing_heavy():
+    code = """
+import sys
+from locus_memory.cli import main
+try:
+    main(["--help"])
+except SystemExit as done:
+    assert done.code == 0
+heavy = {"numpy", "sqlite3", "pydantic", "asyncio", "locus_memory.registry"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_the_extra_it_says_what_to_install():
+    code = """
+import sys
+sys.modules["typer"] = None
+from locus_memory.cli import main
+main(["--help"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+    expected = "locus-memory: needs the 'cli' extra: pip install 'locus-memory[cli]'\n"
+    assert (done.returncode, done.stderr) == (1, expected)
+
+
+# --- where --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", READING)
+def test_reading_makes_no_database(fails, empty_directory, arguments):
+    assert fails(1, *arguments) == "error: no database at ./locus.db\n"
+    assert list(empty_directory.iterdir()) == []
+
+
+def test_the_url_goes_before_or_after_the_command(ok, empty_directory):
+    ok("--url", "sqlite:./a.db", "put", "n", "k", "1")
+    assert (empty_directory / "a.db").exists()
+    assert ok("get", "n", "k", "--url", "sqlite:./a.db").out == "1\n"
+
+
+def test_the_nearer_url_wins(ok):
+    ok("--url", "sqlite:./a.db", "put", "n", "k", "1", "--url", "sqlite:./b.db")
+    assert ok("--url", "sqlite:./b.db", "get", "n", "k").out == "1\n"
+
+
+def test_the_environment_says_where(ok, monkeypatch):
+    monkeypatch.setenv("LOCUS_MEMORY_URL", "sqlite:./env.db")
+    ok("put", "n", "k", "1")
+    assert ok("--url", "sqlite:./env.db", "get", "n", "k").out == "1\n"
+
+
+def test_json_goes_before_or_after_the_command(ok):
+    ok("put", "n", "k", "1")
+    assert ok("--json", "get", "n", "k").json == ok("get", "n", "k", "--json").json
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("redis://user:s3cret@h", "unknown provider 'redis'. Known: file, memory, sqlite"),
+        ("sqlit:./a.db", "did you mean 'sqlite'?"),
+        ("./a.db", "a provider string is"),
+        ("memory:s3cret", "takes no hint"),
+    ],
+)
+def test_a_bad_url_is_a_usage_error(fails, url, says):
+    line = fails(2, "--url", url, "threads")
+    assert says in line
+    assert "s3cret" not in line
+
+
+def test_a_provider_without_a_store_says_so(ok, fails, write):
+    ok("--url", "file:./dir", "import", write("a.json", [{"role": "user", "content": "hello"}]))
+    assert ok("--url", "file:./dir", "show", "a").out.endswith("user: hello\n")
+    assert "file: has no store" in fails(1, "--url", "file:./dir", "search", "hello")
+
+
+# --- errors -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nonsense",),
+        ("get", "n"),
+        ("get", "n", "k", "extra"),
+        ("ls", "--limit", "many"),
+        ("ls", "--limit", "-1"),
+        ("threads", "--nonsense"),
+        ("import",),
+        ("export", "t", "--format", "xml"),
+    ],
+)
+def test_a_wrong_call_is_a_usage_error(fails, arguments):
+    fails(2, *arguments)
+
+
+def test_a_file_that_is_no_database(fails, write):
+    write("locus.db", "this is a text file, and far too long to be an empty database" * 20)
+    fails(1, "threads")
+
+
+def test_a_bug_is_one_line_too(run, monkeypatch, ok):
+    ok("put", "n", "k", "1")
+    monkeypatch.setattr("locus_memory.cli.items._get", None)
+    result = run("get", "n", "k")
+    assert result.code == 1
+    assert result.err == "internal error: TypeError: the first argument must be callable\n"
+
+
+def test_a_bug_can_be_looked_into(run, monkeypatch, ok):
+    ok("put", "n", "k", "1")
+    monkeypatch.setenv("LOCUS_MEMORY_DEBUG", "1")
+    monkeypatch.setattr("locus_memory.cli.items._get", None)
+    with pytest.raises(TypeError):
+        run("get", "n", "k")
+
+
+def test_an_interrupt_is_130(run, monkeypatch, ok):
+    ok("put", "n", "k", "1")
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("locus_memory.cli.items._get", interrupt)
+    result = run("get", "n", "k")
+    assert (result.code, result.out) == (130, "")
+
+
+def test_main_leaves_with_the_exit_code(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["get", "n", "k"])
+    assert left.value.code == 1
+    assert capsys.readouterr().err == "error: no database at ./locus.db\n"
+
+
+def test_an_error_drives_no_terminal(capsys):
+    outcome.report(outcome.CommandError("a\x1b[31mred\nsecond line"))
+    assert capsys.readouterr().err == "error: a\\x1b[31mred second line\n"
+
+
+# --- real processes -----------------------------------------------------------------------
+
+
+def test_the_installed_command_works(empty_directory):
+    script = os.path.join(os.path.dirname(sys.executable), "locus-memory")  # noqa: PTH118, PTH120
+    environment = {**os.environ, "LOCUS_MEMORY_URL": "sqlite:./env.db"}
+    done = subprocess.run(
+        [script, "put", "n", "k", "1"], capture_output=True, check=False, env=environment
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"n k: version 1\n", b"")
+    assert (empty_directory / "env.db").exists()
+
+
+def test_a_reader_that_goes_away_is_no_traceback(ok):
+    ok("put", "n", "k", "--string", "x" * 2_000_000)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "locus_memory.cli", "get", "n", "k"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # An unbuffered stdout does not notice.
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+    )
+    process.stdout.read(10)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 1
+
+
+def test_output_that_the_terminal_cannot_show(ok):
+    ok("put", "n", "k", "snow ☃")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = command("get", "n", "k", env=environment)
+    assert (done.returncode, done.stdout) == (0, b"snow \\u2603\n")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGINT"), reason="needs signals")
+def test_an_interrupted_process_says_nothing(empty_directory):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "locus_memory.cli", "put", "n", "k", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdin.write(b"x" * 200_000)  # More than a pipe holds: it is reading now.
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, b"", b"")
