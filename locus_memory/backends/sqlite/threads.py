@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Final
@@ -16,7 +15,6 @@ from locus_memory.backends.sqlite.opening import Settings, roll_back, translate
 __all__ = ["Job", "Queue", "Reader", "Writer", "dismiss", "end"]
 
 _BATCH: Final = 256
-_READ_SHARE_SECONDS: Final = 0.001
 
 
 def end(connection: sqlite3.Connection) -> None:
@@ -139,50 +137,29 @@ class _Worker:
     def _tidy(self, connection: sqlite3.Connection) -> None:
         """Leave the file in good order; the data is safe whether or not this succeeds."""
 
-    def _more(self) -> Job | None:
-        """Return a job that waits already, or `None`."""
-        try:
-            job = self._jobs.get_nowait()
-        except Empty:
-            return None
-        if job is None or job.work is end:
-            # The end: leave it for the loop in `_run`.
-            self._jobs.put(job)
-            return None
-        return job
-
     def _fail(self, jobs: Iterable[Job], error: BaseException) -> None:
         for job in jobs:
             job.error = translate(error, self._settings.path)
 
 
 class Reader(_Worker):
-    """Runs what waits in one read transaction, for as long as that delays nobody."""
+    """Runs each job in a read transaction of its own, so that it sees all writes before it."""
 
     def _serve(self, first: Job) -> None:
-        until = time.monotonic() + _READ_SHARE_SECONDS
-        job: Job | None = first
         try:
-            connection = self._connected()
-            connection.execute("BEGIN")
-            while job is not None:
-                self._run_one(connection, job)
-                _deliver([job])
-                job = self._more() if time.monotonic() < until else None
-            roll_back(connection)
-        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of anything
-            self._disconnect()
-            if job is not None:
-                self._fail([job], error)
-                _deliver([job])
+            if first.claim():
+                self._read(self._connected(), first)
+        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
+            self._fail([first], error)
+        _deliver([first])
 
-    def _run_one(self, connection: sqlite3.Connection, job: Job) -> None:
-        if not job.claim():
-            return
+    @staticmethod
+    def _read(connection: sqlite3.Connection, job: Job) -> None:
+        connection.execute("BEGIN")
         try:
             job.result = job.work(connection)
-        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
-            self._fail([job], error)
+        finally:
+            roll_back(connection)
 
 
 class Writer(_Worker):
@@ -200,6 +177,18 @@ class Writer(_Worker):
                 with contextlib.suppress(sqlite3.Error):
                     roll_back(self._connection)
         _deliver(jobs)
+
+    def _more(self) -> Job | None:
+        """Return a job that waits already, or `None`."""
+        try:
+            job = self._jobs.get_nowait()
+        except Empty:
+            return None
+        if job is None or job.work is end:
+            # The end: leave it for the loop in `_run`.
+            self._jobs.put(job)
+            return None
+        return job
 
     def _commit(self, connection: sqlite3.Connection, waiting: list[Job]) -> None:
         connection.execute("BEGIN IMMEDIATE")

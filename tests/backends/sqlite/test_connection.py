@@ -269,6 +269,14 @@ class TestReading:
         gate.leave.set()
         assert await reading == (["a"], ["a"])
 
+    async def test_a_read_sees_every_write_acknowledged_before_it(self, database):
+        async def follow(prefix):
+            for n in range(100):
+                await database.write(add(f"{prefix}{n}"))
+                assert f"{prefix}{n}" in await database.read(names)
+
+        await asyncio.gather(follow("a"), follow("b"))
+
     async def test_one_failure_does_not_touch_the_others(self, database):
         results = await asyncio.gather(
             *(database.read(work) for work in (names, fail, names)), return_exceptions=True

@@ -1,0 +1,387 @@
+"""What the SQLite store does inside its file."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from locus_memory.backends.sqlite import queries
+from locus_memory.backends.sqlite.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.items import Page, Scope
+from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.backends.sqlite.vectors import VectorCache, VectorQuery, search_vectors
+from locus_memory.errors import ConfigurationError, InvalidEmbeddingError, VersionConflictError
+from locus_memory.store.filters import parse_filter
+from locus_memory.store.item import Delete, Put
+from locus_memory.testing.fakes import FakeClock
+
+NS = ("store",)
+BELOW = ("store", "below")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+async def store(path, clock):
+    async with SQLiteStore(path, clock=clock) as store:
+        yield store
+
+
+@pytest.fixture
+async def other(path, clock, store):
+    """The same file, opened as another process would."""
+    async with SQLiteStore(path, clock=clock) as other:
+        yield other
+
+
+async def ask(store, statement, values=()):
+    return await store._database.read(lambda c: c.execute(statement, values).fetchall())
+
+
+async def count(store, table):
+    return (await ask(store, f"SELECT count(*) FROM {table}"))[0][0]
+
+
+async def check_text_index(store):
+    check = "INSERT INTO texts (texts, rank) VALUES ('integrity-check', 1)"
+    await store._database.write(lambda c: c.execute(check))
+
+
+def keys(found):
+    return [hit.item.key if hasattr(hit, "distance") else hit.key for hit in found]
+
+
+class TestOwnership:
+    async def test_a_database_passed_in_is_not_closed(self, path):
+        database = SQLiteDatabase(path)
+        async with SQLiteStore(database=database) as store:
+            await store.put(NS, "k", 1)
+        async with SQLiteStore(database=database) as store:
+            assert await store.get(NS, "k") == 1
+        await database.close()
+
+    async def test_it_works_without_a_file(self):
+        async with SQLiteStore(":memory:") as store:
+            await store.put_with_embedding(NS, "k", "some words", [1.0, 0.0])
+            assert keys(await store.search(NS, "word")) == ["k"]
+            assert keys(await store.search_by_embedding(NS, [1.0, 0.0])) == ["k"]
+
+    @pytest.mark.parametrize("options", [{"vector_cache_bytes": -1}, {"embedding_dimension": 0}])
+    def test_an_option_that_cannot_work_is_refused(self, options):
+        with pytest.raises(ConfigurationError):
+            SQLiteStore(**options)
+
+    def test_importing_it_loads_no_numpy(self):
+        script = "import sys, locus_memory.backends.sqlite.store; sys.exit('numpy' in sys.modules)"
+        assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+    def test_the_repr_names_the_file(self):
+        assert repr(SQLiteStore("agent.db")) == "SQLiteStore('agent.db')"
+
+
+class TestTidiness:
+    async def test_nothing_is_left_of_what_was_deleted(self, store):
+        await store.put_with_embedding(NS, "a", "some words", [1.0, 0.0])
+        await store.put_with_embedding(NS, "b", "more words", [1.0, 0.0], ttl=5)
+        await store.put_with_embedding(BELOW, "c", "last words", [1.0, 0.0])
+        await store.delete(NS, "a")
+        await store.clear_namespace(NS, recursive=True)
+        tables = ("items", "namespaces", "vectors", "texts_docsize")
+        assert [await count(store, table) for table in tables] == [0, 0, 0, 0]
+        await check_text_index(store)
+
+    async def test_writes_purge_what_has_expired(self, store, clock):
+        for n in range(20):
+            await store.put_with_embedding(("old", f"{n}"), "k", "old words", [1.0, 0.0], ttl=5)
+        clock.advance(5)
+        await store.put(NS, "a", 1)
+        assert 1 < await count(store, "items") < 20
+        await store.put(NS, "b", 1)
+        assert await count(store, "items") == 2
+        assert await count(store, "namespaces") == 1
+        assert await count(store, "vectors") == 0
+        await check_text_index(store)
+
+    async def test_putting_over_an_expired_item_starts_anew(self, store, clock):
+        await store.put_with_embedding(NS, "k", "old words", [1.0, 0.0], ttl=5)
+        clock.advance(6)
+        assert await store.put(NS, "k", "new words", if_version=0) == 1
+        item = await store.get_item(NS, "k")
+        assert item.created_at.timestamp() == clock.now
+        assert await store.search(NS, "old") == []
+        assert await store.get_embedding(NS, "k") is None
+        await check_text_index(store)
+
+    async def test_the_text_index_follows_every_change(self, store):
+        await store.put(NS, "a", "apples")
+        await store.put(NS, "b", "apples and pears")
+        await store.put(NS, "a", "plums")
+        await store.put(NS, "a", "plums", {"changed": "not the text"})
+        await store.put(NS, "b", "apples", text="")
+        await store.put_batch([(NS, "c", "apples"), (NS, "c", "cherries")])
+        assert await store.search(NS, "apples") == []
+        assert keys(await store.search(NS, "plums cherries")) == ["c", "a"]
+        await check_text_index(store)
+
+    async def test_a_batch_that_conflicts_leaves_no_trace(self, store):
+        await store.put_with_embedding(NS, "a", "old words", [1.0, 0.0])
+        operations = [
+            Put(namespace=NS, key="a", value="new", embedding=[0.0, 1.0]),
+            Delete(namespace=NS, key="a"),
+            Put(namespace=("fresh",), key="b", value="new"),
+            Put(namespace=NS, key="c", value=1, if_version=3),
+        ]
+        with pytest.raises(VersionConflictError):
+            await store.write_batch(operations)
+        assert await store.get(NS, "a") == "old words"
+        assert await store.get_embedding(NS, "a") == [1.0, 0.0]
+        assert await store.list_namespaces() == [NS]
+        await check_text_index(store)
+
+    async def test_a_conflict_does_not_disturb_who_writes_at_the_same_time(self, store):
+        calls = [
+            *(store.put(NS, f"{n}", n) for n in range(10)),
+            store.put(NS, "lost", 1, if_version=9),
+            store.write_batch(
+                [
+                    Put(namespace=NS, key="half", value=1),
+                    Put(namespace=NS, key="lost", value=1, if_version=9),
+                ]
+            ),
+            *(store.put(NS, f"{n}", n) for n in range(10)),
+        ]
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        assert results[:10] + results[12:] == [1] * 10 + [2] * 10
+        assert all(isinstance(each, VersionConflictError) for each in results[10:12])
+        assert await store.list_keys(NS) == [f"{n}" for n in range(10)]
+
+
+class TestTextSearch:
+    async def test_a_small_namespace_beside_a_large_one_misses_nothing(self, store):
+        large = [(("large",), f"{n}", f"common word number {n}") for n in range(3000)]
+        await store.put_batch([*large, *((NS, f"{n}", "one common word") for n in range(7))])
+        assert len(await store.search(NS, "common", 10)) == 7
+        assert len(await store.search(NS, "common", 3, offset=5)) == 2
+        assert len(await store.search(("large",), "common", 10**6)) == 3000
+
+    @pytest.mark.parametrize("query", ["☃", '"', "n1", "text:", "scope", "*", "NEAR(", "a OR"])
+    async def test_no_query_is_an_error_or_a_way_around_the_namespace(self, store, query):
+        await store.put(("other",), "k", "n1 scope text near or a")
+        await store.put(NS, "k", "something else")
+        assert await store.search(NS, query) == []
+
+    async def test_words_the_engine_splits_still_match(self, store):
+        await store.put(NS, "k", "a\u0300 la carte, e\u0301te\u0301, x\u00b2, \u01c6, \u1e9e")
+        for query in ("à", "été", "x²", "ǆ"):
+            await store.search(NS, query)
+        assert keys(await store.search(NS, "ete")) == ["k"]
+
+
+class TestVectors:
+    async def test_writes_of_another_process_are_seen(self, store, other):
+        await store.put_with_embedding(NS, "a", 1, [1.0, 0.0])
+        assert keys(await store.search_by_embedding(NS, [1.0, 0.0])) == ["a"]
+        await other.put_with_embedding(NS, "b", 1, [1.0, 0.1])
+        assert keys(await store.search_by_embedding(NS, [1.0, 0.0])) == ["a", "b"]
+        await other.put_with_embedding(NS, "a", 2, [0.0, 1.0])
+        assert keys(await store.search_by_embedding(NS, [1.0, 0.0])) == ["b", "a"]
+        await other.delete(NS, "b")
+        assert keys(await store.search_by_embedding(NS, [1.0, 0.0])) == ["a"]
+        await other.put(NS, "a", 3)
+        assert keys(await store.search_by_embedding(NS, [1.0, 0.0])) == []
+        await other.clear_namespace(NS)
+        await other.put_with_embedding(NS, "c", 1, [1.0, 0.0])
+        assert keys(await store.search_by_embedding(NS, [1.0, 0.0])) == ["c"]
+
+    async def test_expired_vectors_are_not_hits(self, store, clock):
+        await store.put_with_embedding(NS, "a", 1, [1.0, 0.0], ttl=5)
+        await store.put_with_embedding(NS, "b", 1, [0.0, 1.0])
+        assert keys(await store.search_by_embedding(NS, [1.0, 0.0], 1)) == ["a"]
+        clock.advance(5)
+        assert keys(await store.search_by_embedding(NS, [1.0, 0.0], 1)) == ["b"]
+
+    async def test_equal_vectors_come_newest_first_on_every_page(self, store):
+        for n in range(9):
+            await store.put_with_embedding(NS, f"{n}", n, [0.3, 0.1, 0.7])
+        pages = [
+            await store.search_by_embedding(NS, [0.3, 0.1, 0.7], 2, offset=n) for n in (0, 2, 4)
+        ]
+        assert [keys(page) for page in pages] == [["8", "7"], ["6", "5"], ["4", "3"]]
+        assert pages[0][0].score == 1.0
+
+    async def test_a_query_of_another_dimension_names_both(self, store):
+        await store.put_with_embedding(NS, "a", 1, [1.0, 0.0])
+        with pytest.raises(InvalidEmbeddingError, match=r"3 dimensions.* 2"):
+            await store.search_by_embedding(NS, [1.0, 0.0, 0.0])
+
+    @pytest.mark.parametrize("cache_bytes", [0, 3000, 2**20])
+    async def test_whatever_the_cache_holds_the_result_is_exact(self, path, cache_bytes):
+        random = np.random.default_rng(7)
+        vectors = random.standard_normal((300, 8))
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        async with SQLiteStore(path, vector_cache_bytes=cache_bytes) as store:
+            await store.put_batch(
+                Put(
+                    namespace=("store", f"{n % 5}"),
+                    key=f"{n}",
+                    value={"even": n % 2 == 0},
+                    embedding=vector,
+                )
+                for n, vector in enumerate(vectors.tolist())
+            )
+            for query in random.standard_normal((10, 8)):
+                best = np.argsort(-(unit @ query))
+                found = await store.search_by_embedding(NS, query.tolist(), 20, recursive=True)
+                assert keys(found) == [f"{n}" for n in best[:20]]
+                even = await store.search_by_embedding(
+                    NS, query.tolist(), 20, metadata_filter={"even": True}, recursive=True
+                )
+                assert keys(even) == [f"{n}" for n in best if n % 2 == 0][:20]
+                one = await store.search_by_embedding(("store", "3"), query.tolist(), 7, offset=2)
+                assert keys(one) == [f"{n}" for n in best if n % 5 == 3][2:9]
+            assert store._cache.size <= cache_bytes
+
+    async def test_the_cache_lets_go_of_what_was_used_longest_ago(self, path):
+        async with SQLiteStore(path, vector_cache_bytes=10 * (4 * 4 + 8)) as store:
+            for label in "abc":
+                for n in range(4):
+                    await store.put_with_embedding((label,), f"{n}", n, [1.0, n, 0.0, 0.0])
+            for label in "abac":
+                await store.search_by_embedding((label,), [1.0, 0.0, 0.0, 0.0])
+            held = {namespace for namespace, _ in store._cache._held}
+            ids = dict(await ask(store, "SELECT path, id FROM namespaces"))
+            assert held == {ids["a\x01"], ids["c\x01"]}
+
+    async def test_an_older_snapshot_is_served_as_it_was(self, store, path):
+        for n in range(6):
+            await store.put_with_embedding(NS, f"{n}", n, [1.0, n])
+        cache, everything = VectorCache(2**20), parse_filter(None)
+        query = VectorQuery(np.array([1.0, 0.0], "<f4").tobytes(), None, everything)
+        scope = Scope.of(NS, 0.0, recursive=False)
+
+        def search(connection):
+            return keys(search_vectors(connection, cache, scope, query, Page(10)))
+
+        with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(path)) as new:
+            old.execute("BEGIN")
+            assert search(old) == ["0", "1", "2", "3", "4", "5"]
+            await store.delete(NS, "2")
+            await store.put_with_embedding(NS, "new", 1, [1.0, 0.5])
+            for _ in range(2):
+                assert search(new) == ["0", "new", "1", "3", "4", "5"]
+                assert search(old) == ["0", "1", "2", "3", "4", "5"]
+
+    @settings(
+        max_examples=25,
+        deadline=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+    )
+    @given(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["embed", "put", "delete", "search", "clear"]),
+                st.integers(0, 5),
+                st.integers(0, 7),
+                st.booleans(),
+            ),
+            max_size=40,
+        )
+    )
+    def test_any_sequence_of_changes_leaves_exact_hits(self, tmp_path_factory, steps):
+        path = tmp_path_factory.mktemp("vectors") / "store.db"
+        asyncio.run(follow(path, steps))
+
+
+async def follow(path, steps):
+    """Take the steps through two stores over one file, and compare with a dict."""
+    model = {}
+    async with SQLiteStore(path) as first, SQLiteStore(path) as second:
+        for verb, number, angle, elsewhere in steps:
+            store, key = (second if elsewhere else first), f"{number}"
+            if verb == "embed":
+                await store.put_with_embedding(NS, key, 1, [1.0, angle])
+                model[key] = angle
+            elif verb == "search":
+                found = await store.search_by_embedding(NS, [1.0, 0.0])
+                assert {hit.item.key: hit.distance for hit in found} == {
+                    key: pytest.approx(1 - 1 / np.hypot(1, angle), abs=1e-6)
+                    for key, angle in model.items()
+                }
+                assert [hit.distance for hit in found] == sorted(hit.distance for hit in found)
+            else:
+                await {"put": store.put, "delete": store.delete, "clear": clear}[verb](
+                    *{"put": (NS, key, 1), "delete": (NS, key), "clear": (store,)}[verb]
+                )
+                model = {} if verb == "clear" else {k: v for k, v in model.items() if k != key}
+
+
+async def clear(store):
+    await store.clear_namespace(NS)
+
+
+class TestPlans:
+    """What is asked often must never read or sort more than it returns."""
+
+    async def plan(self, store, statement, **values):
+        scope = {"path": "p", "bound": "q", "now": 0.0, "limit": 1, "offset": 0, "key": "k"}
+        rows = await ask(store, f"EXPLAIN QUERY PLAN {statement}", scope | values)
+        return [row[3] for row in rows]
+
+    @pytest.mark.parametrize(
+        ("statement", "index"),
+        [
+            (queries.GET, "items_by_key (namespace=? AND key=?)"),
+            (queries.EXISTS, "items_by_key (namespace=? AND key=?)"),
+            (
+                queries.scan_items(["i.key > :key"], whole=True, descending=False),
+                "items_by_key (namespace=? AND key>?)",
+            ),
+            (
+                queries.scan_items(["i.key < :key"], whole=True, descending=True),
+                "items_by_key (namespace=? AND key<?)",
+            ),
+            (queries.newest_items("1", recursive=False), "items_by_revision (namespace=?)"),
+            (
+                queries.list_namespaces(["n.path >= :path", "n.path < :bound"]),
+                "sqlite_autoindex_namespaces_1 (path>? AND path<?)",
+            ),
+        ],
+    )
+    async def test_an_index_serves_it_in_order(self, store, statement, index):
+        plan = await self.plan(store, statement)
+        assert any(step.endswith(index) for step in plan), plan
+        assert not any("SCAN" in step or "TEMP B-TREE" in step for step in plan), plan
+
+    async def test_expired_items_are_found_by_their_index(self, store):
+        statement = queries.EXPIRED.replace("?", ":now")
+        assert "items_by_expiry" in (await self.plan(store, statement))[0]
+
+    async def test_text_search_starts_from_the_words(self, store):
+        plan = await self.plan(store, queries.search_items("1", recursive=False), match="a")
+        assert any("SCAN texts VIRTUAL TABLE" in step for step in plan)
+        assert not any(step.startswith("SCAN i") for step in plan), plan
+
+    @pytest.mark.parametrize("recursive", [False, True])
+    async def test_vector_queries_start_from_the_namespaces(self, store, recursive):
+        for statement in (
+            queries.vector_namespaces(recursive=recursive),
+            queries.vector_candidates("1", recursive=recursive),
+        ):
+            plan = await self.plan(store, statement, dimension=2)
+            assert not any(step.startswith("SCAN") for step in plan), plan
