@@ -160,7 +160,7 @@ def _reader(entry: Any, kind: Format, where: str) -> Reader:
     is_sessions = isinstance(entry, dict) and "sessions" in entry
     if kind is Format.SESSIONS or (kind is Format.AUTO and is_sessions):
         return _read_sessions
-    if isinstance(entry, list) or _is_message(entry) or "messages" in entry:
+    if isinstance(entry, list) or (isinstance(entry, dict) and {"role", "messages"} & entry.keys()):
         return _read_openai
     raise CommandError(
         f"{where}: neither messages (an object with 'messages', or objects with 'role') nor "
@@ -202,9 +202,11 @@ def _placed(entry: list[Any]) -> Iterator[tuple[str, Any]]:
 
 def _checked(document: dict[str, Any], where: str) -> dict[str, Any]:
     try:
-        encode_json(document)
-    except ValueNotSerializableError as error:
-        raise CommandError(f"{where}: {error}") from None
+        # A state, and a delta even more, nests a message deeper than its file does.
+        encode_json([[[[[[[[document]]]]]]]])
+    except ValueNotSerializableError:
+        # Whatever was parsed can be written again, if not at any depth.
+        raise CommandError(f"{where}: is nested too deeply") from None
     return document
 
 

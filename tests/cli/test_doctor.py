@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+
+def findings(document):
+    return {check["check"]: check["detail"] for check in document["checks"]}
+
+
+def test_a_healthy_database(ok):
+    ok("put", "n", "k", "1")
+    document = ok("doctor", "--json").json
+    assert document["ok"] is True
+    assert set(findings(document)) == {
+        "python", "sqlite", "url", "journal", "store", "checkpoints", "store can",
+        "checkpoints can",
+    }  # fmt: skip
+    assert "FTS5" in findings(document)["sqlite"]
+    assert "transactions" in findings(document)["store can"]
+    assert ok("doctor").out.count("\nok") == len(document["checks"])
+
+
+def test_it_removes_what_it_writes(ok):
+    ok("put", "n", "k", "1")
+    ok("doctor")
+    assert ok("ls", "--json").json["namespaces"] == [["n"]]
+    assert ok("threads", "--json").json["threads"] == []
+
+
+@pytest.mark.parametrize("url", ["sqlite:./none.db", "sqlite:./new/folder/none.db", "file:./none"])
+def test_it_makes_no_database(ok, empty_directory, url):
+    document = ok("--url", url, "doctor", "--json").json
+    assert document["ok"] is True
+    assert "is made on first use" in findings(document)["url"]
+    assert list(empty_directory.iterdir()) == []
+
+
+def test_checkpoints_only(ok):
+    document = ok("--url", "file:./dir", "doctor", "--json").json
+    assert findings(document)["store"] == "file: has no store, only checkpoints"
+
+
+def test_memory(ok):
+    assert findings(ok("--url", "memory", "doctor", "--json").json)["url"] == "memory"
+
+
+def test_a_bad_url(run):
+    result = run("--url", "redis://user:s3cret@h", "doctor", "--json")
+    assert result.code == 1
+    assert result.json["ok"] is False
+    assert "s3cret" not in result.out
+    assert "FAILED  url" in run("--url", "nonsense:x", "doctor").out
+
+
+def test_what_is_no_database(run, write):
+    write("locus.db", "this is not a database, whatever its name says" * 100)
+    result = run("doctor", "--json")
+    assert result.code == 1
+    assert [check["ok"] for check in result.json["checks"]].count(False) >= 1
+
+
+def test_a_database_without_a_log(run, ok, empty_directory):
+    ok("put", "n", "k", "1")
+    connection = sqlite3.connect(empty_directory / "locus.db")
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()
+    result = run("doctor", "--json")
+    assert result.code == 1
+    assert "block each other" in findings(result.json)["journal"]
