@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from secrets import randbits
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict
 from uuid import uuid4
 
 from typing_extensions import override
@@ -26,7 +26,7 @@ from locus_memory.checkpoint.delta import diff
 from locus_memory.checkpoint.encode import Draft, draft
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.retention import cutoff, expendable
-from locus_memory.checkpoint.storage import DeltaStorage, StaleChainError
+from locus_memory.checkpoint.storage import INLINE_BYTES, DeltaStorage, StaleChainError
 from locus_memory.checkpoint.tips import Tip, TipCache, replay
 from locus_memory.errors import (
     BackendUnavailableError,
@@ -41,13 +41,8 @@ from locus_memory.store.item import check_identifier, check_limit, encode_json, 
 
 __all__ = ["CheckpointerOptions", "DeltaCheckpointer"]
 
-T = TypeVar("T")
-
 _ATTEMPTS = 8
 """How often a write is tried against a thread that others keep changing."""
-
-_INLINE = 16 * 1024
-"""Bytes of JSON up to which work is cheaper here than in another thread."""
 
 
 class CheckpointerOptions(TypedDict, total=False):
@@ -178,25 +173,23 @@ class DeltaCheckpointer(BaseCheckpointer):
         await self.storage.store(record, expected_parent=save.expected_parent, rebased=rebased)
 
     async def _pack(self, document: bytes, head: RecordHead) -> Record:
-        if len(document) <= _INLINE:
+        if len(document) <= INLINE_BYTES:
             return Record.pack(document, head, self.compression_level)
         return await asyncio.to_thread(Record.pack, document, head, self.compression_level)
 
     async def _read_tip(self, thread_id: str) -> Tip:
-        chain = await self.storage.retrieve_chain(thread_id)
-        return await _offload(chain, Tip.of)
+        return await self.storage.with_chain(thread_id, None, Tip.of)
 
     # --- loading ----------------------------------------------------------------------
 
     @override
     async def load(self, thread_id: str, checkpoint_id: str | None = None) -> Any:
         _check_names(thread_id, checkpoint_id)
-        chain = await self.storage.retrieve_chain(thread_id, checkpoint_id)
-        if not chain:
-            return None
-        return await _offload(chain, self._restore)
+        return await self.storage.with_chain(thread_id, checkpoint_id, self._restore)
 
     def _restore(self, chain: Sequence[Record]) -> Any:
+        if not chain:
+            return None
         document = replay(chain)[-1]
         if self.state_type is None:
             return document
@@ -363,10 +356,13 @@ class DeltaCheckpointer(BaseCheckpointer):
 
     async def _rewrite(self, head: RecordHead, base: int | None) -> Record:
         """Return the record of the same state as a delta against another of its chain."""
-        chain = await self.storage.retrieve_chain(head.thread_id, head.checkpoint_id)
-        if not chain or chain[-1].revision != head.revision:
+        states = await self.storage.with_chain(
+            head.thread_id,
+            head.checkpoint_id,
+            lambda chain: dict(zip((r.revision for r in chain), replay(chain), strict=True)),
+        )
+        if head.revision not in states:
             raise StaleChainError
-        states = dict(zip((r.revision for r in chain), await _offload(chain, replay), strict=True))
         state = states[head.revision]
         if base is None:
             return await self._pack(encode_json(state), replace(head, base=None, level=0))
@@ -398,13 +394,6 @@ class _Save:
     named: bool
     metadata: dict[str, Any]
     expected_parent: str | Unset | None
-
-
-async def _offload(chain: Sequence[Record], work: Callable[[Sequence[Record]], T]) -> T:
-    """Run `work` here when the chain is small, else in a thread, off the event loop."""
-    if sum(record.size for record in chain) <= _INLINE:
-        return work(chain)
-    return await asyncio.to_thread(work, chain)
 
 
 def _document(state: Checkpointable | Mapping[str, Any]) -> dict[str, Any]:

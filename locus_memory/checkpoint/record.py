@@ -121,6 +121,7 @@ class Record(RecordHead):
         if int.from_bytes(self.payload[1:_FRAME], "big") != self.checksum(body):
             raise self.corrupt("the checksum does not match")
         try:
-            return orjson.loads(zlib.decompress(body))
+            # The size is a hint only: one allocation instead of many.
+            return orjson.loads(zlib.decompress(body, bufsize=max(1, self.size)))
         except (zlib.error, orjson.JSONDecodeError) as error:
             raise self.corrupt(str(error)) from error

@@ -6,10 +6,12 @@ each of its verbs atomic: that is all the engine in `chain.py` builds on.
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import Final, TypeVar
 
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.record import Record, RecordHead
@@ -17,6 +19,7 @@ from locus_memory.errors import CheckpointConflictError
 from locus_memory.store.filters import Condition, matches
 
 __all__ = [
+    "INLINE_BYTES",
     "DeltaStorage",
     "StaleChainError",
     "chain_of",
@@ -25,6 +28,11 @@ __all__ = [
     "newest_first",
     "page_of",
 ]
+
+T = TypeVar("T")
+
+INLINE_BYTES: Final = 16 * 1024
+"""Bytes of JSON up to which work is cheaper on the event loop than in another thread."""
 
 _PAGE = 500
 
@@ -150,6 +158,18 @@ class DeltaStorage(ABC):
                 raise chain[-1].corrupt("the record it builds on is missing")
             chain.append(found)
         return chain[::-1]
+
+    async def with_chain(
+        self, thread_id: str, checkpoint_id: str | None, work: Callable[[list[Record]], T]
+    ) -> T:
+        """Return what `work` makes of a chain, off the event loop if it is long.
+
+        A storage with threads of its own runs `work` where the chain was read.
+        """
+        chain = await self.retrieve_chain(thread_id, checkpoint_id)
+        if sum(record.size for record in chain) <= INLINE_BYTES:
+            return work(chain)
+        return await asyncio.to_thread(work, chain)
 
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
         """Copy a thread's records, up to the sequence `through`; returns how many.

@@ -304,4 +304,3 @@ class NamingTests(CheckpointerSuite):
             (info.sequence for info in infos), reverse=True
         )
         assert infos[0].created_at == datetime.fromtimestamp(clock.now, UTC)
-

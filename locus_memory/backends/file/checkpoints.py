@@ -141,21 +141,27 @@ class FileDeltaStorage(DeltaStorage):
     async def retrieve_chain(
         self, thread_id: str, checkpoint_id: str | None = None
     ) -> list[Record]:
-        def work() -> list[Record]:
-            with self._locked(thread_id, shared=True):
-                entries = self._entries(thread_id)
-                newest = _named(entries, checkpoint_id)
-                if newest is None:
-                    return []
-                places = {entry.revision: entry for entry in entries}
+        return await self.with_chain(thread_id, checkpoint_id, list)
 
-                def find(revision: int) -> Record | None:
-                    entry = places.get(revision)
-                    return None if entry is None else self._read(thread_id, entry, whole=True)
+    @override
+    async def with_chain(
+        self, thread_id: str, checkpoint_id: str | None, work: Callable[[list[Record]], T]
+    ) -> T:
+        return await self._run(lambda: work(self._chain(thread_id, checkpoint_id)))
 
-                return chain_of(find, self._read(thread_id, newest, whole=True))
+    def _chain(self, thread_id: str, checkpoint_id: str | None) -> list[Record]:
+        with self._locked(thread_id, shared=True):
+            entries = self._entries(thread_id)
+            newest = _named(entries, checkpoint_id)
+            if newest is None:
+                return []
+            places = {entry.revision: entry for entry in entries}
 
-        return await self._run(work)
+            def find(revision: int) -> Record | None:
+                entry = places.get(revision)
+                return None if entry is None else self._read(thread_id, entry, whole=True)
+
+            return chain_of(find, self._read(thread_id, newest, whole=True))
 
     @override
     async def list_checkpoints(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Collection, Sequence
-from typing import Any, Final, Unpack
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, TypeVar, Unpack
 
 import orjson
 from typing_extensions import override
@@ -30,6 +30,8 @@ from locus_memory.store.filters import Condition, matches
 from locus_memory.store.item import decode_text, encode_text, prefix_upper_bound
 
 __all__ = ["SQLiteCheckpointer", "SQLiteDeltaStorage"]
+
+T = TypeVar("T")
 
 _HEAD: Final = """
   checkpoint_id, revision, base, level, sequence, created_at, metadata, size, length(payload)
@@ -81,12 +83,17 @@ ORDER BY sequence DESC LIMIT ?
 
 _CHAIN: Final = f"""
 WITH RECURSIVE chain (thread, sequence, base) AS (
-  SELECT thread, sequence, base FROM checkpoints WHERE sequence = ?
+  SELECT * FROM (SELECT thread, sequence, base FROM checkpoints WHERE %s)
   UNION
   SELECT c.thread, c.sequence, c.base
   FROM chain JOIN checkpoints AS c ON c.thread = chain.thread AND c.revision = chain.base)
 SELECT {_HEAD}, payload FROM checkpoints WHERE sequence IN (SELECT sequence FROM chain)
+ORDER BY sequence DESC
 """  # noqa: S608
+
+_CHAIN_OF_NEWEST: Final = _CHAIN % f"thread = ({_THREAD}) ORDER BY sequence DESC LIMIT 1"
+
+_CHAIN_OF_NAMED: Final = _CHAIN % f"thread = ({_THREAD}) AND checkpoint_id = ?"
 
 _ALL: Final = f"""
 SELECT {_HEAD}, thread_id FROM checkpoints JOIN threads ON threads.id = checkpoints.thread
@@ -152,8 +159,7 @@ class SQLiteDeltaStorage(DeltaStorage):
                 "DELETE FROM checkpoints WHERE thread = ? AND checkpoint_id = ?",
                 (thread, row["name"]),
             )
-            row["unchecked"] = True
-            return connection.execute(_APPEND, row).lastrowid or 0
+            return connection.execute(_APPEND, {**row, "unchecked": True}).lastrowid or 0
 
         return await self._database.write(work)
 
@@ -170,16 +176,14 @@ class SQLiteDeltaStorage(DeltaStorage):
     async def retrieve_chain(
         self, thread_id: str, checkpoint_id: str | None = None
     ) -> list[Record]:
-        def work(connection: sqlite3.Connection) -> list[Record]:
-            head = _find(connection, thread_id, checkpoint_id)
-            if head is None:
-                return []
-            rows = connection.execute(_CHAIN, (head.sequence,)).fetchall()
-            records = {row[1]: Record(**_fields(thread_id, row), payload=row[-1]) for row in rows}
-            return chain_of(records.get, records[head.revision])
+        return await self.with_chain(thread_id, checkpoint_id, list)
 
+    @override
+    async def with_chain(
+        self, thread_id: str, checkpoint_id: str | None, work: Callable[[list[Record]], T]
+    ) -> T:
         try:
-            return await self._database.read(work)
+            return await self._database.read(lambda c: work(_chain(c, thread_id, checkpoint_id)))
         except BackendCorruptError as error:
             raise CheckpointCorruptError(thread_id, checkpoint_id, str(error)) from error
 
@@ -317,6 +321,19 @@ def _find(
         cursor = connection.execute(_FIND_NAMED, names)
     row = cursor.fetchone()
     return None if row is None else RecordHead(**_fields(thread_id, row))
+
+
+def _chain(
+    connection: sqlite3.Connection, thread_id: str, checkpoint_id: str | None
+) -> list[Record]:
+    if checkpoint_id is None:
+        cursor = connection.execute(_CHAIN_OF_NEWEST, (encode_text(thread_id),))
+    else:
+        names = (encode_text(thread_id), encode_text(checkpoint_id))
+        cursor = connection.execute(_CHAIN_OF_NAMED, names)
+    rows = cursor.fetchall()
+    records = {row[1]: Record(**_fields(thread_id, row), payload=row[-1]) for row in rows}
+    return chain_of(records.get, records[rows[0][1]]) if rows else []
 
 
 def _heads(
