@@ -38,8 +38,9 @@ def compile_filter(
 
     Args:
         condition: A parsed filter.
-        metadata: The SQL name of the column with the metadata, a JSON text.
-        value: The SQL name of the column with the value, a JSON text; `"NULL"` if there is none.
+        metadata: The column with the metadata, a JSON text; with its table's name, for
+            `json_each` has a `value` too.
+        value: The column with the value, likewise; `"NULL"` if there is none.
     """
     if condition == All(()):
         return "1", {}

@@ -1,0 +1,166 @@
+"""Compiled filters answer exactly as `matches` does."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from contextlib import closing
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from locus_memory.backends.sqlite.filters import compile_filter, register_functions
+from locus_memory.store.filters import matches, parse_filter
+from locus_memory.store.item import encode_json
+
+FIELDS = [
+    "a",
+    "b",
+    "n\u00e9",
+    "with space",
+    "a'b",
+    'q"q',
+    "back\\slash",
+    "0",
+    "12",
+    "\x00",
+    "\n",
+    "",
+]
+NUMBERS = [
+    *(0, 1, -1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, -(2**63)),
+    *(0.0, -0.0, 1.0, 0.1, 1e-320, 1e308, 2.0**63, 9007199254740993.0, 0.1 + 0.2),
+]
+TEXTS = ["", "a", "b", "A", "ab", "1", "true", "a\x00b", "\x00", "\n", "é", "🦊", '"', "\\u0000"]
+
+scalars = st.sampled_from([None, True, False, *NUMBERS, *TEXTS]) | st.floats(
+    allow_nan=False, allow_infinity=False
+)
+fields = st.sampled_from(FIELDS)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(fields, inner, max_size=3),
+    max_leaves=8,
+)
+documents = st.dictionaries(fields, values, max_size=4)
+paths = st.lists(fields.filter(bool), min_size=1, max_size=3).map(".".join)
+ordered = st.sampled_from([*NUMBERS, *TEXTS])
+operators = st.one_of(
+    *(st.fixed_dictionaries({name: values}) for name in ("$eq", "$ne", "$contains")),
+    *(st.fixed_dictionaries({name: ordered}) for name in ("$gt", "$gte", "$lt", "$lte")),
+    *(st.fixed_dictionaries({name: st.lists(values, max_size=3)}) for name in ("$in", "$nin")),
+    st.fixed_dictionaries({"$exists": st.booleans()}),
+)
+filters = st.recursive(
+    st.dictionaries(paths, operators | scalars, min_size=1, max_size=2),
+    lambda inner: st.one_of(
+        st.fixed_dictionaries({"$and": st.lists(inner, min_size=1, max_size=2)}),
+        st.fixed_dictionaries({"$or": st.lists(inner, min_size=1, max_size=2)}),
+        st.fixed_dictionaries({"$not": inner}),
+    ),
+    max_leaves=4,
+)
+
+
+@pytest.fixture(scope="module")
+def connection():
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        register_functions(connection)
+        connection.execute("CREATE TABLE t (metadata TEXT, value TEXT)")
+        yield connection
+
+
+def answer(connection, condition, value, metadata):
+    where, bound = compile_filter(condition, metadata="t.metadata", value="t.value")
+    connection.execute("DELETE FROM t")
+    documents = encode_json(metadata).decode(), encode_json(value).decode()
+    connection.execute("INSERT INTO t VALUES (?, ?)", documents)
+    return connection.execute(f"SELECT {where} FROM t", bound).fetchone()[0]
+
+
+@settings(max_examples=400, deadline=None)
+@given(filters, values, documents)
+@example({"a": "a"}, {"a": "a\x00b"}, {})
+@example({"a": {"$gt": "a"}}, {"a": "a\x00b"}, {})
+@example({"a": {"$contains": "b"}}, {"a": "a\x00b"}, {})
+@example({"a": 2**53 + 1}, {"a": 2**53 + 1.0}, {})
+@example({"a": 2**63}, {"a": 2**64 - 1}, {})
+@example({"a": 1}, {"a": True}, {})
+@example({"a": 1}, {"a": 1.0}, {})
+@example({"a": {"$contains": 1}}, {"a": [True, 1.0]}, {})
+@example({"a": {"$contains": "x"}}, {"a": {"k": "x"}}, {})
+@example({"a.0": 1}, {"a": [1]}, {"a": {"0": 2}})
+@example({"a": {"$ne": 1}}, {}, {})
+@example({"a": None}, {"a": 1}, {"a": None})
+@example({"a": {"$in": []}}, {"a": 1}, {})
+@example({"a": {"$eq": {"b": [1, "x"]}}}, {"a": {"b": [1.0, "x"]}}, {})
+def test_sql_and_python_agree(connection, written, value, metadata):
+    condition = parse_filter(written)
+    expected = matches(condition, value, metadata)
+    assert answer(connection, condition, value, metadata) == expected
+
+
+@pytest.mark.parametrize("number", [k / 10**d for d in range(1, 17) for k in (1, 3, 7, 123456789)])
+def test_fractions_equal_themselves_and_not_their_neighbours(connection, number):
+    metadata = {"n": number}
+    for operand in (number, math.nextafter(number, 1e9), math.nextafter(number, 0)):
+        condition = parse_filter({"n": operand})
+        assert answer(connection, condition, None, metadata) == (number == operand)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"kind": "note"},
+        {"user.name": {"$in": ["ada", "bob"]}},
+        {"age": {"$gte": 18, "$lt": 65.5}},
+        {"done": False, "due": None},
+        {"tags": {"$contains": "x"}, "note": {"$exists": True}},
+        {"$or": [{"kind": "note"}, {"$not": {"age": 3}}]},
+    ],
+)
+def test_common_filters_never_call_python(written):
+    with closing(sqlite3.connect(":memory:")) as connection:
+
+        def refuse(*_):
+            raise AssertionError
+
+        connection.create_function("locus_matches", 3, refuse, deterministic=True)
+        connection.execute("CREATE TABLE t (metadata TEXT, value TEXT)")
+        value = {"kind": "note", "user": {"name": "ada"}, "age": 30, "done": False, "due": None}
+        metadata = {"tags": ["x"], "note": "text\n\u00e9"}
+        condition = parse_filter(written)
+        assert answer(connection, condition, value, metadata) == 1
+
+
+def test_a_filter_of_any_size_is_evaluated(connection):
+    many = {"n": {"$in": list(range(5000))}}
+    deep = {"n": 7}
+    for _ in range(60):
+        deep = {"$not": {"$not": deep}}
+    for written in (many, deep, {"$and": [{"n": 7}] * 500}):
+        condition = parse_filter(written)
+        assert answer(connection, condition, None, {"n": 7}) == 1
+        assert answer(connection, condition, None, {"n": -7}) == 0
+
+
+def test_no_text_of_the_caller_gets_into_the_sql():
+    text = "x') OR 1=1 --"
+    where, bound = compile_filter(
+        parse_filter({text: text, "b": {"$contains": text}}), metadata="m", value="v"
+    )
+    assert text not in where
+    assert any(text in str(each) for each in bound.values())
+
+
+def test_checkpoints_have_metadata_only(connection):
+    where, bound = compile_filter(
+        parse_filter({"a": 1, "b": {"$exists": False}}), metadata="metadata", value="NULL"
+    )
+    connection.execute("DELETE FROM t")
+    for metadata in ({"a": 1}, {"a": 1, "b": None}, {"a": 1.0}, {}):
+        connection.execute("INSERT INTO t VALUES (?, NULL)", (json.dumps(metadata),))
+    found = connection.execute(f"SELECT {where} FROM t ORDER BY rowid", bound).fetchall()
+    assert [row[0] for row in found] == [1, 0, 1, 0]
