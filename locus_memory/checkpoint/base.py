@@ -275,6 +275,9 @@ class BaseCheckpointer(ABC):
 
         Returns:
             How many checkpoints were deleted.
+
+        Raises:
+            InvalidArgumentError: A negative age.
         """
 
     @abstractmethod

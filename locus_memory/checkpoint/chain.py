@@ -313,7 +313,7 @@ class DeltaCheckpointer(BaseCheckpointer):
 
     @override
     async def vacuum(self, older_than_days: float = 30) -> int:
-        age = timedelta(days=older_than_days)
+        age = _days(older_than_days)
         removed = 0
         after: str | None = None
         while threads := await self.storage.list_threads(after=after):
@@ -414,6 +414,13 @@ def _name(checkpoint_id: str | None) -> str:
 
 def _metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     return round_trip(dict(metadata))[1] if metadata else {}
+
+
+def _days(days: float) -> timedelta:
+    number = isinstance(days, int | float) and not isinstance(days, bool)
+    if not number or not 0 <= days <= timedelta.max.days:
+        raise InvalidArgumentError(f"older_than_days is a number of at least 0, not {days!r}")
+    return timedelta(days=days)
 
 
 def _check_names(thread_id: str, checkpoint_id: str | None = None) -> None:

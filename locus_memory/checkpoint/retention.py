@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from locus_memory.checkpoint.record import RecordHead
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.store.item import check_limit
 
 __all__ = ["cutoff", "expendable"]
 
@@ -17,9 +18,16 @@ def cutoff(older_than: timedelta | datetime | None, now: float) -> float | None:
     Args:
         older_than: An age, or a time (a naive one is taken as UTC), or `None`.
         now: Seconds since the epoch.
+
+    Raises:
+        InvalidArgumentError: It is neither an age nor a time.
     """
     if older_than is None:
         return None
+    if not isinstance(older_than, timedelta | datetime):
+        raise InvalidArgumentError(
+            f"older_than is a timedelta or a datetime, not {type(older_than).__name__}"
+        )
     if isinstance(older_than, timedelta):
         return now - older_than.total_seconds()
     moment = older_than if older_than.tzinfo else older_than.replace(tzinfo=UTC)
@@ -41,7 +49,7 @@ def expendable(
     """
     if keep_last is None and before is None:
         raise InvalidArgumentError("prune needs keep_last, older_than or both")
-    if keep_last is not None and (isinstance(keep_last, bool) or keep_last < 1):
-        raise InvalidArgumentError(f"keep_last is at least 1, not {keep_last!r}")
-    kept = 1 if keep_last is None else keep_last
+    kept = 1 if keep_last is None else check_limit(keep_last, "keep_last")
+    if kept < 1:
+        raise InvalidArgumentError("keep_last is at least 1: the newest checkpoint stays")
     return {head.revision for head in heads[kept:] if before is None or head.created_at < before}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -117,6 +118,12 @@ class RemovalTests(CheckpointerSuite):
         for keep in (0, -1, True):
             with pytest.raises(InvalidArgumentError):
                 await checkpointer.prune("t", keep_last=keep)
+        for age in (30, "30d"):
+            with pytest.raises(InvalidArgumentError):
+                await checkpointer.prune("t", older_than=age)  # type: ignore[arg-type] # the point
+        for days in (-1, math.nan, "30", True):
+            with pytest.raises(InvalidArgumentError):
+                await checkpointer.vacuum(days)  # type: ignore[arg-type] # the point
         assert await checkpointer.prune("unknown", keep_last=1) == 0
         await verify(checkpointer, "t", expected)
 

@@ -11,6 +11,7 @@ import orjson
 from typing_extensions import override
 
 from locus_memory.backends.sqlite.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.filters import compile_filter
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
@@ -26,7 +27,7 @@ from locus_memory.errors import (
     CheckpointConflictError,
     CheckpointCorruptError,
 )
-from locus_memory.store.filters import Condition, matches
+from locus_memory.store.filters import Condition
 from locus_memory.store.item import decode_text, encode_text, prefix_upper_bound
 
 __all__ = ["SQLiteCheckpointer", "SQLiteDeltaStorage"]
@@ -95,9 +96,9 @@ _CHAIN_OF_NEWEST: Final = _CHAIN % f"thread = ({_THREAD}) ORDER BY sequence DESC
 
 _CHAIN_OF_NAMED: Final = _CHAIN % f"thread = ({_THREAD}) AND checkpoint_id = ?"
 
-_ALL: Final = f"""
+_MATCHING: Final = f"""
 SELECT {_HEAD}, thread_id FROM checkpoints JOIN threads ON threads.id = checkpoints.thread
-ORDER BY sequence DESC
+WHERE %s ORDER BY sequence DESC LIMIT :most
 """  # noqa: S608
 
 _THREADS: Final = """
@@ -249,15 +250,11 @@ class SQLiteDeltaStorage(DeltaStorage):
 
     @override
     async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
+        matching, bound = compile_filter(condition, metadata="checkpoints.metadata", value="NULL")
+
         def work(connection: sqlite3.Connection) -> list[RecordHead]:
-            found: list[RecordHead] = []
-            for row in connection.execute(_ALL):
-                if len(found) == limit:
-                    break
-                head = RecordHead(**_fields(decode_text(row[-1]), row))
-                if matches(condition, None, head.metadata):
-                    found.append(head)
-            return found
+            rows = connection.execute(_MATCHING % matching, {**bound, "most": limit}).fetchall()
+            return [RecordHead(**_fields(decode_text(row[-1]), row)) for row in rows]
 
         return await self._database.read(work)
 
