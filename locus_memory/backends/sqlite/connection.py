@@ -64,8 +64,9 @@ class SQLiteDatabase:
         self._reads: Queue = SimpleQueue()
         self._writes: Queue = SimpleQueue()
         self._max_readers = readers
-        self._readers = self._reading = 0
-        self._writing = False
+        self._readers: list[threading.Thread] = []
+        self._writers: list[threading.Thread] = []
+        self._reading = 0
         self._closed = False
         self._lock = threading.Lock()
         self._process: int | None = None
@@ -97,15 +98,19 @@ class SQLiteDatabase:
         with self._lock:
             self._admit()
             self._reading += 1
-            if self._readers < min(self._reading, self._max_readers):
-                Reader(self._settings, self._reads).start("locus-memory-sqlite-reader")
-                self._readers += 1
+            if len(self._readers) < min(self._reading, self._max_readers):
+                reader = Reader(self._settings, self._reads)
+                self._readers.append(reader.start("locus-memory-sqlite-reader"))
             self._reads.put(job)
         try:
-            return await job.outcome()  # type: ignore[no-any-return] # what the work returned
+            return await job.future  # type: ignore[no-any-return] # it is what the work returned
         finally:
-            with self._lock:
-                self._reading -= 1
+            if job.future.cancelled():
+                # It may keep its thread busy for a while yet: let it count.
+                job.claim()
+            else:
+                with self._lock:
+                    self._reading -= 1
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the writer thread, inside a write transaction, and return its result.
@@ -120,11 +125,11 @@ class SQLiteDatabase:
         job = Job(work)
         with self._lock:
             self._admit()
-            if not self._writing:
-                Writer(self._settings, self._writes).start("locus-memory-sqlite-writer")
-                self._writing = True
+            if not self._writers:
+                writer = Writer(self._settings, self._writes)
+                self._writers.append(writer.start("locus-memory-sqlite-writer"))
             self._writes.put(job)
-        return await job.outcome()  # type: ignore[no-any-return] # it is what the work returned
+        return await job.settled()  # type: ignore[no-any-return] # it is what the work returned
 
     async def close(self) -> None:
         """Finish what was asked for and release the file; calling it again is harmless."""
@@ -136,15 +141,18 @@ class SQLiteDatabase:
             return
         # The writer goes last: nobody reads any more when it folds the log into the file.
         await self._stop(self._reads, self._readers)
-        await self._stop(self._writes, int(self._writing))
+        await self._stop(self._writes, self._writers)
 
     @staticmethod
-    async def _stop(jobs: Queue, count: int) -> None:
-        endings = [Job(end) for _ in range(count)]
+    async def _stop(jobs: Queue, threads: list[threading.Thread]) -> None:
+        endings = [Job(end) for _ in threads]
         for ending in endings:
             jobs.put(ending)
         for ending in endings:
             await ending.future
+        # Their connections are closed: what is left of them takes no time.
+        for thread in threads:
+            thread.join()
 
     def _admit(self) -> None:
         if self._closed:

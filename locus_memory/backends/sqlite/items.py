@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.filters import compile_filter
-from locus_memory.errors import VersionConflictError
+from locus_memory.errors import BackendCorruptError, VersionConflictError
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import (
     Delete,
@@ -275,17 +275,20 @@ def read_item(connection: sqlite3.Connection, address: Address, now: float) -> S
 
 def _item(row: tuple[Any, ...], score: float | None = None) -> StoreItem:
     path, key, value, metadata, created_at, updated_at, version, expires_at = row
-    return StoreItem(
-        namespace=decode_namespace(path),
-        key=decode_text(key),
-        value=decode_json(value),
-        metadata=decode_json(metadata),
-        created_at=timestamp(created_at),
-        updated_at=timestamp(updated_at),
-        version=version,
-        score=score,
-        expires_at=None if expires_at is None else timestamp(expires_at),
-    )
+    try:
+        return StoreItem(
+            namespace=decode_namespace(path),
+            key=decode_text(key),
+            value=decode_json(value),
+            metadata=decode_json(metadata),
+            created_at=timestamp(created_at),
+            updated_at=timestamp(updated_at),
+            version=version,
+            score=score,
+            expires_at=None if expires_at is None else timestamp(expires_at),
+        )
+    except json.JSONDecodeError as error:
+        raise BackendCorruptError(f"sqlite: the item {key!r} is damaged: {error.msg}") from error
 
 
 def _scored(row: tuple[Any, ...]) -> StoreItem:

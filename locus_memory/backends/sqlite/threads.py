@@ -45,7 +45,7 @@ class Job:
             return False
         return True
 
-    async def outcome(self) -> Any:
+    async def settled(self) -> Any:
         """Wait for the result.
 
         Cancelled before it has begun, the work is never done; once it has begun, cancelling
@@ -102,8 +102,11 @@ class _Worker:
         self._connection: sqlite3.Connection | None = None
         self._keep = True
 
-    def start(self, name: str) -> None:
-        threading.Thread(target=self._run, name=name, daemon=True).start()
+    def start(self, name: str) -> threading.Thread:
+        """Start the thread; it must not keep the interpreter from ending."""
+        thread = threading.Thread(target=self._run, name=name, daemon=True)
+        thread.start()
+        return thread
 
     def _run(self) -> None:
         while True:
@@ -230,6 +233,7 @@ class Writer(_Worker):
 
     def _tidy(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA busy_timeout = 100")
+        connection.execute("PRAGMA analysis_limit = 400")
         connection.execute("PRAGMA optimize")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 

@@ -333,6 +333,17 @@ class TestCancelling:
             await writing
         assert await database.read(names) == ["done"]
 
+    async def test_a_read_lets_go_at_once(self, database):
+        gate = Gate()
+        reading = asyncio.ensure_future(database.read(gate))
+        await gate.wait()
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        # It still keeps its thread busy, and the next read does not wait for it.
+        assert await database.read(names) == []
+        gate.leave.set()
+
     async def test_waiting_for_another_process_can_be_cancelled_at_once(self, database, tmp_path):
         await database.open()
         other = sqlite3.connect(tmp_path / "agent.db", isolation_level=None)

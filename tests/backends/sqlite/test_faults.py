@@ -197,6 +197,21 @@ asyncio.run(main())
             assert not await store.exists(NS, "large")
         check_text_index(tmp_path / "store.db")
 
+    def test_a_file_that_could_not_be_made_is_made_later(self, tmp_path):
+        body = """
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+async def main():
+    store = SQLiteStore(sys.argv[1])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    await must_fail(BackendWriteError, store.put(NS, "k", 1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert await store.put(NS, "k", 1) == 1
+    await store.close()
+asyncio.run(main())
+"""
+        finish(start(body, tmp_path / "store.db"))
+
 
 @pytest.fixture
 def public_path():
@@ -312,6 +327,15 @@ class TestWrongFiles:
         for call in (store.get(NS, "7"), store.put(NS, "7", 1)):
             with pytest.raises(BackendCorruptError):
                 await call
+        await store.close()
+
+    @pytest.mark.parametrize("damage", ["CAST(x'ff' AS TEXT)", "'[1, 2'"])
+    async def test_a_damaged_value_is_corrupt(self, tmp_path, damage):
+        store = SQLiteStore(tmp_path / "store.db")
+        await store.put(NS, "k", [1, 2])
+        await store._database.write(lambda c: c.execute(f"UPDATE items SET value = {damage}"))
+        with pytest.raises(BackendCorruptError):
+            await store.get(NS, "k")
         await store.close()
 
     async def test_an_empty_file_is_as_good_as_none(self, tmp_path):
