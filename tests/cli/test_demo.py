@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from locus_memory.cli import demo_steps
+from locus_memory.cli import demo_play, demo_steps
 from locus_memory.cli.sample import BRANCH, BRANCH_TURNS, FORK_AFTER, SAMPLE, load_sample
 from locus_memory.registry import open_backend
 
@@ -70,13 +70,16 @@ def test_it_keeps_away_from_a_database_that_is_there(ok, fails):
     assert ok("get", "mine", "k").out == "1\n"
 
 
-def test_fresh_replaces_an_earlier_demo(ok):
+def test_fresh_replaces_an_earlier_demo(ok, monkeypatch):
     async def leave():
         async with open_backend("sqlite:./locus.db", state_type=None) as backend:
             await backend.checkpointer.save({"messages": []}, SAMPLE, "of another demo")
 
     asyncio.run(leave())
-    assert ok("demo", "--fresh", "--json").json["ok"] is True
+    found = []
+    monkeypatch.setattr(demo_play, "play", lambda _, path: found.append(path.exists()) or True)
+    ok("demo", "--fresh")
+    assert found == [False]
 
 
 def test_a_loss_is_noticed(run, monkeypatch):
