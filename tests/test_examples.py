@@ -109,8 +109,9 @@ def test_python_tests(block, empty_folder):
     if before:
         (empty_folder / "before.py").write_text(before[-1].code, encoding="utf-8")
     (empty_folder / "test_example.py").write_text(block.code, encoding="utf-8")
+    options = ["-q", "-p", "no:cacheprovider", "-o", "asyncio_default_fixture_loop_scope=function"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_example.py"],
+        [sys.executable, "-m", "pytest", *options, "test_example.py"],
         capture_output=True,
         text=True,
         check=False,

@@ -33,19 +33,19 @@ def run(code):
     return done.stdout.split()
 
 
-def tree(package):
+def syntax_of(package):
     path = Path(importlib.import_module(package).__file__)
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def type_checking_imports(package):
     """Return the module of each name that a package imports for type checkers only."""
-    block = next(node for node in tree(package).body if isinstance(node, ast.If))
+    block = next(node for node in syntax_of(package).body if isinstance(node, ast.If))
     return {alias.name: node.module for node in block.body for alias in node.names}
 
 
 def lazy_table(package):
-    block = next(node for node in tree(package).body if isinstance(node, ast.If))
+    block = next(node for node in syntax_of(package).body if isinstance(node, ast.If))
     table = next(node for node in ast.walk(block.orelse[0]) if isinstance(node, ast.Dict))
     return ast.literal_eval(table)
 
@@ -55,7 +55,7 @@ class TestNames:
     def test_all_is_a_literal_without_repeats(self, package):
         literal = next(
             ast.literal_eval(node.value)
-            for node in tree(package).body
+            for node in syntax_of(package).body
             if isinstance(node, ast.Assign) and node.targets[0].id == "__all__"
         )
         assert importlib.import_module(package).__all__ == literal
@@ -126,8 +126,9 @@ def test_every_error_is_exported_and_drawn_in_the_tree():
     }
     assert defined == set(errors.__all__)
     assert defined <= set(locus_memory.__all__)
-    drawn = set(re.findall(r"\b(\w+Error)\b(?! *\))", errors.__doc__.split("```")[1]))
-    assert drawn == defined
+    tree = errors.__doc__.split("```")[1]
+    assert set(re.findall(r"\b(\w+Error)\b(?! *\))", tree)) == defined
+    assert tree in (ROOT / "docs" / "errors-and-events.md").read_text(encoding="utf-8")
 
 
 EACH_ALONE = """

@@ -1,0 +1,248 @@
+"""The public API as a user calls it: checked by the type checkers, never run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal, assert_type
+
+from locus_memory import (
+    AgentState,
+    Backend,
+    BaseCheckpointer,
+    BaseStore,
+    Checkpointable,
+    CheckpointerCapabilities,
+    CheckpointInfo,
+    Delete,
+    DeltaCheckpointer,
+    DeltaStorage,
+    Embedder,
+    EmbeddingStore,
+    EncryptingStore,
+    Event,
+    FileBackend,
+    FileCheckpointer,
+    FileDeltaStorage,
+    InMemoryBackend,
+    InMemoryDeltaStorage,
+    InMemoryStore,
+    LocusMemoryError,
+    MemoryCheckpointer,
+    Message,
+    NamespacedStore,
+    Put,
+    Role,
+    SemanticSearchResult,
+    SQLiteBackend,
+    SQLiteCheckpointer,
+    SQLiteDatabase,
+    SQLiteDeltaStorage,
+    SQLiteStore,
+    StorageStats,
+    StoreCapabilities,
+    StoreContext,
+    StoreItem,
+    StoreWrapper,
+    ToolCall,
+    ToolResult,
+    VersionConflictError,
+    __version__,
+    as_checkpointer,
+    as_store,
+    get_checkpointer,
+    get_store,
+    list_checkpointers,
+    list_stores,
+    open_backend,
+    register_checkpointer,
+    register_store,
+    subscribe,
+)
+
+version: str = __version__
+
+
+def messages() -> None:
+    call = ToolCall(name="search", arguments={"query": "sloop"})
+    assert_type(call.id, str)
+    assert_type(call.arguments, dict[str, Any])
+    result = ToolResult(tool_call_id=call.id, name="search", content="found", duration_ms=3.5)
+    assert_type(result.success, bool)
+    message = Message.assistant(tool_calls=[call])
+    assert_type(message, Message)
+    assert_type(message.role, Role)
+    assert_type(message.content, str | None)
+    assert_type(message.tool_calls, tuple[ToolCall, ...])
+    assert_type(Message.tool(result).to_openai_format(), dict[str, Any])
+    state = AgentState(run_id="r").with_message(Message.user("hello")).with_metadata(step=1)
+    assert_type(state, AgentState)
+    assert_type(state.messages, tuple[Message, ...])
+    assert_type(AgentState.from_checkpoint(state.to_checkpoint()), AgentState)
+    checkpointable: Checkpointable = state
+    del checkpointable
+
+
+async def store() -> None:
+    async with get_store("sqlite:./agent.db", synchronous="full") as opened:
+        assert_type(opened, BaseStore)
+    async with SQLiteStore(Path("agent.db"), embedding_dimension=3) as store:
+        assert_type(store, SQLiteStore)
+        assert_type(store.capabilities, StoreCapabilities)
+        assert_type(await store.put(("a", "b"), "k", {"x": [1, None]}, {"m": 1}, ttl=2.5), int)
+        assert_type(await store.get(("a",), "k"), Any)
+        item = await store.get_item(("a",), "k")
+        assert_type(item, StoreItem | None)
+        if item is not None:
+            assert_type(item.namespace, tuple[str, ...])
+            assert_type(item.score, float | None)
+            assert_type(StoreItem.from_dict(item.to_dict()), StoreItem)
+        assert_type(await store.delete(("a",), "k", if_version=1), bool)
+        assert_type(await store.list_keys(("a",), prefix="p"), list[str])
+        assert_type(await store.scan(("a",), descending=True), list[StoreItem])
+        assert_type(await store.list_namespaces(("*",), max_depth=1), list[tuple[str, ...]])
+        assert_type(await store.clear_namespace(("a",), recursive=True), int)
+
+
+async def batches_and_search(store: BaseStore) -> None:
+    put = Put(namespace=("a",), key="k", value=1, if_version=0, embedding=[1.0, 0.0])
+    done = await store.write_batch([put, Delete(namespace=("a",), key="l")])
+    assert_type(done, list[int | bool])
+    assert_type(await store.put_batch([put, (("a",), "k", 1)]), list[int])
+    values = await store.get_batch([(("a",), "k")])
+    assert_type(values, dict[tuple[tuple[str, ...], str], Any])
+    assert_type(await store.delete_batch([(("a",), "k")]), int)
+    found = await store.search(("a",), "words", 5, filter={"n": {"$gt": 1}}, recursive=True)
+    assert_type(found, list[StoreItem])
+    await store.put_with_embedding(("a",), "k", "v", [0.5, 0.5], text="v")
+    assert_type(await store.get_embedding(("a",), "k"), list[float] | None)
+    hits = await store.search_by_embedding(("a",), (0.5, 0.5), threshold=0.1)
+    assert_type(hits, list[SemanticSearchResult])
+    assert_type(hits[0].item, StoreItem)
+    assert_type(hits[0].distance, float)
+
+
+async def views(store: BaseStore) -> None:
+    notes = NamespacedStore(store, ("notes",)).scoped("2026", "may")
+    assert_type(notes, NamespacedStore)
+    assert_type(await notes.put("k", 1), int)
+    context = StoreContext(store, user_id="ada")
+    assert_type(context.for_user(), NamespacedStore)
+    assert_type(context.for_session("s"), NamespacedStore)
+    assert_type(await context.remember("k", "v"), int)
+    assert_type(await context.search_memories("words"), list[StoreItem])
+    assert_type(await context.forget("k"), bool)
+
+
+class Lengths:
+    """An embedder of the user's own: no base class is needed."""
+
+    name = "lengths"
+    dimension = 1
+
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["document", "query"]
+    ) -> list[list[float]]:
+        del kind
+        return [[float(len(text))] for text in texts]
+
+
+def wrappers(store: BaseStore) -> None:
+    embedder: Embedder = Lengths()
+    semantic = EmbeddingStore(store, embedder, text_of=str)
+    secret = EncryptingStore(semantic, {"2026": b"k" * 32}, active="2026")
+    assert_type(secret.inner, BaseStore)
+    wrapper: StoreWrapper = secret
+    del wrapper
+
+
+@dataclass
+class Research:
+    """A state of the user's own."""
+
+    question: str
+
+    def to_checkpoint(self) -> dict[str, Any]:
+        return {"question": self.question}
+
+    @classmethod
+    def from_checkpoint(cls, document: dict[str, Any], /) -> Research:
+        return cls(document["question"])
+
+
+async def checkpoints() -> None:
+    async with get_checkpointer("file:./threads", state_type=None) as opened:
+        assert_type(opened, BaseCheckpointer)
+    async with SQLiteCheckpointer("agent.db", state_type=Research) as checkpointer:
+        saved = await checkpointer.save(Research("why?"), "t", metadata={"n": 1})
+        assert_type(saved, str)
+        await checkpointer.save({"plain": "dict"}, "t", "id", expected_parent=saved)
+        await checkpointer.save(AgentState(), "u", expected_parent=None)
+        assert_type(await checkpointer.load("t"), Any)
+        assert_type(await checkpointer.list_checkpoints("t"), list[str])
+        infos = await checkpointer.list_with_metadata("t", before=saved)
+        assert_type(infos, list[CheckpointInfo])
+        assert_type(await checkpointer.query_by_metadata({"n": 1}), list[CheckpointInfo])
+        assert_type(await checkpointer.get_metadata("t"), dict[str, Any] | None)
+        assert_type(await checkpointer.exists("t", saved), bool)
+        assert_type(await checkpointer.delete("t", saved), bool)
+        assert_type(await checkpointer.list_threads(prefix="p", after="q"), list[str])
+        assert_type(await checkpointer.fork("t", "id", "branch"), str)
+        assert_type(await checkpointer.copy_thread("t", "copy"), int)
+        assert_type(await checkpointer.prune("t", older_than=timedelta(days=1)), int)
+        assert_type(await checkpointer.vacuum(7), int)
+        stats = await checkpointer.get_storage_stats("t")
+        assert_type(stats, StorageStats)
+        assert_type(stats["compression_ratio"], float)
+        assert_type(checkpointer.capabilities, CheckpointerCapabilities)
+
+
+def storages() -> list[DeltaCheckpointer]:
+    chosen: list[DeltaStorage] = [
+        InMemoryDeltaStorage(),
+        FileDeltaStorage("threads"),
+        SQLiteDeltaStorage("agent.db"),
+    ]
+    named = [MemoryCheckpointer(max_chain_depth=8), FileCheckpointer(base_dir="threads")]
+    return [*(DeltaCheckpointer(storage) for storage in chosen), *named]
+
+
+async def backends(where: BaseStore | Backend | str) -> None:
+    async with open_backend("sqlite:./agent.db", busy_timeout=5) as backend:
+        assert_type(backend, Backend)
+        assert_type(backend.store, BaseStore)
+        assert_type(backend.checkpointer, BaseCheckpointer)
+    assert_type(SQLiteBackend(database=SQLiteDatabase("agent.db")).store, SQLiteStore)
+    assert_type(InMemoryBackend().store, InMemoryStore)
+    assert_type(FileBackend("threads").checkpointer, FileCheckpointer)
+    assert_type(as_store(where), tuple[BaseStore, bool])
+    assert_type(as_checkpointer("memory"), tuple[BaseCheckpointer, bool])
+
+
+def a_store(hint: str | None, /, **options: Any) -> BaseStore:
+    return SQLiteStore(hint or "agent.db", **options)
+
+
+def a_checkpointer(hint: str | None, /, **options: Any) -> BaseCheckpointer:
+    return SQLiteCheckpointer(hint or "agent.db", **options)
+
+
+def registration() -> None:
+    assert_type(register_store("mine", a_store), Callable[[], None])
+    assert_type(register_checkpointer("mine", a_checkpointer), Callable[[], None])
+    assert_type(list_stores() + list_checkpointers(), list[str])
+
+
+def events_and_errors() -> None:
+    def handler(event: Event) -> None:
+        assert_type(event.name, str)
+        assert_type(event.error, BaseException | None)
+
+    assert_type(subscribe(handler), Callable[[], None])
+    try:
+        raise VersionConflictError(1, 2)
+    except LocusMemoryError as error:
+        if isinstance(error, VersionConflictError):
+            assert_type((error.expected, error.actual), tuple[int, int])
