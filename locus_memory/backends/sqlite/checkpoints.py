@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Final, TypeVar, Unpack
+from typing import Any, Final, Literal, TypeVar, Unpack
 
 import orjson
 from typing_extensions import override
@@ -122,7 +122,9 @@ class SQLiteDeltaStorage(DeltaStorage):
 
     Args:
         path: The file, or `":memory:"`; made on first use.
-        database: A database to share, which is then not closed here; `path` is ignored.
+        database: A database to share, which is then not closed here; the rest is ignored.
+        busy_timeout: See `SQLiteDatabase`.
+        synchronous: See `SQLiteDatabase`.
     """
 
     def __init__(
@@ -130,9 +132,13 @@ class SQLiteDeltaStorage(DeltaStorage):
         path: str | os.PathLike[str] = "./locus.db",
         *,
         database: SQLiteDatabase | None = None,
+        busy_timeout: float = 30.0,
+        synchronous: Literal["normal", "full"] = "normal",
     ) -> None:
-        self._database = SQLiteDatabase(path) if database is None else database
         self._owned = database is None
+        self._database = database or SQLiteDatabase(
+            path, busy_timeout=busy_timeout, synchronous=synchronous
+        )
 
     def __repr__(self) -> str:
         return f"SQLiteDeltaStorage({self._database.path!r})"
@@ -384,7 +390,9 @@ class SQLiteCheckpointer(DeltaCheckpointer):
 
     Args:
         path: The file, or `":memory:"`; made on first use.
-        database: A database to share, which is then not closed here; `path` is ignored.
+        database: A database to share, which is then not closed here.
+        busy_timeout: See `SQLiteDatabase`.
+        synchronous: See `SQLiteDatabase`.
         options: See `DeltaCheckpointer`.
     """
 
@@ -393,6 +401,11 @@ class SQLiteCheckpointer(DeltaCheckpointer):
         path: str | os.PathLike[str] = "./locus.db",
         *,
         database: SQLiteDatabase | None = None,
+        busy_timeout: float = 30.0,
+        synchronous: Literal["normal", "full"] = "normal",
         **options: Unpack[CheckpointerOptions],
     ) -> None:
-        super().__init__(SQLiteDeltaStorage(path, database=database), **options)
+        storage = SQLiteDeltaStorage(
+            path, database=database, busy_timeout=busy_timeout, synchronous=synchronous
+        )
+        super().__init__(storage, **options)
