@@ -59,7 +59,7 @@ types: $(READY) ## check the types, of the public API's use too
 	$(BIN)/basedpyright
 
 docs: $(READY) ## build the documentation into build/site
-	$(BIN)/mkdocs build --strict --quiet --config-file .mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file .mkdocs.yml
 
 all: lint types docs test live bench ## everything but the demo
 
