@@ -161,7 +161,11 @@ class Settings:
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA cache_size = -16384")
             connection.execute("PRAGMA temp_store = MEMORY")
-            if _version(connection, self.path) < len(MIGRATIONS):
+            # In one snapshot: another process may be making the tables at this moment.
+            connection.execute("BEGIN")
+            current = _version(connection, self.path) == len(MIGRATIONS)
+            connection.execute("COMMIT")
+            if not current:
                 _migrate(connection, self.path)
         except BaseException:
             connection.close()

@@ -111,22 +111,22 @@ asyncio.run(main())
             item = await store.get_item(NS, "count")
             assert (item.value, item.version) == (100, 100)
 
-    async def test_four_processes_open_a_new_file_at_once(self, tmp_path):
+    async def test_four_processes_open_new_files_at_once(self, tmp_path):
         body = """
 async def main():
     print("ready", flush=True)
     sys.stdin.readline()
-    stores = [SQLiteStore(sys.argv[1]) for _ in range(3)]
-    puts = [store.put(NS, f"{sys.argv[2]}-{n}", n) for n, store in enumerate(stores)]
-    await asyncio.gather(*puts)
-    for store in stores:
-        await store.close()
+    for round in range(20):
+        stores = [SQLiteStore(f"{sys.argv[1]}/{round}.db") for _ in range(3)]
+        puts = [store.put(NS, f"{sys.argv[2]}-{n}", n) for n, store in enumerate(stores)]
+        await asyncio.gather(*puts)
+        for store in stores:
+            await store.close()
 asyncio.run(main())
 """
-        for attempt in range(3):
-            path = tmp_path / f"store-{attempt}.db"
-            together(body, path)
-            async with SQLiteStore(path) as store:
+        together(body, tmp_path)
+        for number in range(20):
+            async with SQLiteStore(tmp_path / f"{number}.db") as store:
                 assert len(await store.list_keys(NS)) == 12
 
 
