@@ -6,7 +6,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack, get_args, get_origin, get_type_hints
 
 from locus_memory.errors import ConfigurationError, UnknownOptionError
 
@@ -60,15 +60,30 @@ class Maker:
 def known_options(target: Callable[..., Any]) -> set[str] | None:
     """Return the keyword names that a class or factory takes; `None`: it takes any.
 
-    A class that hands `**options` to its parent knows its parent's as well.
+    A class that hands `**options` to its parent knows its parent's as well, or just those
+    named by an `Unpack[...]` of a `TypedDict`.
     """
     known: set[str] = set()
     for each in _callables(target):
         parameters = list(inspect.signature(each).parameters.values())
         known.update(p.name for p in parameters if p.kind in _NAMED and p.name != "self")
-        if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
-            return known
+        rest = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD]
+        unpacked = _unpacked(each, rest[0]) if rest else set[str]()
+        if unpacked is not None:
+            return known | unpacked
     return known if isinstance(target, type) else None
+
+
+def _unpacked(target: Callable[..., Any], name: str) -> set[str] | None:
+    """Return the keys of the `TypedDict` that `**name` is annotated with, if it is."""
+    try:
+        annotation = get_type_hints(target).get(name)
+    except (NameError, TypeError):
+        # Somebody else's annotations need not be there at run time.
+        return None
+    if get_origin(annotation) is not Unpack:
+        return None
+    return set(get_args(annotation)[0].__annotations__)
 
 
 def _callables(target: Callable[..., Any]) -> list[Callable[..., Any]]:

@@ -44,6 +44,8 @@ __all__ = ["CheckpointerOptions", "DeltaCheckpointer"]
 _ATTEMPTS = 8
 """How often a write is tried against a thread that others keep changing."""
 
+_LONGEST = timedelta.max.days
+
 
 class CheckpointerOptions(TypedDict, total=False):
     """The options of `DeltaCheckpointer`, which every backend's own checkpointer takes too."""
@@ -416,9 +418,8 @@ def _metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     return round_trip(dict(metadata))[1] if metadata else {}
 
 
-def _days(days: float) -> timedelta:
-    number = isinstance(days, int | float) and not isinstance(days, bool)
-    if not number or not 0 <= days <= timedelta.max.days:
+def _days(days: object) -> timedelta:
+    if not isinstance(days, int | float) or isinstance(days, bool) or not 0 <= days <= _LONGEST:
         raise InvalidArgumentError(f"older_than_days is a number of at least 0, not {days!r}")
     return timedelta(days=days)
 
