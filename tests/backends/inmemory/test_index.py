@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locus_memory.backends.inmemory import InMemoryStore
+from locus_memory.backends.inmemory.index import Expiry, TextIndex, rank
+
+documents = st.dictionaries(
+    st.sampled_from("abcdef"), st.lists(st.sampled_from(["fox", "dog", "owl"]), max_size=6)
+)
+
+
+def built(texts):
+    index = TextIndex()
+    for key, words in texts.items():
+        index.add(key, Counter(words))
+    return index
+
+
+def bm25(texts, query):
+    """Return the scores as the formula is printed, with k1 = 1.2 and b = 0.75."""
+    mean = sum(map(len, texts.values())) / max(len(texts), 1)
+    scores = {}
+    for key, words in texts.items():
+        for word in set(query) & set(words):
+            having = sum(word in others for others in texts.values())
+            weight = math.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
+            count = words.count(word)
+            saturated = count * 2.2 / (count + 1.2 * (0.25 + 0.75 * len(words) / mean))
+            scores[key] = scores.get(key, 0.0) + weight * saturated
+    return scores
+
+
+@settings(deadline=None, max_examples=100)
+@given(documents)
+def test_scores_are_those_of_the_formula(texts):
+    [scores] = rank([built(texts)], ["fox", "owl", "fox"])
+    assert scores == pytest.approx(bm25(texts, ["fox", "owl"]))
+
+
+@settings(deadline=None, max_examples=100)
+@given(documents, documents)
+def test_several_indexes_score_as_one(texts, others):
+    apart = rank([built(texts), built(others)], ["fox", "dog"])
+    together = {(0, key): words for key, words in texts.items()}
+    together |= {(1, key): words for key, words in others.items()}
+    found = {(n, key): score for n, scores in enumerate(apart) for key, score in scores.items()}
+    assert found == pytest.approx(bm25(together, ["fox", "dog"]))
+
+
+@settings(deadline=None, max_examples=100)
+@given(documents, st.sets(st.sampled_from("abcdef")))
+def test_what_is_removed_leaves_no_trace(texts, removed):
+    index = built(texts)
+    for key in removed & texts.keys():
+        index.remove(key, Counter(texts[key]))
+    rest = built({key: words for key, words in texts.items() if key not in removed})
+    assert (index.postings, index.lengths, index.total) == (rest.postings, rest.lengths, rest.total)
+
+
+async def test_a_rare_word_outranks_a_common_one():
+    store = InMemoryStore()
+    await store.put(("n",), "rare", "zebra crossing")
+    await store.put_batch([(("n",), f"common-{n}", "memory lane") for n in range(9)])
+    found = await store.search(("n",), "memory zebra")
+    assert found[0].key == "rare"
+
+
+def test_moments_that_were_replaced_are_bounded():
+    expiry = Expiry()
+    for n in range(10_000):
+        expiry.set("k", 1e9 + n)
+    assert len(expiry._heap) < 200
+    expiry.set("soon", 1.0)
+    assert list(expiry.due(1.0)) == ["soon"]
+    assert list(expiry.due(2e9)) == ["k"]
+    assert list(expiry.due(2e9)) == []
