@@ -70,13 +70,14 @@ def test_short_and_long_words_are_left_alone(word):
     tail=st.sampled_from(SUFFIXES.split()),
 )
 def test_stems_are_those_of_sqlite(fts, head, tail):
+    # SQLite does not see the suffix in a word that is nothing else.
+    assume(head + tail not in SUFFIXES.split())
     assert terms(fts, head + tail) == [stem(head + tail)]
 
 
 @settings(deadline=None, max_examples=300)
 @given(st.text("aeiouystnlrdgAEÀéüñçÖİ\u0301 -'_.,9+\n日カ", max_size=24))
 def test_text_is_split_and_folded_as_by_sqlite(fts, text):
-    # SQLite does not see the suffix in a word that is nothing else.
     assume(not set(query_words(text)) & set(SUFFIXES.split()))
     assert terms(fts, segment(text)) == tokens(text)
 
