@@ -52,6 +52,9 @@ __all__ = [
 
 Namespace = tuple[str, ...]
 
+_LONGEST_TTL = 1000 * 365.25 * 86_400
+"""Seconds; what lies much further ahead has no date."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoreCapabilities:
@@ -248,7 +251,7 @@ def check_version(if_version: object) -> int | None:
 
 
 def check_ttl(ttl: object) -> float | None:
-    """Return `ttl` in seconds if it is positive and finite, or `None`.
+    """Return `ttl` in seconds if it is positive and below a thousand years, or `None`.
 
     Raises:
         InvalidArgumentError: It is anything else.
@@ -257,8 +260,10 @@ def check_ttl(ttl: object) -> float | None:
         return None
     if isinstance(ttl, bool) or not isinstance(ttl, int | float):
         raise InvalidArgumentError(f"ttl is a number of seconds, not {ttl!r}")
-    if not math.isfinite(ttl) or ttl <= 0:
-        raise InvalidArgumentError(f"ttl is a positive number of seconds, not {ttl!r}")
+    if not 0 < ttl <= _LONGEST_TTL:
+        raise InvalidArgumentError(
+            f"ttl is a positive number of seconds, up to a thousand years, not {ttl!r}"
+        )
     return float(ttl)
 
 
