@@ -39,7 +39,7 @@ probate:probat rate:rate cease:ceas controll:control roll:roll
 """
 
 SUFFIXES = """
-s es ies ed ing eed y ational tional izer bli alli ization ation ator iveness biliti logi icate
+s es ies sses ed ing eed y ational tional izer bli alli ization ation ator iveness biliti logi icate
 ative ical ful ness ement ance ible ment sion tion ion ism ate iti ous ive e ll
 """
 
