@@ -70,15 +70,14 @@ def test_short_and_long_words_are_left_alone(word):
     tail=st.sampled_from(SUFFIXES.split()),
 )
 def test_stems_are_those_of_sqlite(fts, head, tail):
-    # SQLite does not see the suffix in a word that is nothing else.
-    assume(head + tail not in SUFFIXES.split())
+    assume(regular(head + tail))
     assert terms(fts, head + tail) == [stem(head + tail)]
 
 
 @settings(deadline=None, max_examples=300)
 @given(st.text("aeiouystnlrdgAEÀéüñçÖİ\u0301 -'_.,9+\n日カ", max_size=24))
 def test_text_is_split_and_folded_as_by_sqlite(fts, text):
-    assume(not set(query_words(text)) & set(SUFFIXES.split()))
+    assume(all(map(regular, query_words(text))))
     assert terms(fts, segment(text)) == tokens(text)
 
 
@@ -86,6 +85,11 @@ def test_text_is_split_and_folded_as_by_sqlite(fts, text):
 @given(st.text(max_size=30))
 def test_a_text_holds_the_tokens_of_its_own_query(text):
     assert {stem(word) for word in query_words(text)} <= set(tokens(text))
+
+
+def regular(word):
+    """Whether SQLite stems as the paper does: not what is all suffix, nor a double y."""
+    return word not in SUFFIXES.split() and "yy" not in word
 
 
 def terms(fts, text):
