@@ -33,7 +33,8 @@ $(READY): pyproject.toml
 
 demo: $(READY) ## run `locus-memory demo` in a new, empty folder
 	@mkdir -p .demo && folder=$$(mktemp -d .demo/XXXXXX) && cd "$$folder" \
-		&& echo "In $$folder:" && "$(CURDIR)/$(BIN)/locus-memory" demo
+		&& ../../$(BIN)/locus-memory demo \
+		&& echo "To go on: cd $$folder && ../../$(BIN)/locus-memory --help"
 
 test: $(READY) ## run the tests; they need no server
 	$(BIN)/python -m pytest $(ARGS)
