@@ -321,7 +321,8 @@ class BaseStore(ABC):
             recursive: Look in the descendants of `namespace` as well.
 
         Raises:
-            InvalidEmbeddingError: Empty, not finite, all zero or of the wrong dimension.
+            InvalidEmbeddingError: Empty, not finite, all zero, or of a dimension that none of
+                the vectors there has.
             StoreCapabilityError: The store has no semantic search.
         """
         del namespace, query_embedding, limit, threshold, metadata_filter, offset, recursive

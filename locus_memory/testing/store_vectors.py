@@ -164,6 +164,7 @@ class VectorTests(StoreSuite):
             )
             assert not await vectors.exists(NS, "other")
         else:
+            await refused(InvalidEmbeddingError, vectors.search_by_embedding(NS, longer))
             await vectors.put_with_embedding(NS, "other", 1, longer)
             assert keys(await vectors.search_by_embedding(NS, longer)) == ["other"]
             assert keys(await vectors.search_by_embedding(NS, axis(vectors, 0))) == ["k"]

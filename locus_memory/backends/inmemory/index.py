@@ -90,6 +90,11 @@ class VectorIndex:
         del self._vectors[key]
         self._matrices.clear()
 
+    @property
+    def dimensions(self) -> set[int]:
+        """The lengths of the vectors."""
+        return {len(vector) // 4 for vector in self._vectors.values()}
+
     def similarities(self, query: bytes) -> Iterator[tuple[str, float]]:
         """Yield each key that has a vector as long as `query`, with the cosine."""
         import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy

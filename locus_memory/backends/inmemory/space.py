@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from locus_memory.backends.inmemory.index import TextIndex, VectorIndex, rank
+from locus_memory.errors import InvalidEmbeddingError
 from locus_memory.store.filters import Condition, matches
 from locus_memory.store.item import (
     Namespace,
@@ -150,12 +151,28 @@ def ranked(spaces: Sequence[Space], query: str) -> Iterator[Hit]:
         yield from (Hit(space, key, score) for key, score in found.items())
 
 
-def similar(spaces: Iterable[Space], query: bytes, threshold: float | None) -> Iterator[Hit]:
-    """Yield a hit for each item whose vector is as long as the query, and near enough."""
-    for space in spaces:
-        for key, cosine in space.vectors.similarities(query):
-            if threshold is None or max(cosine, 0.0) >= threshold:
-                yield Hit(space, key, cosine)
+def similar(spaces: Sequence[Space], query: bytes, threshold: float | None) -> list[Hit]:
+    """Return a hit for each item whose vector is as long as the query, and near enough.
+
+    Raises:
+        InvalidEmbeddingError: All the vectors have another length.
+    """
+    found = [(space, *pair) for space in spaces for pair in space.vectors.similarities(query)]
+    if not found:
+        _refuse_dimension(spaces, len(query) // 4)
+    return [
+        Hit(space, key, cosine)
+        for space, key, cosine in found
+        if threshold is None or max(cosine, 0.0) >= threshold
+    ]
+
+
+def _refuse_dimension(spaces: Sequence[Space], dimension: int) -> None:
+    others = set[int]().union(*(space.vectors.dimensions for space in spaces))
+    if others:
+        raise InvalidEmbeddingError(
+            f"the query has {dimension} dimensions, the stored embeddings have {min(others)}"
+        )
 
 
 def best(hits: Iterable[Hit], condition: Condition, offset: int, limit: int) -> Iterator[Hit]:
