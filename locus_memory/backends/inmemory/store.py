@@ -209,7 +209,7 @@ class InMemoryStore(BaseStore):
         query: str | None = None,
         limit: int = 10,
         *,
-        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
+        filter: Mapping[str, Any] | None = None,
         offset: int = 0,
         recursive: bool = False,
     ) -> list[StoreItem]:
