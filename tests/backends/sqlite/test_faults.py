@@ -148,9 +148,9 @@ asyncio.run(main())
             process = start(body, path, attempt)
             lines = [process.stdout.readline() for _ in range(10 + 37 * attempt)]
             process.send_signal(signal.SIGKILL)
-            rest, _ = process.communicate(timeout=PATIENCE)
-            # The last line may have been cut.
-            lines += rest.splitlines(keepends=True)
+            # communicate() skips what was read ahead. The last line may have been cut.
+            lines += process.stdout.readlines()
+            process.communicate(timeout=PATIENCE)
             numbers = [int(line) for line in lines if line.endswith("\n")]
             acknowledged |= {f"{attempt}-{n:06}": n for n in numbers}
         async with SQLiteStore(path) as store:
