@@ -3,8 +3,8 @@
 A fenced block's language, and a comment such as `<!-- fails -->` before it, say what happens to
 it:
 
-- `python` runs in an empty folder, top-level `await` allowed; its comments `#> text` are what
-  it prints, all of it. Marked `fails`, it must end in the error its last comment `#> ` names.
+- `python` runs in an empty folder, top-level `await` allowed; its comments `# > text` are what
+  it prints, all of it. Marked `fails`, it must end in the error its last comment `# > ` names.
 - `python`, marked `pytest`, is a test file: pytest must pass it. It sees the `python` block
   before it on the page as the module `before`.
 - `console` holds commands after `$ ` and what they print; a page's blocks share a folder, and
@@ -97,7 +97,7 @@ def execute(block):
 
 @pytest.mark.parametrize("block", SCRIPTS, ids=str)
 def test_python(block, empty_folder, capsys):
-    expected = re.findall(r"#> ?(.*)", block.code)
+    expected = re.findall(r"# > ?(.*)", block.code)
     if block.mark == "fails":
         with pytest.raises(LocusMemoryError) as caught:
             execute(block)
