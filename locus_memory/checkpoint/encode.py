@@ -12,7 +12,7 @@ import orjson
 
 from locus_memory.checkpoint.delta import apply, diff
 from locus_memory.checkpoint.levels import place
-from locus_memory.checkpoint.tips import VERIFIED, Link, Tip, adopt
+from locus_memory.checkpoint.tips import Link, Tip, adopt
 from locus_memory.errors import ValueNotSerializableError
 from locus_memory.store.item import encode_json, round_trip
 
@@ -23,6 +23,9 @@ MAX_REPLAY_RATIO = 2.0
 
 _SLACK = 4096
 """Bytes a chain may always have: the ratio says nothing of a tiny state."""
+
+_STRICT_TAIL = 32
+"""In how many of a list's last elements `1` is told from `1.0` and `true`; see `diff`."""
 
 _SMALL = 256
 """Characters: dropping a shorter string does not shrink a state that matters."""
@@ -61,7 +64,7 @@ def draft(
     if not links or len(links) > max_chain_depth:
         return _full(state, checkpoint_id, revision)
     base = links[-1]
-    delta = diff(base.document, state, strict_tail=VERIFIED)
+    delta = diff(base.document, state, strict_tail=_STRICT_TAIL)
     encoded, copied = _encode(delta, state)
     document = apply(base.document, copied)
     replayed = sum(link.size for link in links) + len(encoded)

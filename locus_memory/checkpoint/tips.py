@@ -20,7 +20,7 @@ from locus_memory.errors import CheckpointError
 __all__ = ["VERIFIED", "Link", "Tip", "TipCache", "adopt", "replay"]
 
 VERIFIED = 256
-"""How many of a list's last elements are copied and compared to the last detail."""
+"""How many of a list's last elements are compared with a copy, so that no change escapes."""
 
 _DEPTH = 4
 """How deep inside a state such lists are looked for."""
