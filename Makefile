@@ -46,9 +46,8 @@ bench: $(READY) ## measure speed and size, in ratios
 	$(BIN)/python tests/benchmarks/run.py $(ARGS)
 
 coverage: $(READY) ## run the tests and report branch coverage
-	@mkdir -p .cache && $(BIN)/coverage erase
+	@mkdir -p .cache
 	$(BIN)/coverage run -m pytest $(ARGS)
-	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
 lint: $(READY) ## check the code's style and format
