@@ -102,7 +102,10 @@ class Record(RecordHead):
             head: The rest of the record; its sizes are ignored.
             compression_level: zlib's, from 0 to 9.
         """
-        body = zlib.compress(document, compression_level)
+        # A window no larger than the document: zlib clears its memory first, which for a small
+        # delta takes longer than the compression.
+        window = min(max(len(document).bit_length(), 9), zlib.MAX_WBITS)
+        body = zlib.compress(document, compression_level, window)
         checksum = head.checksum(body).to_bytes(4, "big")
         return cls(
             thread_id=head.thread_id,

@@ -27,7 +27,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         """,
         """
         CREATE TABLE checkpoints (
-          sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+          sequence INTEGER PRIMARY KEY,
           thread INTEGER NOT NULL REFERENCES threads (id) ON DELETE CASCADE,
           checkpoint_id TEXT NOT NULL, revision INTEGER NOT NULL, base INTEGER,
           level INTEGER NOT NULL, created_at REAL NOT NULL, metadata TEXT NOT NULL,
