@@ -30,6 +30,8 @@ class BaseStore(ABC):
     A backend implements `put`, `get_item`, `delete` and `scan`. The other verbs have
     defaults that work on top of those, slowly, or raise `StoreCapabilityError` where the
     matching flag of `capabilities` is false; a backend that claims a flag overrides the verb.
+    The default `search` goes by `updated_at`: override it, so that the newest write comes
+    first even after the clock has stepped back.
 
     Rules every backend obeys, each one a test of `locus_memory.testing.StoreConformance`:
 

@@ -1,6 +1,27 @@
-"""Conformance suites and fakes, for this library's backends and for yours."""
+"""Conformance suites and fakes, for this library's backends and for yours.
 
-from locus_memory.testing.fakes import FakeClock, FakeEmbedder
-from locus_memory.testing.store import StoreConformance
+The suites need the `test` extra; the fakes need nothing.
+"""
 
-__all__ = ["FakeClock", "FakeEmbedder", "StoreConformance"]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from locus_memory.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from locus_memory.testing.checkpoints import CheckpointerConformance
+    from locus_memory.testing.fakes import FakeClock, FakeEmbedder
+    from locus_memory.testing.store import StoreConformance
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "CheckpointerConformance": "checkpoints",
+            "FakeClock": "fakes",
+            "FakeEmbedder": "fakes",
+            "StoreConformance": "store",
+        },
+    )
+
+__all__ = ["CheckpointerConformance", "FakeClock", "FakeEmbedder", "StoreConformance"]
