@@ -7,15 +7,9 @@ was moved to another name is ever taken for the truth.
 
 from __future__ import annotations
 
-import bisect
-import itertools
-import os
 import zlib
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Self
 
 import orjson
@@ -24,13 +18,10 @@ from locus_memory.checkpoint.base import CheckpointInfo
 from locus_memory.errors import CheckpointCorruptError
 from locus_memory.store.item import timestamp
 
-__all__ = ["FORMAT_VERSION", "Record", "RecordHead", "unpack_all"]
+__all__ = ["FORMAT_VERSION", "Record", "RecordHead"]
 
 FORMAT_VERSION = 1
 """Written as the first byte of every payload; a reader refuses what is newer."""
-
-_WORTH_A_THREAD = 64 * 1024
-"""Stored bytes from which a second thread is worth its wake-up: zlib lets go of the GIL."""
 
 _FRAME = 5  # the version byte and four bytes of checksum
 
@@ -137,35 +128,3 @@ class Record(RecordHead):
             return orjson.loads(zlib.decompress(body, bufsize=max(1, self.size)))
         except (zlib.error, orjson.JSONDecodeError) as error:
             raise self.corrupt(str(error)) from error
-
-
-def unpack_all(records: Sequence[Record]) -> list[Any]:
-    """Return the documents of records in order; of many bytes, half in another thread.
-
-    Raises:
-        CheckpointCorruptError: One of the records is damaged.
-    """
-    if sum(record.stored_size for record in records) < _WORTH_A_THREAD or os.cpu_count() == 1:
-        return [record.unpack() for record in records]
-    half = _half(records)
-    others = _helper().submit(lambda: [record.unpack() for record in records[half:]])
-    try:
-        mine = [record.unpack() for record in records[:half]]
-    finally:
-        others.cancel()
-    return mine + ([r.unpack() for r in records[half:]] if others.cancelled() else others.result())
-
-
-def _half(records: Sequence[Record]) -> int:
-    """Return how many of the first records have about half of the bytes."""
-    totals = list(itertools.accumulate(record.stored_size for record in records))
-    return bisect.bisect(totals, totals[-1] // 2)
-
-
-@cache
-def _helper() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(2, "locus-memory-unpack")
-
-
-if hasattr(os, "register_at_fork"):  # A child has no such thread: let it make its own.
-    os.register_at_fork(after_in_child=_helper.cache_clear)

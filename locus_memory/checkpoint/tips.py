@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from locus_memory.checkpoint.delta import apply
-from locus_memory.checkpoint.record import Record, unpack_all
+from locus_memory.checkpoint.record import Record
 from locus_memory.errors import CheckpointError
 
 __all__ = ["VERIFIED", "Link", "Tip", "TipCache", "adopt", "replay"]
@@ -122,7 +122,8 @@ def replay(chain: Sequence[Record]) -> list[Any]:
         CheckpointCorruptError: A record is damaged.
     """
     documents: list[Any] = []
-    for record, content in zip(chain, unpack_all(chain), strict=True):
+    for record in chain:
+        content = record.unpack()
         try:
             documents.append(content if record.base is None else apply(documents[-1], content))
         except CheckpointError as error:

@@ -405,9 +405,9 @@ def encode_text(text: str) -> str:
 
 def decode_text(encoded: str) -> str:
     """Return the text that `encode_text` wrote."""
+    if "\x02" not in encoded:
+        return encoded
     head, *rest = encoded.split("\x02")
-    if not rest:
-        return head
     parts = [head]
     pieces = iter(rest)
     for piece in pieces:
