@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = ["Message", "Role", "ToolCall", "ToolResult"]
 
+_VERBATIM: Any = {"metadata": True, "tool_calls": {"__all__": {"arguments"}}}
+
 
 class Role(StrEnum):
     """Who speaks."""
@@ -134,7 +136,14 @@ class Message(BaseModel):
 
     @cached_property
     def _document(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", exclude_defaults=True)
+        document = self.model_dump(mode="json", exclude_defaults=True, exclude=_VERBATIM)
+        # pydantic would rewrite what JSON cannot hold; a save must refuse it instead.
+        if self.metadata:
+            document["metadata"] = self.metadata
+        for written, call in zip(document.get("tool_calls", ()), self.tool_calls, strict=False):
+            if call.arguments:
+                written["arguments"] = call.arguments
+        return document
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with `update` applied, which forgets the serialised form."""

@@ -54,12 +54,14 @@ class AgentState(BaseModel):
         return self.model_copy(update={"metadata": {**self.metadata, **changes}})
 
     def to_checkpoint(self) -> dict[str, Any]:
-        """Return the state as plain JSON; messages are serialised once and shared."""
-        document: dict[str, Any] = {"run_id": self.run_id, "messages": self._documents}
-        if self.agent_id is not None:
-            document["agent_id"] = self.agent_id
-        if self.iteration:
-            document["iteration"] = self.iteration
+        """Return the state, a subclass's fields included, as plain JSON.
+
+        Messages are serialised once and shared.
+        """
+        verbatim = {"run_id", "messages", "metadata"}
+        rest = self.model_dump(mode="json", exclude_defaults=True, exclude=verbatim)
+        document = {"run_id": self.run_id, "messages": self._documents, **rest}
+        # Not by pydantic, which would rewrite what JSON cannot hold instead of refusing it.
         if self.metadata:
             document["metadata"] = self.metadata
         return document

@@ -30,6 +30,7 @@ from locus_memory.checkpoint.storage import INLINE_BYTES, DeltaStorage, StaleCha
 from locus_memory.checkpoint.tips import Tip, TipCache, replay
 from locus_memory.errors import (
     BackendUnavailableError,
+    CheckpointCorruptError,
     CheckpointNotFoundError,
     InvalidArgumentError,
     StateTypeError,
@@ -37,7 +38,13 @@ from locus_memory.errors import (
 from locus_memory.events import emit
 from locus_memory.state import AgentState
 from locus_memory.store.filters import parse_filter
-from locus_memory.store.item import check_identifier, check_limit, encode_json, round_trip
+from locus_memory.store.item import (
+    check_identifier,
+    check_limit,
+    decode_json,
+    encode_json,
+    encode_metadata,
+)
 
 __all__ = ["CheckpointerOptions", "DeltaCheckpointer"]
 
@@ -121,7 +128,7 @@ class DeltaCheckpointer(BaseCheckpointer):
         *,
         expected_parent: str | Unset | None = UNSET,
     ) -> str:
-        check_identifier(thread_id, "a thread id")
+        _check_names(thread_id, expected_parent if isinstance(expected_parent, str) else None)
         document = _document(state)
         save = _Save(
             thread_id=thread_id,
@@ -180,7 +187,12 @@ class DeltaCheckpointer(BaseCheckpointer):
         return await asyncio.to_thread(Record.pack, document, head, self.compression_level)
 
     async def _read_tip(self, thread_id: str) -> Tip:
-        return await self.storage.with_chain(thread_id, None, Tip.of)
+        try:
+            return await self.storage.with_chain(thread_id, None, Tip.of)
+        except CheckpointCorruptError as error:
+            # What is damaged stays so, but the thread goes on, from a full state.
+            emit("checkpoint.unreadable_parent", error=error, thread_id=thread_id)
+            return Tip()
 
     # --- loading ----------------------------------------------------------------------
 
@@ -415,7 +427,8 @@ def _name(checkpoint_id: str | None) -> str:
 
 
 def _metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    return round_trip(dict(metadata))[1] if metadata else {}
+    copied: dict[str, Any] = decode_json(encode_metadata(metadata))
+    return copied
 
 
 def _days(days: object) -> timedelta:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from operator import is_
 from typing import Any
 
 import orjson
@@ -33,30 +34,27 @@ from locus_memory.errors import CheckpointError
 
 __all__ = ["apply", "diff", "same"]
 
+_CHUNK = 256
+"""How many elements of a list are asked at once whether they are one object in both."""
+
 _SHORT = 32
 """Strings up to this length are replaced, not spliced."""
 
 _KEYED = orjson.OPT_SORT_KEYS
 
 
-def diff(old: Any, new: Any, *, strict_tail: int | None = None) -> Any:
+def diff(old: Any, new: Any) -> Any:
     """Return the delta that turns `old` into `new`; `None` if they are the same.
 
     Parts that are one object in both are not looked into. The delta shares parts with `new`:
     serialise it, or copy it, before `new` changes.
-
-    Args:
-        old: A JSON document.
-        new: A JSON document.
-        strict_tail: In a list longer than this, tell `1` from `1.0` and `true` in this many of
-            its last elements only, which makes a long list of shared elements cheap.
     """
     if old is new:
         return None
     if isinstance(old, dict) and isinstance(new, dict):
-        return _diff_objects(old, new, strict_tail)
+        return _diff_objects(old, new)
     if isinstance(old, list) and isinstance(new, list):
-        return _diff_lists(old, new, strict_tail)
+        return _diff_lists(old, new)
     if type(old) is str and type(new) is str:
         return _diff_strings(old, new)
     return None if same(old, new) else ["=", new]
@@ -103,13 +101,13 @@ def _same_inside(old: Any, new: Any) -> bool:
 # --- objects ------------------------------------------------------------------------------
 
 
-def _diff_objects(old: dict[str, Any], new: dict[str, Any], strict_tail: int | None) -> Any:
+def _diff_objects(old: dict[str, Any], new: dict[str, Any]) -> Any:
     patches: dict[str, Any] = {}
     replaced = 0
     for key, value in new.items():
         if key not in old:
             patches[key] = ["=", value]
-        elif (delta := diff(old[key], value, strict_tail=strict_tail)) is not None:
+        elif (delta := diff(old[key], value)) is not None:
             patches[key] = delta
             replaced += delta[0] == "="
     dropped = [key for key in old if key not in new]
@@ -133,8 +131,8 @@ def _apply_object(
 # --- lists --------------------------------------------------------------------------------
 
 
-def _diff_lists(old: list[Any], new: list[Any], strict_tail: int | None) -> Any:
-    start = _common_prefix(old, new, strict_tail)
+def _diff_lists(old: list[Any], new: list[Any]) -> Any:
+    start = _common_prefix(old, new)
     if start == len(old) == len(new):
         return None
     tail = _common_suffix(old, new, start)
@@ -148,13 +146,12 @@ def _diff_lists(old: list[Any], new: list[Any], strict_tail: int | None) -> Any:
     return ["l", steps]
 
 
-def _common_prefix(old: list[Any], new: list[Any], strict_tail: int | None) -> int:
+def _common_prefix(old: list[Any], new: list[Any]) -> int:
     limit = min(len(old), len(new))
     start = 0
-    if strict_tail is not None and limit > strict_tail:
-        # Elements that are one object in both make this comparison next to free.
-        cut = min(limit, len(old) - strict_tail)
-        start = cut if old[:cut] == new[:cut] else 0
+    while start < limit and all(map(is_, old[start : start + _CHUNK], new[start : start + _CHUNK])):
+        start += _CHUNK
+    start = min(start, limit)
     if same(old[start:limit], new[start:limit]):
         return limit
     return next(i for i in range(start, limit) if not same(old[i], new[i]))

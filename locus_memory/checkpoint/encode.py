@@ -14,7 +14,7 @@ from locus_memory.checkpoint.delta import apply, diff
 from locus_memory.checkpoint.levels import place
 from locus_memory.checkpoint.tips import Link, Tip, adopt
 from locus_memory.errors import ValueNotSerializableError
-from locus_memory.store.item import encode_json, round_trip
+from locus_memory.store.item import round_trip
 
 __all__ = ["MAX_REPLAY_RATIO", "Draft", "draft"]
 
@@ -23,9 +23,6 @@ MAX_REPLAY_RATIO = 2.0
 
 _SLACK = 4096
 """Bytes a chain may always have: the ratio says nothing of a tiny state."""
-
-_STRICT_TAIL = 32
-"""In how many of a list's last elements `1` is told from `1.0` and `true`; see `diff`."""
 
 _SMALL = 256
 """Characters: dropping a shorter string does not shrink a state that matters."""
@@ -58,24 +55,37 @@ def draft(
     Raises:
         ValueNotSerializableError: The state is not JSON; names the path.
     """
-    links = _before(tip.links, checkpoint_id)
-    kept, level = place([link.level for link in links[1:]])
-    links = _known(links[: kept + 1])
+    known = _known(_before(tip.links, checkpoint_id))
+    links, level = _base(known)
     if not links or len(links) > max_chain_depth:
         return _full(state, checkpoint_id, revision)
-    base = links[-1]
-    delta = diff(base.document, state, strict_tail=_STRICT_TAIL)
-    encoded, copied = _encode(delta, state)
-    document = apply(base.document, copied)
+    newest, base = known[-1], links[-1]
+    try:
+        change = diff(newest.document, state)
+        encoded, copied = round_trip(change)
+        document = apply(newest.document, copied)
+        if base is not newest:
+            encoded = orjson.dumps(diff(base.document, document))
+    except (ValueNotSerializableError, orjson.JSONEncodeError, RecursionError):
+        # The state nests too deep for a delta, or it is no JSON: then this says so, and where.
+        return _full(state, checkpoint_id, revision)
     replayed = sum(link.size for link in links) + len(encoded)
     full_size = tip.full_size
-    if _costly(replayed, encoded, full_size) or may_shrink(base.document, delta):
+    if _costly(replayed, encoded, full_size) or may_shrink(newest.document, change):
         full_size = len(orjson.dumps(document))
         if _costly(replayed, encoded, full_size):
             return _full(state, checkpoint_id, revision)
     adopt(document, state)
     link = Link(revision, checkpoint_id, level, len(encoded), document)
     return Draft(encoded, base.revision, level, Tip.extended(links, link, full_size))
+
+
+def _base(known: tuple[Link, ...]) -> tuple[tuple[Link, ...], int]:
+    """Return the links that the next delta keeps behind it, and its level."""
+    kept, level = place([link.level for link in known[1:]])
+    links = _known(known[: kept + 1])
+    # Where the state that a row began with is forgotten, the row goes on from what is known.
+    return links, level if len(links) > kept else 0
 
 
 def _costly(replayed: int, encoded: bytes, full_size: int) -> bool:
@@ -101,14 +111,6 @@ def _known(links: tuple[Link, ...]) -> tuple[Link, ...]:
     while links and links[-1].document is None:
         links = links[:-1]
     return links
-
-
-def _encode(delta: Any, state: dict[str, Any]) -> tuple[bytes, Any]:
-    try:
-        return round_trip(delta)
-    except ValueNotSerializableError:
-        encode_json(state)  # names the path in the state, not in the delta
-        raise
 
 
 def may_shrink(old: Any, delta: Any) -> bool:

@@ -6,9 +6,12 @@ build on. They are copies, but for the older elements of long lists, which are t
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any
 
 import orjson
@@ -30,19 +33,26 @@ def adopt(document: Any, state: Any, depth: int = _DEPTH) -> None:
     """Put the caller's elements into long lists of `document`, an equal copy of `state`.
 
     All but the last `VERIFIED` elements are swapped for the caller's own equal objects, which
-    the next diff knows again by identity. The last ones stay copies: a change made to them
-    in place is seen.
+    the next diff knows again by identity. The last ones stay copies, or become copies again
+    if the list has shrunk: a change made to them in place is seen.
     """
     if isinstance(document, list):
-        end = start = len(document) - VERIFIED
-        while start > 0 and document[start - 1] is not state[start - 1]:
-            start -= 1
-        if start < end:
-            document[start:end] = state[start:end]
+        _adopt_elements(document, state)
     elif isinstance(document, dict) and depth and len(document) <= VERIFIED:
         for key, child in document.items():
             if isinstance(child, list | dict):
                 adopt(child, state[key], depth - 1)
+
+
+def _adopt_elements(document: list[Any], state: list[Any]) -> None:
+    end = start = max(0, len(document) - VERIFIED)
+    while start > 0 and document[start - 1] is not state[start - 1]:
+        start -= 1
+    if start < end:
+        document[start:end] = state[start:end]
+    if any(map(is_, document[end:], state[end:])):
+        pairs = zip(document[end:], state[end:], strict=True)
+        document[end:] = [deepcopy(own) if own is theirs else own for own, theirs in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,36 +142,46 @@ def replay(chain: Sequence[Record]) -> list[Any]:
 
 
 class TipCache:
-    """The tips of the threads saved last, bounded by the bytes of their states."""
+    """The tips of the threads saved last, bounded by the bytes of their states.
+
+    Safe to share among event loops in several threads.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
         self._tips: OrderedDict[str, Tip] = OrderedDict()
+        self._lock = threading.Lock()
 
     def get(self, thread_id: str) -> Tip | None:
         """Return the tip of a thread, if it is still known."""
-        tip = self._tips.get(thread_id)
-        if tip is not None:
-            self._tips.move_to_end(thread_id)
-        return tip
+        with self._lock:
+            tip = self._tips.get(thread_id)
+            if tip is not None:
+                self._tips.move_to_end(thread_id)
+            return tip
 
     def put(self, thread_id: str, tip: Tip) -> None:
         """Remember a tip, and forget the least used ones beyond the bound."""
-        self.discard(thread_id)
-        self._tips[thread_id] = tip
-        self._bytes += _weight(tip)
-        while self._bytes > self._max_bytes and self._tips:
-            self.discard(next(iter(self._tips)))
+        with self._lock:
+            self._forget(thread_id)
+            self._tips[thread_id] = tip
+            self._bytes += _weight(tip)
+            while self._bytes > self._max_bytes and self._tips:
+                self._forget(next(iter(self._tips)))
 
     def discard(self, thread_id: str) -> None:
         """Forget a thread."""
-        tip = self._tips.pop(thread_id, None)
-        if tip is not None:
-            self._bytes -= _weight(tip)
+        with self._lock:
+            self._forget(thread_id)
 
     def __len__(self) -> int:
         return len(self._tips)
+
+    def _forget(self, thread_id: str) -> None:
+        tip = self._tips.pop(thread_id, None)
+        if tip is not None:
+            self._bytes -= _weight(tip)
 
 
 def _weight(tip: Tip) -> int:

@@ -71,6 +71,21 @@ class RaceTests(CheckpointerSuite):
         assert await checkpointer.list_checkpoints("t") == ["same", "base"]
         assert await checkpointer.load("t") in [turns(index) for index in range(8)]
 
+    async def test_event_loops_in_several_threads(self, open_another: Open) -> None:
+        checkpointer: DeltaCheckpointer = await open_another(cache_bytes=9000)
+
+        async def work(mark: int) -> None:
+            for index in range(30):
+                thread = f"t{index % 4}"
+                name = await checkpointer.save({"by": mark, "index": index}, thread)
+                assert await checkpointer.load(thread, name) == {"by": mark, "index": index}
+
+        await asyncio.gather(
+            *(asyncio.to_thread(asyncio.run, work(mark)) for mark in range(4)), work(4)
+        )
+        listed = [len(await checkpointer.list_checkpoints(f"t{n}", 1000)) for n in range(4)]
+        assert sum(listed) == 5 * 30
+
     async def test_saving_while_pruning(self, checkpointer: DeltaCheckpointer) -> None:
         async def save() -> dict[str, Any]:
             saved: dict[str, Any] = {}

@@ -21,7 +21,7 @@ from locus_memory.errors import (
     StateTypeError,
     ValueNotSerializableError,
 )
-from locus_memory.messages import Message
+from locus_memory.messages import Message, ToolCall
 from locus_memory.state import AgentState
 from locus_memory.testing.checkpoint_suite import CheckpointerSuite, Open, turns, verify
 from locus_memory.testing.fakes import FakeClock
@@ -113,6 +113,41 @@ class SavingTests(CheckpointerSuite):
         await checkpointer.save(state, "t")
         assert await checkpointer.load("t") == state
 
+    async def test_a_list_that_shrank_may_change_in_place(
+        self, checkpointer: DeltaCheckpointer
+    ) -> None:
+        messages: list[dict[str, Any]] = [{"n": index} for index in range(400)]
+        await checkpointer.save({"messages": messages}, "t")
+        for kept in (100, 60):
+            messages = messages[:kept]
+            await checkpointer.save({"messages": messages}, "t")
+            messages[-1]["n"] = "edited"
+            messages[0]["n"] = "edited too"
+            await checkpointer.save({"messages": messages}, "t")
+            assert await checkpointer.load("t") == {"messages": messages}
+
+    @pytest.mark.parametrize(("before", "after"), [(1, True), (1, 1.0), (0.0, -0.0), (0, False)])
+    async def test_a_type_that_changed_anywhere_is_kept(
+        self, checkpointer: DeltaCheckpointer, before: Any, after: Any
+    ) -> None:
+        for wrap in (lambda value: value, lambda value: {"n": value}):
+            old = [wrap(before) for _ in range(700)]
+            new = [wrap(after), *(wrap(before) for _ in range(699))]
+            await checkpointer.save({"long": old}, "t")
+            await checkpointer.save({"long": new}, "t")
+            assert repr(await checkpointer.load("t")) == repr({"long": new})
+
+    @pytest.mark.parametrize("depth", [40, 90, 120])
+    async def test_a_deeply_nested_state_changes(
+        self, checkpointer: DeltaCheckpointer, depth: int
+    ) -> None:
+        for leaf in ([1], [1, 2], [], ["x"]):
+            state: dict[str, Any] = {"leaf": leaf}
+            for _ in range(depth):
+                state = {"deeper": [state]}
+            await checkpointer.save(state, "t")
+            assert await checkpointer.load("t") == state
+
     async def test_what_is_not_json_is_refused_and_named(
         self, checkpointer: DeltaCheckpointer
     ) -> None:
@@ -125,6 +160,9 @@ class SavingTests(CheckpointerSuite):
             ({"deep": {1, 2}}, "$.messages[1].x.deep"),
             (2**64, "$.messages[1].x"),
         ]
+        for nonsense in ([1], "text", 3):
+            with pytest.raises(InvalidArgumentError):
+                await checkpointer.save(turns(2), "t", metadata=nonsense)  # type: ignore[arg-type] # the point
         for value, path in bad:
             state = turns(1)
             state["messages"][1]["x"] = value
@@ -193,6 +231,8 @@ class SavingTests(CheckpointerSuite):
         await checkpointer.close()
         await checkpointer.close()
         with pytest.raises(BackendClosedError):
+            await checkpointer.open()
+        with pytest.raises(BackendClosedError):
             await checkpointer.save(turns(2), "t")
         with pytest.raises(BackendClosedError):
             await checkpointer.load("t")
@@ -222,6 +262,29 @@ class StateTests(CheckpointerSuite):
         for nonsense in ("text", 3, None, [1], object()):
             with pytest.raises(StateTypeError):
                 await checkpointer.save(nonsense, "t")  # type: ignore[arg-type] # the point
+        assert not await checkpointer.exists("t")
+
+    async def test_a_subclass_keeps_its_fields(self, open_another: Open) -> None:
+        class Plan(AgentState):
+            steps: tuple[str, ...] = ()
+            due: datetime | None = None
+
+        checkpointer = await open_another(state_type=Plan)
+        state = Plan(steps=("pack",), due=datetime.now(UTC)).with_message(Message.user("go"))
+        await checkpointer.save(state, "t")
+        assert await checkpointer.load("t") == state
+
+    async def test_nothing_in_a_message_is_rewritten(self, open_another: Open) -> None:
+        checkpointer = await open_another(state_type=AgentState)
+        bad: list[Any] = [math.nan, {1: 2}, (1, 2), {1}, datetime.now(UTC), b"bytes"]
+        for value in bad:
+            call = ToolCall(name="tool", arguments={"x": value})
+            for message in (
+                Message.user("hi").model_copy(update={"metadata": {"x": value}}),
+                Message.assistant(tool_calls=[call]),
+            ):
+                with pytest.raises(ValueNotSerializableError):
+                    await checkpointer.save(AgentState(messages=(message,)), "t")
         assert not await checkpointer.exists("t")
 
     async def test_a_type_of_the_callers_own(self, open_another: Open) -> None:

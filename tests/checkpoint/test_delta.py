@@ -65,13 +65,6 @@ def test_an_edited_string(old, added, start, dropped):
     check(old, old[:start] + added + old[start + dropped :])
 
 
-@EXACT
-@given(st.lists(DOCUMENTS, max_size=8), st.lists(DOCUMENTS, max_size=8), st.integers(0, 9))
-def test_a_tail_that_is_strict_is_equal_all_the_same(old, new, tail):
-    new = old[: len(old) // 2] + new
-    assert apply(old, stored(diff(old, new, strict_tail=tail))) == new
-
-
 def test_the_same_is_none():
     document = {"a": [1, {"b": "text"}], "c": None}
     assert diff(document, copy.deepcopy(document)) is None
