@@ -116,6 +116,9 @@ FROM checkpoints WHERE thread = :source AND sequence <= :through ORDER BY sequen
 
 _NO_BOUND: Final = 2**63 - 1
 
+_PAGES: Final = 2000
+"""How many pages are given back in one transaction, so that nobody waits long for it."""
+
 
 class SQLiteDeltaStorage(DeltaStorage):
     """Records in a SQLite file, safe with many tasks and processes.
@@ -266,7 +269,8 @@ class SQLiteDeltaStorage(DeltaStorage):
 
     @override
     async def reclaim(self) -> None:
-        await self._database.write(lambda c: c.execute("PRAGMA incremental_vacuum").fetchall())
+        while await self._database.write(_give_pages_back):
+            pass
 
     @override
     async def open(self) -> None:
@@ -312,6 +316,19 @@ def _overwrite(connection: sqlite3.Connection, rebased: Sequence[Record]) -> Non
 def _add_thread(connection: sqlite3.Connection, thread: str) -> int:
     connection.execute(_ADD_THREAD, (thread,))
     return int(connection.execute(_THREAD, (thread,)).fetchone()[0])
+
+
+def _give_pages_back(connection: sqlite3.Connection) -> bool:
+    """Return some free pages to the system; returns whether there are more to return."""
+
+    def free() -> int:
+        return int(connection.execute("PRAGMA freelist_count").fetchone()[0])
+
+    before = free()
+    # The statement frees a page a step, and the driver steps it once.
+    for _ in range(min(before, _PAGES)):
+        connection.execute("PRAGMA incremental_vacuum(1)")
+    return 0 < free() < before
 
 
 def _find(
