@@ -206,6 +206,38 @@ async def test_rotation_loses_no_concurrent_write(inner, vault, clock):
     assert not await inner.exists(NS, "k")
 
 
+async def test_rotation_passes_over_an_item_that_was_made_again(inner, vault, clock):
+    class Slow(StoreWrapper):
+        """Everything is deleted and put again while a vector is read."""
+
+        async def get_embedding(self, namespace, key):
+            if await vault.get(namespace, key) == "old":
+                await vault.delete(namespace, key)
+                await vault.put(namespace, key, "made again")
+            return await super().get_embedding(namespace, key)
+
+    both = EncryptingStore(Slow(inner), OLD | NEW, active="new", clock=clock)
+    await vault.put_batch([(NS, "a", "old"), (NS, "b", "old")])
+    assert await both.rotate(NS) == 2
+    only_new = EncryptingStore(inner, NEW, active="new", clock=clock)
+    assert [item.value for item in await only_new.scan(NS)] == ["made again"] * 2
+
+
+async def test_rotation_says_what_it_could_not_see_coming(inner, vault, clock):
+    racing = RacingStore(inner)
+    both = EncryptingStore(racing, OLD | NEW, active="new", clock=clock)
+    await vault.put(NS, "k", "old")
+
+    async def make_again():
+        await vault.delete(NS, "k")
+        clock.advance(1)
+        await vault.put(NS, "k", "made again")
+
+    racing.race = make_again
+    with pytest.raises(EncryptionError, match=r"'k' in .* was deleted and put again"):
+        await both.rotate(NS)
+
+
 async def test_rotation_under_a_storm_of_writes(vault, both):
     await vault.put_batch([(NS, str(n), 0) for n in range(20)])
 

@@ -7,6 +7,7 @@ import binascii
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -249,8 +250,16 @@ class EncryptingStore(StoreWrapper):
     async def rotate(self, namespace: Namespace, *, recursive: bool = False) -> int:
         """Encrypt with the active key whatever is encrypted with another.
 
-        A write that happens meanwhile is never overwritten. Each rotated item keeps its
+        A put that happens meanwhile is never overwritten. Each rotated item keeps its
         metadata, vector, creation and expiry; its version and update time move on.
+
+        A deleted item that is put again starts over at version 1, so a version alone cannot
+        tell the new item from the old one. Each item is therefore read once more, and
+        compared, right before it is written under `if_version`. What remains is the moment
+        between that read and that write: an item that is deleted in it, or expires, and is
+        put again until it has its old version, is overwritten by what it was before. No verb
+        of a store can prevent that; it is noticed, and raised, unless both items were created
+        at the same instant of the clock. Where it matters, delete nothing while this runs.
 
         Args:
             namespace: Where.
@@ -260,7 +269,8 @@ class EncryptingStore(StoreWrapper):
             How many items were encrypted anew.
 
         Raises:
-            EncryptionError: A value that no known key decrypts.
+            EncryptionError: A value that no known key decrypts, or an item that was deleted
+                and put again in the moment before it was written.
         """
         count = 0
         for target in await self._targets(check_namespace(namespace), recursive=recursive):
@@ -273,17 +283,23 @@ class EncryptingStore(StoreWrapper):
             namespace, key = item.namespace, item.key
             if _parts(namespace, key, item.value)[0] == self._active:
                 return False
-            try:
-                return await self._reseal(item)
-            except VersionConflictError:
-                item = await self.inner.get_item(namespace, key)
+            put = await self._renewed(item)
+            current = await self.inner.get_item(namespace, key)
+            if current == item:
+                if put is None:
+                    return False
+                with suppress(VersionConflictError):
+                    await self._replace(item, put)
+                    return True
+                current = await self.inner.get_item(namespace, key)
+            item = current
         return False
 
-    async def _reseal(self, item: StoreItem) -> bool:
-        """Write an item back under the active key, unless it has changed or expired."""
+    async def _renewed(self, item: StoreItem) -> Put | None:
+        """Return the put that writes an item back under the active key, unless it expired."""
         ttl = None if item.expires_at is None else item.expires_at.timestamp() - self._clock()
         if ttl is not None and ttl <= 0:
-            return False
+            return None
         vector = None
         if self.inner.capabilities.semantic_search:
             vector = await self.inner.get_embedding(item.namespace, item.key)
@@ -296,8 +312,18 @@ class EncryptingStore(StoreWrapper):
             if_version=item.version,
             embedding=vector,
         )
-        await self.put_batch([put])
-        return True
+        return self._sealed(put)
+
+    async def _replace(self, item: StoreItem, put: Put) -> None:
+        await self.inner.put_batch([put])
+        written = await self.inner.get_item(item.namespace, item.key)
+        # Each envelope has a nonce of its own, so this one is ours.
+        ours = written is not None and written.value == put.value
+        if ours and written is not None and written.created_at != item.created_at:
+            raise EncryptionError(
+                f"{item.key!r} in {item.namespace!r} was deleted and put again while its key "
+                "was rotated: it now has the value it had before that"
+            )
 
 
 def _place(namespace: Namespace, key: str, key_id: str) -> bytes:
