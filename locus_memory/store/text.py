@@ -1,8 +1,9 @@
 """What text search sees of an item, and what it makes of a query.
 
-Every backend indexes `searchable(value, text)` and asks for `query_words(query)`, so that the
-same query finds the same items everywhere. An engine of our own also uses `tokens`, which
-follows SQLite's tokenizer `porter unicode61 remove_diacritics 2` closely.
+Every backend indexes `searchable(value, text)` and asks for `query_words(query)`. Both fold what
+is not ASCII in the same way, so that the same query finds the same items everywhere, whatever
+letters the engine of a database knows. An engine of our own also uses `tokens`, which follows
+SQLite's tokenizer `porter unicode61 remove_diacritics 2`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,15 @@ _CJK = re.compile(
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af])"
 )
 _WORD = re.compile(r"[^\W_]+")
-_MARKS = re.compile("[\u0300-\u036f]+")
+_BETWEEN = re.compile(r"[\W_]")
+# Accents of Latin, Greek and Cyrillic, points of Hebrew, short vowels of Arabic, marks of
+# symbols. The marks of other scripts are left alone: there they spell the word.
+_MARKS = re.compile(
+    "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
+    "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed"
+    "\u08d3-\u08e1\u08e3-\u08ff]+"
+)
 
 
 def index_text(value: Any) -> str:
@@ -67,8 +76,13 @@ def segment(text: str) -> str:
 
 
 def searchable(value: Any, text: str | None) -> str:
-    """Return what text search sees of an item: `text` if given, else the value's strings."""
-    return segment(index_text(value) if text is None else text.replace("\x00", " "))
+    """Return what text search sees of an item: `text` if given, else the value's strings.
+
+    ASCII is as it was, for the engine to split and to fold. Anything else is folded and split
+    here, because engines differ in the letters they know.
+    """
+    found = index_text(value) if text is None else text.replace("\x00", " ")
+    return found if found.isascii() else _BETWEEN.sub(" ", segment(_fold(found)))
 
 
 def query_words(query: str) -> list[str]:
@@ -87,22 +101,16 @@ def tokens(text: str) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(_fold(segment(text)))
+    return _WORD.findall(segment(_fold(text)))
 
 
 def _fold(text: str) -> str:
-    """Return `text` without case and without accents."""
+    """Return `text` without case and accents, one form for each character; idempotent."""
     if text.isascii():
         return text.lower()
-    return "".join(map(_fold_character, _MARKS.sub("", text)))
-
-
-def _fold_character(character: str) -> str:
-    # Latin letters only: elsewhere (Cyrillic short i) a mark makes another letter.
-    base = unicodedata.normalize("NFD", character)[0]
-    folded = (base if base.isascii() else character).casefold()
-    # A fold to several characters (sharp s) is unknown to the tokenizers of databases.
-    return folded if len(folded) == 1 else character.lower()
+    bare = _MARKS.sub("", unicodedata.normalize("NFKD", text))
+    # Composed again: the syllables of Hangul, and Kana with their voicing marks.
+    return unicodedata.normalize("NFC", bare.casefold())
 
 
 # Porter's algorithm: M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980,
@@ -153,9 +161,9 @@ _SHORTEST, _LONGEST = 3, 64
 def stem(word: str) -> str:
     """Return the stem of a lower-case English word, by Porter's algorithm of 1980.
 
-    Words of fewer than 3 or more than 64 characters are left alone.
+    Words of fewer than 3 or more than 64 bytes of UTF-8 are left alone.
     """
-    if not _SHORTEST <= len(word) <= _LONGEST:
+    if not _SHORTEST <= len(word.encode()) <= _LONGEST:
         return word
     word = _step_1c(_step_1b(_step_1a(word)))
     word = _replace(word, _STEP_2)

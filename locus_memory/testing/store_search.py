@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 import pytest_asyncio
@@ -57,6 +58,24 @@ PUNCTUATED = [
     *('"open', 'a"b', "(a", "a)", "-a", "+a", "a:b", "title:fox", "{a b}", "a OR", "a\x00b", "a\\"),
     *("@tag", "%a%", "[a]", "~1", "a~", "'; DROP TABLE items; --", "$where", "a & b | !c"),
 ]
+
+FOLDED = [
+    *(
+        "ÅNGSTRÖM",
+        "ΆΛΦΆ",
+        "ЁЛКИЙ",
+        "ᲥᲐᲠᲗᲣᲚᲘ",
+        "ꭰꮳ",
+        "𞤀𞤁𞤂",
+        "שָׁלוֹם",
+        "كَتَبَ",
+        "ガギ",
+        "한국",
+        "ﬁn",
+        "Ⅷ",
+    ),
+]
+"""Words that differ in case or accents, or that Unicode can write in several ways."""
 
 
 class NewestTests(StoreSuite):
@@ -137,6 +156,14 @@ class TextSearchTests(StoreSuite):
             assert await self.keys(text_store, query) == ["a"]
         for query in ("été", "ÉTÉ", "привет", "ПРИВЕТ"):
             assert await self.keys(text_store, query) == ["b"]
+
+    @pytest.mark.parametrize("word", FOLDED, ids=ascii)
+    async def test_every_script_is_folded(self, text_store: BaseStore, word: str) -> None:
+        forms = [word, word.lower(), *(normalize(form, word) for form in ("NFC", "NFD", "NFKD"))]
+        for form in forms:
+            await text_store.put(NS, "k", f"before {form}, after")
+            for query in forms:
+                assert await self.keys(text_store, query) == ["k"]
 
     async def test_accents_do_not_matter(self, text_store: BaseStore) -> None:
         await text_store.put_batch(

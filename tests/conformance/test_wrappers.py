@@ -24,6 +24,7 @@ LEXICAL = """
     test_it_finds_the_items_with_a_word
     test_any_of_the_words_will_do
     test_case_does_not_matter
+    test_every_script_is_folded
     test_english_words_are_stemmed
     test_stop_words_find_nothing_by_themselves
     test_a_query_of_stop_words_alone_is_not_emptied
