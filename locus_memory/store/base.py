@@ -30,8 +30,8 @@ class BaseStore(ABC):
     A backend implements `put`, `get_item`, `delete` and `scan`. The other verbs have
     defaults that work on top of those, slowly, or raise `StoreCapabilityError` where the
     matching flag of `capabilities` is false; a backend that claims a flag overrides the verb.
-    The default `search` goes by `updated_at`: override it, so that the newest write comes
-    first even after the clock has stepped back.
+    The default `search` goes by `updated_at`, and of equals by namespace and key. A store that
+    overrides it, or claims `search`, goes by the order of writes, whatever the clock does.
 
     Rules every backend obeys, each one a test of `locus_memory.testing.StoreConformance`:
 
@@ -261,6 +261,8 @@ class BaseStore(ABC):
             async for item in scan_all(self, target)
             if matches(condition, item.value, item.metadata)
         ]
+        # Two sorts, both stable: of equal moments, the names decide, and pages are exact.
+        found.sort(key=lambda item: (item.namespace, item.key))
         found.sort(key=lambda item: item.updated_at, reverse=True)
         return found[offset : offset + limit]
 

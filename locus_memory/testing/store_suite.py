@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, Put
+from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing.fakes import FakeClock
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "StoreSuite",
     "axis",
     "fill",
+    "goes_by_writes",
     "json_objects",
     "json_values",
     "need",
@@ -123,6 +125,13 @@ def need(store: BaseStore, *names: str) -> None:
     for name in names:
         if not getattr(store.capabilities, name):
             pytest.skip(f"{type(store).__name__} does not claim {name}")
+
+
+def goes_by_writes(store: BaseStore) -> bool:
+    """Whether the store must list the newest write first: not if it uses the default `search`."""
+    while isinstance(store, StoreWrapper):
+        store = store.inner
+    return store.capabilities.search or type(store).search is not BaseStore.search
 
 
 def axis(store: BaseStore, index: int) -> list[float]:
