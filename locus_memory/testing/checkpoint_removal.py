@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -150,7 +150,14 @@ class RemovalTests(CheckpointerSuite):
 
 
 class ListingTests(CheckpointerSuite):
-    """Threads, checkpoints and metadata."""
+    """Threads, checkpoints and metadata.
+
+    Attributes:
+        long_thread: How many checkpoints a long thread has; a storage that is slow by design may
+            lower it.
+    """
+
+    long_thread: ClassVar[int] = 1005
 
     async def test_everything_pages(self, checkpointer: DeltaCheckpointer) -> None:
         names = list(await _fill(checkpointer, 33))[::-1]
@@ -158,12 +165,22 @@ class ListingTests(CheckpointerSuite):
         assert await checkpointer.list_checkpoints("t", 0) == []
         paged: list[str] = []
         before: str | None = None
-        while page := await checkpointer.list_with_metadata("t", 7, before=before):
+        # Bounded, so that a storage that ignores the cursor fails and does not hang.
+        while len(paged) < len(names):
+            page = await checkpointer.list_with_metadata("t", 7, before=before)
+            assert 0 < len(page) <= 7
             paged += [info.checkpoint_id for info in page]
             before = paged[-1]
         assert paged == names
+        assert await checkpointer.list_with_metadata("t", 7, before=before) == []
         with pytest.raises(CheckpointNotFoundError):
             await checkpointer.list_with_metadata("t", before="unknown")
+
+    async def test_a_thread_has_no_hidden_cap(self, checkpointer: DeltaCheckpointer) -> None:
+        names = [await checkpointer.save({"n": n}, "t") for n in range(self.long_thread)]
+        assert await checkpointer.list_checkpoints("t", len(names) + 100) == names[::-1]
+        for index in (0, 4, len(names) - 1):
+            assert await checkpointer.load("t", names[index]) == {"n": index}
 
     async def test_threads_page_in_order(self, checkpointer: DeltaCheckpointer) -> None:
         threads = [*sorted(f"user:{index}" for index in range(125)), "users", "é"]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError, InvalidNamespaceError
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Namespace
-from locus_memory.testing.store_suite import LONG, PROPERTY, StoreSuite, fill, need, refused
+from locus_memory.store.item import Namespace, Put
+from locus_memory.testing.store_suite import LONG, MANY, PROPERTY, StoreSuite, fill, need, refused
 
 __all__ = ["ClearTests", "KeyOrderTests", "NamespaceListTests"]
 
@@ -117,6 +117,23 @@ class KeyOrderTests(StoreSuite):
 
 class ClearTests(StoreSuite):
     """`clear_namespace` takes all of a namespace, and nothing else."""
+
+    async def test_no_verb_has_a_hidden_cap(self, store: BaseStore) -> None:
+        keys = [f"{n:05}" for n in range(MANY)]
+        ends = {keys[0], keys[-1]}
+        await store.put_batch(
+            [
+                Put(namespace=NS, key=key, value=1, metadata={"end": key in ends}, text="")
+                for key in keys
+            ]
+        )
+        assert [item.key for item in await store.scan(NS, MANY + 100)] == keys
+        assert await store.list_keys(NS, MANY + 100) == keys
+        assert len(await store.search(NS, limit=MANY + 100)) == MANY
+        # The oldest and the newest: a filter must look at every item.
+        assert {item.key for item in await store.search(NS, filter={"end": True})} == ends
+        assert await store.clear_namespace(NS) == MANY
+        assert await store.list_keys(NS) == []
 
     @pytest.mark.parametrize("recursive", [False, True])
     async def test_it_clears_everything_but_neighbours(

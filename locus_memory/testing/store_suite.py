@@ -22,6 +22,7 @@ from locus_memory.testing.fakes import FakeClock
 __all__ = [
     "HOSTILE",
     "LONG",
+    "MANY",
     "PROPERTY",
     "StoreSuite",
     "axis",
@@ -57,6 +58,9 @@ HOSTILE: Final = [
 
 LONG: Final = 1205
 """More rows than any page a backend reads at once, and no round number."""
+
+MANY: Final = 10_050
+"""More rows than a round number that a backend may have taken for enough."""
 
 PROPERTY: Final = settings(
     deadline=None,

@@ -16,7 +16,7 @@ from locus_memory.errors import InvalidEmbeddingError, VersionConflictError
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, Put, SemanticSearchResult
 from locus_memory.testing.fakes import FakeClock
-from locus_memory.testing.store_suite import StoreSuite, axis, need, refused
+from locus_memory.testing.store_suite import LONG, StoreSuite, axis, need, refused
 
 __all__ = ["VectorTests"]
 
@@ -207,6 +207,14 @@ class VectorTests(StoreSuite):
             f"{n:02}" for n in reversed(range(25))
         ]
         assert await vectors.search_by_embedding(NS, query, 0) == []
+
+    async def test_a_vector_search_has_no_hidden_cap(self, vectors: BaseStore) -> None:
+        vector = axis(vectors, 0)
+        await vectors.put_batch(
+            [Put(namespace=NS, key=f"{n}", value=n, embedding=vector) for n in range(LONG)]
+        )
+        hits = await vectors.search_by_embedding(NS, vector, LONG + 100)
+        assert sorted(hit.item.value for hit in hits) == list(range(LONG))
 
     async def test_recursive_vector_search_sees_descendants_only(self, vectors: BaseStore) -> None:
         need(vectors, "list_namespaces")
