@@ -1,8 +1,9 @@
 """The record of one checkpoint: what a storage keeps, and the bytes of its payload.
 
-A payload is a version byte, a CRC-32 and a zlib stream of JSON. The checksum covers the
-record's name, links and metadata as well, so that neither a flipped byte nor a record that
-was moved to another name is ever taken for the truth.
+A payload is a version byte, a CRC-32 and a zlib stream of JSON. The rest of a record, its
+head, has a CRC-32 of its own, the seal, which the payload's goes on from. So neither a flipped
+byte nor a record that was moved to another name is ever taken for the truth, whether the
+payload is read or not.
 """
 
 from __future__ import annotations
@@ -68,10 +69,45 @@ class RecordHead:
             stored_size=self.stored_size,
         )
 
-    def checksum(self, body: bytes) -> int:
-        """Return the CRC-32 of the record's name, links, metadata and compressed body."""
-        names = [self.checkpoint_id, self.revision, self.base, self.level, self.metadata]
-        return zlib.crc32(body, zlib.crc32(orjson.dumps(names, option=orjson.OPT_SORT_KEYS)))
+    def seal(self) -> int:
+        """Return the CRC-32 of the head, which a storage keeps beside it.
+
+        It leaves out what a copy of the thread changes, and what the storage gives: the
+        thread, the sequence and the stored size.
+        """
+        return self._crc(self.size)
+
+    def _crc(self, size: int) -> int:
+        content = (
+            FORMAT_VERSION,
+            self.checkpoint_id,
+            self.revision,
+            self.base,
+            self.level,
+            # A database may return a whole number as a fraction.
+            self.created_at + 0.0,
+            self.metadata,
+            size,
+        )
+        return zlib.crc32(orjson.dumps(content, option=orjson.OPT_SORT_KEYS))
+
+    def verified(self, seal: object) -> Self:
+        """Return this head if `seal` is the one it was written with.
+
+        Raises:
+            CheckpointCorruptError: It is not, or a field is not even of its type.
+        """
+        try:
+            genuine = self.seal() == seal
+        except (TypeError, ValueError, OverflowError):
+            genuine = False
+        if not genuine:
+            raise self.corrupt("its head is damaged")
+        return self
+
+    def checksum(self, body: bytes, size: int) -> int:
+        """Return the CRC-32 of the head, with this size, and the compressed body."""
+        return zlib.crc32(body, self._crc(size))
 
     def corrupt(self, reason: str) -> CheckpointCorruptError:
         """Return the error that names this record."""
@@ -97,7 +133,7 @@ class Record(RecordHead):
         # delta takes longer than the compression.
         window = min(max(len(document).bit_length(), 9), zlib.MAX_WBITS)
         body = zlib.compress(document, compression_level, window)
-        checksum = head.checksum(body).to_bytes(4, "big")
+        checksum = head.checksum(body, len(document)).to_bytes(4, "big")
         return cls(
             thread_id=head.thread_id,
             checkpoint_id=head.checkpoint_id,
@@ -121,7 +157,7 @@ class Record(RecordHead):
         if self.payload[:1] != bytes((FORMAT_VERSION,)) or len(self.payload) < _FRAME:
             raise self.corrupt("unknown record format")
         body = self.payload[_FRAME:]
-        if int.from_bytes(self.payload[1:_FRAME], "big") != self.checksum(body):
+        if int.from_bytes(self.payload[1:_FRAME], "big") != self.checksum(body, self.size):
             raise self.corrupt("the checksum does not match")
         try:
             # The size is a hint only: one allocation instead of many.

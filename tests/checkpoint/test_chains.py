@@ -78,19 +78,52 @@ def test_any_cut_is_noticed():
 
 @pytest.mark.parametrize(
     "change",
-    [{"checkpoint_id": "c2"}, {"revision": 2}, {"base": 3}, {"level": 1}, {"metadata": {"k": 2}}],
+    [
+        {"checkpoint_id": "c2"},
+        {"checkpoint_id": b"c1"},
+        {"checkpoint_id": None},
+        {"revision": 2},
+        {"revision": "1"},
+        {"base": 3},
+        {"base": 1e300},
+        {"level": 1},
+        {"level": b""},
+        {"created_at": 1.5},
+        {"created_at": "0.0"},
+        {"created_at": None},
+        {"created_at": 10**400},
+        {"metadata": {"k": 2}},
+        {"metadata": {1: 1}},
+        {"metadata": []},
+        {"size": 3},
+        {"size": 2**80},
+        {"size": -1},
+    ],
 )
-def test_a_record_that_was_moved_is_noticed(change):
+def test_a_head_that_was_altered_is_noticed(change):
     record = Record.pack(b"{}", head(1, metadata={"k": 1}), 6)
+    assert record.verified(record.seal()) is record
+    with pytest.raises(CheckpointCorruptError, match="of thread 't': its head is damaged"):
+        replace(record, **change).verified(record.seal())
+
+
+@pytest.mark.parametrize("seal", [None, "1", b"1", 0, 1.5])
+def test_a_seal_that_is_none_is_noticed(seal):
     with pytest.raises(CheckpointCorruptError):
-        replace(record, **change).unpack()
+        head(1).verified(seal)
+
+
+def test_a_copy_keeps_its_seal():
+    record = Record.pack(b"{}", head(1, 7), 6)
+    copy = replace(record, thread_id="copy", sequence=9, created_at=7.0, stored_size=5)
+    assert copy.verified(record.seal()).unpack() == {}
 
 
 def test_a_record_that_is_not_json_is_noticed():
     body = zlib.compress(b"not json")
-    whole = head(1).checksum(body).to_bytes(4, "big") + body
     record = Record.pack(b"{}", head(1), 6)
-    with pytest.raises(CheckpointCorruptError):
+    whole = record.checksum(body, record.size).to_bytes(4, "big") + body
+    with pytest.raises(CheckpointCorruptError, match="invalid literal"):
         replace(record, payload=bytes((FORMAT_VERSION,)) + whole).unpack()
 
 

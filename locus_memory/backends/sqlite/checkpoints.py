@@ -7,11 +7,20 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, Literal, TypeVar, Unpack
 
-import orjson
 from typing_extensions import override
 
 from locus_memory.backends.sqlite.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.filters import compile_filter
+from locus_memory.backends.sqlite.records import (
+    HEAD,
+    blaming,
+    check_name,
+    clamped,
+    read_head,
+    read_record,
+    read_thread,
+    to_row,
+)
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
@@ -23,20 +32,14 @@ from locus_memory.checkpoint.storage import (
     check_replacement,
 )
 from locus_memory.errors import (
-    BackendCorruptError,
     CheckpointConflictError,
-    CheckpointCorruptError,
 )
 from locus_memory.store.filters import Condition
-from locus_memory.store.item import decode_text, encode_text, prefix_upper_bound
+from locus_memory.store.item import encode_text, prefix_upper_bound
 
 __all__ = ["SQLiteCheckpointer", "SQLiteDeltaStorage"]
 
 T = TypeVar("T")
-
-_HEAD: Final = """
-  checkpoint_id, revision, base, level, sequence, created_at, metadata, size, length(payload)
-"""
 
 _THREAD: Final = "SELECT id FROM threads WHERE thread_id = ?"
 
@@ -44,8 +47,8 @@ _ADD_THREAD: Final = "INSERT INTO threads (thread_id) VALUES (?) ON CONFLICT DO 
 
 _APPEND: Final = """
 INSERT INTO checkpoints
-  (thread, checkpoint_id, revision, base, level, created_at, metadata, size, payload)
-SELECT id, :name, :revision, :base, :level, :created_at, :metadata, :size, :payload
+  (thread, checkpoint_id, revision, base, level, created_at, metadata, size, seal, payload)
+SELECT id, :name, :revision, :base, :level, :created_at, :metadata, :size, :seal, :payload
 FROM threads
 WHERE thread_id = :thread
   AND (:base IS NULL OR EXISTS (
@@ -56,11 +59,14 @@ WHERE thread_id = :thread
 """
 
 _OVERWRITE: Final = """
-UPDATE checkpoints SET base = :base, level = :level, size = :size, payload = :payload
+UPDATE checkpoints
+SET base = :base, level = :level, size = :size, seal = :seal, payload = :payload
 WHERE thread = (SELECT id FROM threads WHERE thread_id = :thread) AND revision = :revision
 """
 
 _REMOVE: Final = "DELETE FROM checkpoints WHERE thread = ? AND revision = ?"
+
+_COUNT: Final = "SELECT count(*) FROM checkpoints WHERE thread = ?"
 
 _REMOVE_THREAD: Final = "DELETE FROM threads WHERE id = ?"
 
@@ -70,15 +76,15 @@ DELETE FROM threads WHERE id = :thread
 """
 
 _FIND_NEWEST: Final = f"""
-SELECT {_HEAD} FROM checkpoints WHERE thread = ({_THREAD}) ORDER BY sequence DESC LIMIT 1
+SELECT {HEAD} FROM checkpoints WHERE thread = ({_THREAD}) ORDER BY sequence DESC LIMIT 1
 """  # noqa: S608 - constants only, here and below
 
 _FIND_NAMED: Final = f"""
-SELECT {_HEAD} FROM checkpoints WHERE thread = ({_THREAD}) AND checkpoint_id = ?
+SELECT {HEAD} FROM checkpoints WHERE thread = ({_THREAD}) AND checkpoint_id = ?
 """  # noqa: S608
 
 _LIST: Final = f"""
-SELECT {_HEAD} FROM checkpoints WHERE thread = ({_THREAD}) AND sequence < ?
+SELECT {HEAD} FROM checkpoints WHERE thread = ({_THREAD}) AND sequence < ?
 ORDER BY sequence DESC LIMIT ?
 """  # noqa: S608
 
@@ -88,7 +94,7 @@ WITH RECURSIVE chain (thread, sequence, base) AS (
   UNION
   SELECT c.thread, c.sequence, c.base
   FROM chain JOIN checkpoints AS c ON c.thread = chain.thread AND c.revision = chain.base)
-SELECT {_HEAD}, payload FROM checkpoints WHERE sequence IN (SELECT sequence FROM chain)
+SELECT {HEAD}, payload FROM checkpoints WHERE sequence IN (SELECT sequence FROM chain)
 ORDER BY sequence DESC
 """  # noqa: S608
 
@@ -97,20 +103,22 @@ _CHAIN_OF_NEWEST: Final = _CHAIN % f"thread = ({_THREAD}) ORDER BY sequence DESC
 _CHAIN_OF_NAMED: Final = _CHAIN % f"thread = ({_THREAD}) AND checkpoint_id = ?"
 
 _MATCHING: Final = f"""
-SELECT {_HEAD}, thread_id FROM checkpoints JOIN threads ON threads.id = checkpoints.thread
+SELECT {HEAD}, CAST(thread_id AS BLOB)
+FROM checkpoints JOIN threads ON threads.id = checkpoints.thread
 WHERE %s ORDER BY sequence DESC LIMIT :most
 """  # noqa: S608
 
 _THREADS: Final = """
-SELECT thread_id FROM threads
+SELECT CAST(thread_id AS BLOB) FROM threads
 WHERE thread_id > :after AND thread_id >= :prefix AND (:bound IS NULL OR thread_id < :bound)
 ORDER BY thread_id LIMIT :limit
 """
 
 _COPY: Final = """
 INSERT INTO checkpoints
-  (thread, checkpoint_id, revision, base, level, created_at, metadata, size, payload)
-SELECT :target, checkpoint_id, revision, base, level, created_at, metadata, size, payload
+  (thread, checkpoint_id, revision, base, level, created_at, metadata, size, seal, payload)
+SELECT
+  :target, checkpoint_id, revision, base, level, created_at, metadata, size, seal, payload
 FROM checkpoints WHERE thread = :source AND sequence <= :through ORDER BY sequence
 """
 
@@ -154,7 +162,7 @@ class SQLiteDeltaStorage(DeltaStorage):
         expected_parent: str | Unset | None = UNSET,
         rebased: Sequence[Record] = (),
     ) -> int:
-        row = _row(record)
+        row = to_row(record)
         row["unchecked"] = expected_parent is UNSET
         row["parent"] = encode_text(expected_parent) if isinstance(expected_parent, str) else None
 
@@ -180,7 +188,8 @@ class SQLiteDeltaStorage(DeltaStorage):
 
     @override
     async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
-        return await self._database.read(lambda c: _find(c, thread_id, checkpoint_id))
+        with blaming(thread_id, checkpoint_id):
+            return await self._database.read(lambda c: _find(c, thread_id, checkpoint_id))
 
     @override
     async def retrieve_chain(
@@ -192,16 +201,15 @@ class SQLiteDeltaStorage(DeltaStorage):
     async def with_chain(
         self, thread_id: str, checkpoint_id: str | None, work: Callable[[list[Record]], T]
     ) -> T:
-        try:
+        with blaming(thread_id, checkpoint_id):
             return await self._database.read(lambda c: work(_chain(c, thread_id, checkpoint_id)))
-        except BackendCorruptError as error:
-            raise CheckpointCorruptError(thread_id, checkpoint_id, str(error)) from error
 
     @override
     async def list_checkpoints(
         self, thread_id: str, limit: int | None = 10, *, before: int | None = None
     ) -> list[RecordHead]:
-        return await self._database.read(lambda c: _heads(c, thread_id, limit, before))
+        with blaming(thread_id, None):
+            return await self._database.read(lambda c: _heads(c, thread_id, limit, before))
 
     @override
     async def delete(
@@ -215,10 +223,11 @@ class SQLiteDeltaStorage(DeltaStorage):
             found = connection.execute(_THREAD, (encode_text(thread_id),)).fetchone()
             if found is None:
                 return 0
-            heads = _heads(connection, thread_id, None, None)
             if revisions is None:
+                count = int(connection.execute(_COUNT, found).fetchone()[0])
                 connection.execute(_REMOVE_THREAD, found)
-                return len(heads)
+                return count
+            heads = _heads(connection, thread_id, None, None)
             check_replacement(heads, removed=revisions, rebased=rebased)
             _overwrite(connection, rebased)
             pairs = ((found[0], revision) for revision in revisions)
@@ -237,10 +246,10 @@ class SQLiteDeltaStorage(DeltaStorage):
             "after": encode_text(after or ""),
             "prefix": start,
             "bound": prefix_upper_bound(start),
-            "limit": limit,
+            "limit": clamped(limit),
         }
         rows = await self._database.read(lambda c: c.execute(_THREADS, bounds).fetchall())
-        return [decode_text(row[0]) for row in rows]
+        return [read_thread(row[0]) for row in rows]
 
     @override
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
@@ -262,8 +271,15 @@ class SQLiteDeltaStorage(DeltaStorage):
         matching, bound = compile_filter(condition, metadata="checkpoints.metadata", value="NULL")
 
         def work(connection: sqlite3.Connection) -> list[RecordHead]:
-            rows = connection.execute(_MATCHING % matching, {**bound, "most": limit}).fetchall()
-            return [RecordHead(**_fields(decode_text(row[-1]), row)) for row in rows]
+            parameters = {**bound, "most": clamped(limit)}
+            try:
+                rows = connection.execute(_MATCHING % matching, parameters).fetchall()
+            except sqlite3.OperationalError:
+                # Some metadata may not even be JSON: say whose.
+                for row in connection.execute(_MATCHING % "1", {"most": -1}):
+                    read_head(read_thread(row[-1]), row)
+                raise
+            return [read_head(read_thread(row[-1]), row) for row in rows]
 
         return await self._database.read(work)
 
@@ -310,7 +326,7 @@ def _make_room(
 
 
 def _overwrite(connection: sqlite3.Connection, rebased: Sequence[Record]) -> None:
-    connection.executemany(_OVERWRITE, map(_row, rebased))
+    connection.executemany(_OVERWRITE, map(to_row, rebased))
 
 
 def _add_thread(connection: sqlite3.Connection, thread: str) -> int:
@@ -340,7 +356,10 @@ def _find(
         names = (encode_text(thread_id), encode_text(checkpoint_id))
         cursor = connection.execute(_FIND_NAMED, names)
     row = cursor.fetchone()
-    return None if row is None else RecordHead(**_fields(thread_id, row))
+    if row is None:
+        return None
+    head = read_head(thread_id, row)
+    return head if checkpoint_id is None else check_name(head, checkpoint_id)
 
 
 def _chain(
@@ -352,8 +371,13 @@ def _chain(
         names = (encode_text(thread_id), encode_text(checkpoint_id))
         cursor = connection.execute(_CHAIN_OF_NAMED, names)
     rows = cursor.fetchall()
-    records = {row[1]: Record(**_fields(thread_id, row), payload=row[-1]) for row in rows}
-    return chain_of(records.get, records[rows[0][1]]) if rows else []
+    if not rows:
+        return []
+    records = {row[1]: read_record(thread_id, row) for row in rows}
+    newest = records[rows[0][1]]
+    return chain_of(
+        records.get, newest if checkpoint_id is None else check_name(newest, checkpoint_id)
+    )
 
 
 def _heads(
@@ -361,45 +385,11 @@ def _heads(
 ) -> list[RecordHead]:
     bounds = (
         encode_text(thread_id),
-        _NO_BOUND if before is None else before,
-        -1 if limit is None else limit,
+        _NO_BOUND if before is None else clamped(before),
+        -1 if limit is None else clamped(limit),
     )
     rows = connection.execute(_LIST, bounds).fetchall()
-    return [RecordHead(**_fields(thread_id, row)) for row in rows]
-
-
-def _row(record: Record) -> dict[str, Any]:
-    return {
-        "thread": encode_text(record.thread_id),
-        "name": encode_text(record.checkpoint_id),
-        "revision": record.revision,
-        "base": record.base,
-        "level": record.level,
-        "created_at": record.created_at,
-        "metadata": orjson.dumps(record.metadata).decode(),
-        "size": record.size,
-        "payload": record.payload,
-    }
-
-
-def _fields(thread_id: str, row: Sequence[Any]) -> dict[str, Any]:
-    name = decode_text(row[0])
-    try:
-        metadata = orjson.loads(row[6])
-    except orjson.JSONDecodeError as error:
-        raise CheckpointCorruptError(thread_id, name, f"its metadata: {error}") from error
-    return {
-        "thread_id": thread_id,
-        "checkpoint_id": name,
-        "revision": row[1],
-        "base": row[2],
-        "level": row[3],
-        "sequence": row[4],
-        "created_at": row[5],
-        "metadata": metadata,
-        "size": row[7],
-        "stored_size": row[8],
-    }
+    return [read_head(thread_id, row) for row in rows]
 
 
 class SQLiteCheckpointer(DeltaCheckpointer):

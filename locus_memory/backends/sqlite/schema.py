@@ -31,7 +31,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
           thread INTEGER NOT NULL REFERENCES threads (id) ON DELETE CASCADE,
           checkpoint_id TEXT NOT NULL, revision INTEGER NOT NULL, base INTEGER,
           level INTEGER NOT NULL, created_at REAL NOT NULL, metadata TEXT NOT NULL,
-          size INTEGER NOT NULL, payload BLOB NOT NULL)
+          size INTEGER NOT NULL, seal INTEGER NOT NULL, payload BLOB NOT NULL)
         """,
         "CREATE UNIQUE INDEX checkpoints_by_name ON checkpoints (thread, checkpoint_id)",
         "CREATE UNIQUE INDEX checkpoints_by_revision ON checkpoints (thread, revision)",

@@ -220,7 +220,7 @@ class TestWriting:
             connection.execute("PRAGMA defer_foreign_keys = ON")
             connection.execute(
                 "INSERT INTO checkpoints (thread, checkpoint_id, revision, level, created_at,"
-                " metadata, size, payload) VALUES (99, 'c', 1, 0, 0, '{}', 0, x'')"
+                " metadata, size, seal, payload) VALUES (99, 'c', 1, 0, 0, '{}', 0, 0, x'')"
             )
 
         results = await together(database, add("a"), dangle, add("b"))

@@ -1,0 +1,139 @@
+"""A checkpoint's record as a row of SQLite, and what to make of a row that is damaged."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Sequence
+from typing import Any, Final, TypeVar
+
+import orjson
+
+from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.errors import BackendCorruptError, CheckpointCorruptError
+from locus_memory.store.item import decode_text, encode_text
+
+__all__ = [
+    "HEAD",
+    "blaming",
+    "check_name",
+    "clamped",
+    "read_head",
+    "read_record",
+    "read_thread",
+    "to_row",
+]
+
+R = TypeVar("R", bound=RecordHead)
+
+# Text as bytes: the driver does not say in which row it cannot decode a text.
+HEAD: Final = """
+  CAST(checkpoint_id AS BLOB), revision, base, level, sequence, created_at,
+  CAST(metadata AS BLOB), size, length(payload), seal
+"""
+"""The columns that `read_head` and `read_record` take first; a payload comes last."""
+
+_LARGEST: Final = 2**63 - 1
+
+
+def clamped(number: int) -> int:
+    """Return the number, or the largest that SQLite knows."""
+    return min(number, _LARGEST)
+
+
+def to_row(record: Record) -> dict[str, Any]:
+    """Return what the parameters of the statements that write a record are bound to."""
+    return {
+        "thread": encode_text(record.thread_id),
+        "name": encode_text(record.checkpoint_id),
+        "revision": record.revision,
+        "base": record.base,
+        "level": record.level,
+        "created_at": record.created_at,
+        "metadata": orjson.dumps(record.metadata).decode(),
+        "size": record.size,
+        "seal": record.seal(),
+        "payload": record.payload,
+    }
+
+
+def read_head(thread_id: str, row: Sequence[Any]) -> RecordHead:
+    """Return the head a row holds.
+
+    Raises:
+        CheckpointCorruptError: The row is not what was written.
+    """
+    return RecordHead(**_fields(thread_id, row)).verified(row[9])
+
+
+def read_record(thread_id: str, row: Sequence[Any]) -> Record:
+    """Return the record a row holds.
+
+    Raises:
+        CheckpointCorruptError: The head is not what was written.
+    """
+    record = Record(**_fields(thread_id, row), payload=row[-1]).verified(row[9])
+    if type(row[-1]) is not bytes:
+        raise record.corrupt("its payload is damaged")
+    return record
+
+
+def _fields(thread_id: str, row: Sequence[Any]) -> dict[str, Any]:
+    name: str | None = None
+    try:
+        name = decode_text(row[0].decode())
+        metadata = orjson.loads(row[6])
+    except (AttributeError, KeyError, StopIteration, ValueError) as error:
+        raise CheckpointCorruptError(thread_id, name, "its head is damaged") from error
+    return {
+        "thread_id": thread_id,
+        "checkpoint_id": name,
+        "revision": row[1],
+        "base": row[2],
+        "level": row[3],
+        "sequence": row[4],
+        "created_at": row[5],
+        "metadata": metadata,
+        "size": row[7],
+        "stored_size": row[8],
+    }
+
+
+def check_name(head: R, checkpoint_id: str) -> R:
+    """Return the head an index led to, if it has the name that was looked up.
+
+    Raises:
+        CheckpointCorruptError: It has another.
+    """
+    if head.checkpoint_id != checkpoint_id:
+        raise head.corrupt(f"it was found as {checkpoint_id!r}")
+    return head
+
+
+def read_thread(encoded: bytes) -> str:
+    """Return the name of a thread.
+
+    Raises:
+        CheckpointCorruptError: It is no name.
+    """
+    try:
+        return decode_text(encoded.decode())
+    except (AttributeError, KeyError, StopIteration, ValueError) as error:
+        raise CheckpointCorruptError(repr(encoded), None, "its name is damaged") from error
+
+
+@contextlib.contextmanager
+def blaming(thread_id: str, checkpoint_id: str | None = None) -> Generator[None]:
+    """Name the checkpoint that was asked for when its pages or texts are damaged.
+
+    Raises:
+        CheckpointCorruptError: They are.
+        BackendCorruptError: It is not the rows that are damaged, but the file as a whole.
+    """
+    try:
+        yield
+    except BackendCorruptError as error:
+        reason = str(error)
+        in_rows = "SQLITE_CORRUPT" in reason or "decode to UTF-8" in reason
+        if not in_rows or "database schema" in reason:
+            raise
+        raise CheckpointCorruptError(thread_id, checkpoint_id, reason) from error
