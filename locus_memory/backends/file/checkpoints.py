@@ -24,6 +24,7 @@ from locus_memory.backends.file.schema import (
     digest,
     encode_record,
     folder_name,
+    hashed_name,
     thread_name,
 )
 from locus_memory.checkpoint.base import UNSET, Unset
@@ -50,6 +51,7 @@ __all__ = ["FileCheckpointer", "FileDeltaStorage"]
 T = TypeVar("T")
 
 _LOCKS: Final = ".locks"
+_COPY: Final = ".copy-"
 _STALE_SECONDS: Final = 3600.0
 _REFUSED: Final = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
@@ -224,9 +226,11 @@ class FileDeltaStorage(DeltaStorage):
     async def reclaim(self) -> None:
         def work() -> None:
             for path in self._base.glob("*/.*.tmp"):
-                with contextlib.suppress(FileNotFoundError):
-                    if path.stat().st_mtime < time.time() - _STALE_SECONDS:
-                        path.unlink()
+                if _is_stale(path):
+                    path.unlink(missing_ok=True)
+            for folder in self._base.glob(f"{_COPY}*"):
+                if _is_stale(folder):
+                    _discard(folder)
 
         await self._run(work)
 
@@ -249,15 +253,17 @@ class FileDeltaStorage(DeltaStorage):
     @contextmanager
     def _locked(self, *threads: str, shared: bool = False) -> Generator[None]:
         """Hold the locks of these threads; always taken in one order."""
-        folder = self._base / _LOCKS
         if not shared:
-            folder.mkdir(parents=True, exist_ok=True)
-        # A fixed set of lock files: one that came and went with its thread would be no lock.
-        names = sorted({hashlib.sha256(thread.encode()).hexdigest()[:2] for thread in threads})
+            (self._base / _LOCKS).mkdir(parents=True, exist_ok=True)
+        paths = {self._lock(hashlib.sha256(thread.encode()).hexdigest()) for thread in threads}
         with ExitStack() as stack:
-            for name in names:
-                stack.enter_context(locked(folder / f"{name}.lock", shared=shared))
+            for path in sorted(paths):
+                stack.enter_context(locked(path, shared=shared))
             yield
+
+    def _lock(self, hashed: str) -> Path:
+        # A fixed set of lock files: one that came and went with its thread would be no lock.
+        return self._base / _LOCKS / f"{hashed[:2]}.lock"
 
     # --- reading ----------------------------------------------------------------------
 
@@ -266,11 +272,7 @@ class FileDeltaStorage(DeltaStorage):
 
     def _entries(self, thread_id: str) -> list[Entry]:
         """Return the thread's records, oldest first."""
-        try:
-            names = [path.name for path in self._folder(thread_id).iterdir()]
-        except FileNotFoundError:
-            return []
-        entries = sorted(entry for name in names if (entry := Entry.parse(name)) is not None)
+        entries = _records(self._folder(thread_id))
         # A process that died while it replaced a checkpoint may have left both records.
         latest = {entry.digest: entry for entry in entries}
         return [entry for entry in entries if latest[entry.digest] is entry]
@@ -279,16 +281,22 @@ class FileDeltaStorage(DeltaStorage):
         return decode_record(self._folder(thread_id) / entry.name, entry, thread_id, whole=whole)
 
     def _threads(self) -> Iterator[str]:
-        folders = self._base.iterdir() if self._base.exists() else ()
-        for folder in folders:
-            ours = folder.name.startswith(("t-", "~")) and folder.is_dir()
-            entries = (
-                (path, Entry.parse(path.name)) for path in (folder.iterdir() if ours else ())
-            )
-            for path, entry in entries:
-                if entry is not None:
-                    yield thread_name(folder.name) or decode_record(path, entry, None).thread_id
-                    break
+        for folder in _listed(self._base):
+            name = thread_name(folder.name) or self._hashed_thread(folder)
+            if name is not None and _records(folder):
+                yield name
+
+    def _hashed_thread(self, folder: Path) -> str | None:
+        """Return the thread of a folder whose name does not tell, from one of its records."""
+        hashed = hashed_name(folder.name)
+        if hashed is None:
+            return None
+        with locked(self._lock(hashed), shared=True):
+            for entry in _records(folder):
+                # Where there are no locks, it may be gone by now.
+                with contextlib.suppress(FileNotFoundError):
+                    return decode_record(folder / entry.name, entry, None).thread_id
+        return None
 
     # --- writing ----------------------------------------------------------------------
 
@@ -297,10 +305,7 @@ class FileDeltaStorage(DeltaStorage):
         folder = self._folder(record.thread_id)
         aside = folder / f".{uuid4().hex}.tmp"
         try:
-            with aside.open("xb") as file:
-                file.write(encode_record(record))
-                file.flush()
-                os.fsync(file.fileno())
+            _write_synced(aside, record)
             aside.replace(folder / entry.name)
         except BaseException:
             aside.unlink(missing_ok=True)
@@ -313,10 +318,26 @@ class FileDeltaStorage(DeltaStorage):
             self._write(places[record.revision], record)
 
     def _copy(self, source: str, target: str, entries: Sequence[Entry]) -> int:
-        self._folder(target).mkdir(parents=True, exist_ok=True)
-        for entry in entries:
-            record = self._read(source, entry, whole=True)
-            self._write(entry, replace(record, thread_id=target))
+        """Copy records so that the target is there whole, or not at all."""
+        if not entries:
+            return 0
+        aside, folder = self._base / f"{_COPY}{uuid4().hex}", self._folder(target)
+        try:
+            aside.mkdir()
+            for entry in entries:
+                record = self._read(source, entry, whole=True)
+                _write_synced(aside / entry.name, replace(record, thread_id=target))
+            _sync_folder(aside)
+            # The folder of a removed thread may have stayed, for a file that is not a record.
+            for path in _listed(folder):
+                path.replace(aside / path.name)
+            with contextlib.suppress(FileNotFoundError):
+                folder.rmdir()
+            aside.replace(folder)
+        except BaseException:
+            _discard(aside)
+            raise
+        _sync_folder(self._base)
         return len(entries)
 
     def _unlink(self, thread_id: str, removed: Sequence[Entry]) -> None:
@@ -334,6 +355,43 @@ def _named(entries: Sequence[Entry], checkpoint_id: str | None) -> Entry | None:
         return entries[-1] if entries else None
     wanted = digest(checkpoint_id)
     return next((entry for entry in entries if entry.digest == wanted), None)
+
+
+def _listed(folder: Path) -> list[Path]:
+    """Return what is in a folder; nothing if it is gone, or no folder."""
+    try:
+        return list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _records(folder: Path) -> list[Entry]:
+    """Return the records in a folder, oldest first."""
+    entries = (Entry.parse(path.name) for path in _listed(folder))
+    return sorted(entry for entry in entries if entry is not None)
+
+
+def _is_stale(path: Path) -> bool:
+    """Whether a file or folder was left by a process that died long ago."""
+    try:
+        return path.stat().st_mtime < time.time() - _STALE_SECONDS
+    except FileNotFoundError:
+        return False
+
+
+def _discard(folder: Path) -> None:
+    """Remove a copy that was not finished; a file that is not a record stays."""
+    for entry in _records(folder):
+        (folder / entry.name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _write_synced(path: Path, record: Record) -> None:
+    with path.open("xb") as file:
+        file.write(encode_record(record))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -23,11 +23,20 @@ import orjson
 from locus_memory.checkpoint.record import Record
 from locus_memory.errors import CheckpointCorruptError
 
-__all__ = ["Entry", "decode_record", "digest", "encode_record", "folder_name", "thread_name"]
+__all__ = [
+    "Entry",
+    "decode_record",
+    "digest",
+    "encode_record",
+    "folder_name",
+    "hashed_name",
+    "thread_name",
+]
 
 _PLAIN: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
 _LONGEST: Final = 200
 _ENTRY: Final = re.compile(r"([0-9]{16})-([0-9a-f]{16})-([0-9a-f]{32})\.ckpt")
+_HASHED: Final = re.compile("~([0-9a-f]{64})")
 _HEAD: Final = (
     "thread_id",
     "checkpoint_id",
@@ -80,13 +89,23 @@ def thread_name(folder: str) -> str | None:
     if not folder.startswith("t-"):
         return None
     raw = re.sub("%([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), folder[2:])
-    return raw.encode("latin-1").decode()
+    try:
+        name = raw.encode("latin-1").decode()
+    except UnicodeError:
+        return None
+    return name if folder_name(name) == folder else None
+
+
+def hashed_name(folder: str) -> str | None:
+    """Return the SHA-256 a folder is named for; `None`: it is not named for one."""
+    found = _HASHED.fullmatch(folder)
+    return None if found is None else found[1]
 
 
 def encode_record(record: Record) -> bytes:
     """Return the content of a record's file."""
     head = {name: getattr(record, name) for name in _HEAD}
-    return orjson.dumps(head) + b"\n" + record.payload
+    return orjson.dumps({**head, "seal": record.seal()}) + b"\n" + record.payload
 
 
 def decode_record(
@@ -111,21 +130,24 @@ def decode_record(
     try:
         head: Any = orjson.loads(line)
         fields = {name: head[name] for name in _HEAD}
+        seal = head["seal"]
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise _damaged(path, thread_id) from error
-    if not _genuine(fields, entry, thread_id):
+    if not _genuine(fields, entry, path.parent.name, thread_id):
         raise _damaged(path, thread_id)
-    return Record(**fields, sequence=entry.sequence, stored_size=stored, payload=payload)
+    record = Record(**fields, sequence=entry.sequence, stored_size=stored, payload=payload)
+    return record.verified(seal)
 
 
-def _genuine(head: dict[str, Any], entry: Entry, thread_id: str | None) -> bool:
+def _genuine(head: dict[str, Any], entry: Entry, folder: str, thread_id: str | None) -> bool:
+    """Whether a head is that of the file it was read from."""
+    thread, name = head["thread_id"], head["checkpoint_id"]
     return (
-        isinstance(head["thread_id"], str)
-        and isinstance(head["checkpoint_id"], str)
-        and isinstance(head["metadata"], dict)
-        and head["thread_id"] == (thread_id or head["thread_id"])
+        isinstance(thread, str)
+        and isinstance(name, str)
+        and (thread == thread_id if thread_id else folder_name(thread) == folder)
         and head["revision"] == entry.revision
-        and digest(head["checkpoint_id"]) == entry.digest
+        and digest(name) == entry.digest
     )
 
 
