@@ -19,7 +19,7 @@ from locus_memory.store.item import (
     check_limit,
 )
 
-__all__ = ["BaseStore", "as_puts", "scan_all"]
+__all__ = ["BaseStore", "as_operations", "as_puts", "scan_all"]
 
 _PAGE = 500
 
@@ -395,12 +395,33 @@ def as_puts(items: Iterable[Put | tuple[Any, ...]]) -> list[Put]:
     """Return the items of a batch as `Put`s.
 
     Raises:
-        InvalidArgumentError: A tuple of another length than 3 or 4.
+        InvalidArgumentError: Neither a `Put` nor a tuple of 3 or 4.
     """
-    return [item if isinstance(item, Put) else _as_put(*item) for item in items]
+    return [item if isinstance(item, Put) else _as_put(item) for item in items]
 
 
-def _as_put(*fields: Any) -> Put:
+def as_operations(operations: Iterable[Put | Delete]) -> list[Put | Delete]:
+    """Return the operations of a `write_batch`.
+
+    Raises:
+        InvalidArgumentError: One is neither a `Put` nor a `Delete`.
+    """
+    return [_as_operation(operation) for operation in operations]
+
+
+def _as_operation(operation: object) -> Put | Delete:
+    if not isinstance(operation, Put | Delete):
+        raise InvalidArgumentError(
+            f"an operation of write_batch is a Put or a Delete, not {type(operation).__name__}"
+        )
+    return operation
+
+
+def _as_put(fields: object) -> Put:
+    if not isinstance(fields, tuple | list):
+        raise InvalidArgumentError(
+            f"an item of a batch is a Put or a tuple, not {type(fields).__name__}"
+        )
     if len(fields) not in (3, 4):
         raise InvalidArgumentError(
             "an item of a batch is a Put, (namespace, key, value) or "

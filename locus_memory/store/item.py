@@ -7,6 +7,7 @@ everywhere, and stores namespaces and keys in the same injective, order-keeping 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ __all__ = [
     "check_key",
     "check_limit",
     "check_namespace",
+    "check_text",
+    "check_threshold",
     "check_ttl",
     "check_version",
     "decode_json",
@@ -51,6 +54,8 @@ __all__ = [
 ]
 
 Namespace = tuple[str, ...]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _LONGEST_TTL = 1000 * 365.25 * 86_400
 """Seconds; what lies much further ahead has no date."""
@@ -223,11 +228,28 @@ def check_identifier(value: object, what: str) -> str:
     return value
 
 
+def check_text(text: object, what: str) -> str | None:
+    """Return `text` if it is a string of whole characters, or `None`; `what` names it.
+
+    Raises:
+        InvalidArgumentError: It is anything else.
+    """
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise InvalidArgumentError(f"{what} is a string, not {type(text).__name__}")
+    if not _is_whole(text):
+        raise InvalidArgumentError(f"{what} holds half a character, a lone surrogate")
+    return text
+
+
 def _is_text(value: object) -> bool:
-    if not isinstance(value, str) or not value:
-        return False
+    return isinstance(value, str) and value != "" and _is_whole(value)
+
+
+def _is_whole(text: str) -> bool:
     # A lone surrogate is no character: no database can hold it.
-    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
+    return text.isascii() or _SURROGATE.search(text) is None
 
 
 def check_limit(limit: object, what: str = "limit") -> int:
@@ -267,6 +289,24 @@ def check_ttl(ttl: object) -> float | None:
     return float(ttl)
 
 
+def check_threshold(threshold: object) -> float | None:
+    """Return `threshold` if it is a number, or `None`.
+
+    Raises:
+        InvalidArgumentError: It is anything else, NaN included.
+    """
+    if threshold is None:
+        return None
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+        raise InvalidArgumentError(f"threshold is a number, not {threshold!r}")
+    # An integer may be too large for a float.
+    with suppress(OverflowError):
+        number = float(threshold)
+        if not math.isnan(number):
+            return number
+    raise InvalidArgumentError("threshold is a number that a score can be compared with")
+
+
 def check_embedding(embedding: Sequence[float], dimension: int | None = None) -> bytes:
     """Return `embedding` as little-endian float32 of unit length, ready to store.
 
@@ -281,7 +321,7 @@ def check_embedding(embedding: Sequence[float], dimension: int | None = None) ->
 
     try:
         vector = np.asarray(embedding, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidEmbeddingError("an embedding is a flat sequence of numbers") from error
     if vector.ndim != 1 or vector.size == 0:
         raise InvalidEmbeddingError(

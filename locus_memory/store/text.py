@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
+from locus_memory.store.item import check_text
+
 __all__ = ["STOP_WORDS", "index_text", "query_words", "searchable", "segment", "stem", "tokens"]
 
 # Articles and pronouns, question words, auxiliaries with what is left of their contractions,
@@ -80,8 +82,12 @@ def searchable(value: Any, text: str | None) -> str:
 
     ASCII is as it was, for the engine to split and to fold. Anything else is folded and split
     here, because engines differ in the letters they know.
+
+    Raises:
+        InvalidArgumentError: `text` is not a string of whole characters.
     """
-    found = index_text(value) if text is None else text.replace("\x00", " ")
+    given = check_text(text, "text")
+    found = index_text(value) if given is None else given.replace("\x00", " ")
     return found if found.isascii() else _BETWEEN.sub(" ", segment(_fold(found)))
 
 
@@ -90,8 +96,11 @@ def query_words(query: str) -> list[str]:
 
     Stop words are left out unless nothing else is there. A query without a letter or a digit
     has no words, and matches nothing.
+
+    Raises:
+        InvalidArgumentError: `query` is not a string of whole characters.
     """
-    words = list(dict.fromkeys(_words(query)))
+    words = list(dict.fromkeys(_words(check_text(query, "a query") or "")))
     return [word for word in words if word not in STOP_WORDS] or words
 
 

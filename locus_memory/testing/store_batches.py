@@ -78,6 +78,16 @@ class BatchTests(StoreSuite):
         malformed: list[tuple[Any, ...]] = [(NS,), (NS, "k"), (NS, "k", 1, {}, 5)]
         for bad in malformed:
             await refused(InvalidArgumentError, store.put_batch([bad]))
+        for other in (5, None, Delete(namespace=NS, key="k")):
+            strange: Any = other
+            await refused(InvalidArgumentError, store.put_batch([strange]))
+        assert await store.list_keys(NS) == []
+
+    async def test_write_batch_takes_no_tuples(self, store: BaseStore) -> None:
+        need(store, "transactions")
+        strange: list[Any] = [(NS, "k", 1), (NS, "k"), 5, None, [put("k", 1)]]
+        for each in strange:
+            await refused(InvalidArgumentError, store.write_batch([put("a", 1), each]))
         assert await store.list_keys(NS) == []
 
     async def test_put_batch_is_atomic(self, store: BaseStore) -> None:

@@ -24,6 +24,7 @@ from locus_memory.store.item import Delete, Put, StoreItem, timestamp
 from locus_memory.testing.fakes import FakeClock
 from locus_memory.testing.store_suite import (
     HOSTILE,
+    NOT_TEXT,
     PROPERTY,
     StoreSuite,
     json_objects,
@@ -381,6 +382,15 @@ class ValueTests(StoreSuite):
     async def test_metadata_is_an_object(self, store: BaseStore, metadata: Any) -> None:
         with pytest.raises(InvalidArgumentError):
             await store.put(NS, "k", 1, metadata)
+        assert not await store.exists(NS, "k")
+
+    @pytest.mark.parametrize("text", NOT_TEXT, ids=ascii)
+    async def test_a_bad_text_is_refused(self, store: BaseStore, text: Any) -> None:
+        await refused(
+            InvalidArgumentError,
+            store.put(NS, "k", 1, text=text),
+            store.put_batch([Put(namespace=NS, key="k", value=1, text=text)]),
+        )
         assert not await store.exists(NS, "k")
 
     async def test_a_large_value_comes_back(self, store: BaseStore) -> None:

@@ -13,7 +13,7 @@ from locus_memory.errors import BackendClosedError, StoreCapabilityError
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Delete, Put
 from locus_memory.testing.fakes import FakeClock
-from locus_memory.testing.store_suite import StoreSuite, axis, refused
+from locus_memory.testing.store_suite import StoreSuite, axis, innermost, refused
 
 __all__ = ["CapabilityTests", "LifeTests"]
 
@@ -152,6 +152,14 @@ class LifeTests(StoreSuite):
                 store.get_embedding(NS, "k"),
                 store.search_by_embedding(NS, vector),
             )
+
+    async def test_a_closed_store_stays_closed(self, store: BaseStore) -> None:
+        await store.put(NS, "k", 1)
+        await store.close()
+        # The default `open` does nothing.
+        if type(innermost(store)).open is not BaseStore.open:
+            await refused(BackendClosedError, store.open(), store.__aenter__())
+        await refused(BackendClosedError, store.get(NS, "k"))
 
     async def test_a_cancelled_call_leaves_the_store_healthy(self, store: BaseStore) -> None:
         await store.put(NS, "count", 0)

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from locus_memory.errors import InvalidArgumentError, InvalidNamespaceError
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, Put
-from locus_memory.testing.store_suite import LONG, MANY, PROPERTY, StoreSuite, fill, need, refused
+from locus_memory.testing.store_suite import (
+    LONG,
+    MANY,
+    NOT_TEXT,
+    PROPERTY,
+    StoreSuite,
+    fill,
+    need,
+    refused,
+)
 
 __all__ = ["ClearTests", "KeyOrderTests", "NamespaceListTests"]
 
@@ -63,6 +72,28 @@ class KeyOrderTests(StoreSuite):
             store.search(NS, limit=limit),
             store.search(NS, offset=limit),
         )
+
+    @pytest.mark.parametrize("limit", [2**31, 2**62, 2**63 - 1, 2**63, 2**64, 10**30], ids=repr)
+    async def test_any_large_limit_means_all(self, store: BaseStore, limit: int) -> None:
+        await fill(store, NS, ["a", "b"])
+        assert await store.list_keys(NS, limit) == ["a", "b"]
+        assert len(await store.scan(NS, limit)) == 2
+        assert len(await store.search(NS, limit=limit)) == 2
+        assert len(await store.search(NS, limit=limit, offset=1)) == 1
+        assert await store.search(NS, limit=limit, offset=limit) == []
+        assert await store.search(NS, limit=1, offset=limit) == []
+
+    @pytest.mark.parametrize("bad", NOT_TEXT, ids=ascii)
+    async def test_a_bad_window_is_refused(self, store: BaseStore, bad: Any) -> None:
+        await fill(store, NS, ["a", "b"])
+        for namespace in (NS, ("empty",)):
+            await refused(
+                InvalidArgumentError,
+                store.scan(namespace, prefix=bad),
+                store.scan(namespace, after=bad),
+                store.list_keys(namespace, prefix=bad),
+                store.list_keys(namespace, after=bad),
+            )
 
     async def test_an_after_that_is_gone_still_works(self, store: BaseStore) -> None:
         await fill(store, NS, ["a", "b", "c"])

@@ -12,15 +12,18 @@ import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.store.base import BaseStore
 from locus_memory.testing.fakes import FakeClock
 from locus_memory.testing.store_suite import (
     HOSTILE,
+    NOT_TEXT,
     PROPERTY,
     StoreSuite,
     fill,
     goes_by_writes,
     need,
+    refused,
 )
 
 __all__ = ["NewestTests", "TextSearchTests"]
@@ -212,6 +215,13 @@ class TextSearchTests(StoreSuite):
         )
         found = await self.keys(text_store, query)
         assert found == [] if query in WORDLESS else "b" in found
+
+    @pytest.mark.parametrize("bad", NOT_TEXT, ids=ascii)
+    async def test_a_query_is_text(self, text_store: BaseStore, bad: Any) -> None:
+        await text_store.put(NS, "k", "a b")
+        await refused(
+            InvalidArgumentError, text_store.search(NS, bad), text_store.search(("empty",), bad)
+        )
 
     async def test_hostile_queries_and_texts(self, text_store: BaseStore) -> None:
         await text_store.put_batch([(NS, str(n), text) for n, text in enumerate(HOSTILE)])

@@ -23,11 +23,13 @@ __all__ = [
     "HOSTILE",
     "LONG",
     "MANY",
+    "NOT_TEXT",
     "PROPERTY",
     "StoreSuite",
     "axis",
     "fill",
     "goes_by_writes",
+    "innermost",
     "json_objects",
     "json_values",
     "need",
@@ -61,6 +63,9 @@ LONG: Final = 1205
 
 MANY: Final = 10_050
 """More rows than a round number that a backend may have taken for enough."""
+
+NOT_TEXT: Final[list[Any]] = [5, True, b"a", ["a"], "\ud800", "a\udfffb"]
+"""What is no text: not a string, or with half a character in it."""
 
 PROPERTY: Final = settings(
     deadline=None,
@@ -133,9 +138,15 @@ def need(store: BaseStore, *names: str) -> None:
 
 def goes_by_writes(store: BaseStore) -> bool:
     """Whether the store must list the newest write first: not if it uses the default `search`."""
+    inner = innermost(store)
+    return inner.capabilities.search or type(inner).search is not BaseStore.search
+
+
+def innermost(store: BaseStore) -> BaseStore:
+    """Return the store inside all wrappers."""
     while isinstance(store, StoreWrapper):
         store = store.inner
-    return store.capabilities.search or type(store).search is not BaseStore.search
+    return store
 
 
 def axis(store: BaseStore, index: int) -> list[float]:

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from numpy.typing import NDArray
 
-from locus_memory.errors import InvalidEmbeddingError, VersionConflictError
+from locus_memory.errors import InvalidArgumentError, InvalidEmbeddingError, VersionConflictError
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, Put, SemanticSearchResult
 from locus_memory.testing.fakes import FakeClock
@@ -23,7 +23,17 @@ __all__ = ["VectorTests"]
 NS = ("vectors",)
 
 NOT_VECTORS: list[Any] = [
-    *([], [math.nan, 1.0], [math.inf, 1.0], [0.0, 0.0], [[1.0, 0.0]], "abc", None, 1.0),
+    *(
+        [],
+        [math.nan, 1.0],
+        [math.inf, 1.0],
+        [0.0, 0.0],
+        [[1.0, 0.0]],
+        "abc",
+        None,
+        1.0,
+        [10**400, 1],
+    ),
 ]
 
 
@@ -80,6 +90,23 @@ class VectorTests(StoreSuite):
         assert keys(await vectors.search_by_embedding(NS, query, 10, 0.4)) == ["0.8", "0.5"]
         assert keys(await vectors.search_by_embedding(NS, query, 10, 0.9)) == []
         assert keys(await vectors.search_by_embedding(NS, query, 1, 0.1, offset=2)) == ["0.2"]
+
+    @pytest.mark.parametrize("threshold", ["a", "0.5", True, math.nan, [0.5], 10**400], ids=type)
+    async def test_a_bad_threshold_is_refused(self, vectors: BaseStore, threshold: Any) -> None:
+        query = axis(vectors, 0)
+        await vectors.put_with_embedding(NS, "k", 1, query)
+        await refused(
+            InvalidArgumentError,
+            vectors.search_by_embedding(NS, query, 10, threshold),
+            vectors.search_by_embedding(("empty",), query, 10, threshold),
+        )
+
+    async def test_any_large_limit_means_all_vectors(self, vectors: BaseStore) -> None:
+        query = axis(vectors, 0)
+        await vectors.put_with_embedding(NS, "k", 1, query)
+        for limit in (2**31, 2**62, 2**63 - 1, 2**63, 10**30):
+            assert keys(await vectors.search_by_embedding(NS, query, limit)) == ["k"]
+            assert await vectors.search_by_embedding(NS, query, limit, offset=limit) == []
 
     async def test_the_vector_comes_back_at_unit_length(self, vectors: BaseStore) -> None:
         vector = [3 * part for part in between(vectors, 0.6)]
@@ -164,7 +191,11 @@ class VectorTests(StoreSuite):
             )
             assert not await vectors.exists(NS, "other")
         else:
-            await refused(InvalidEmbeddingError, vectors.search_by_embedding(NS, longer))
+            await refused(
+                InvalidEmbeddingError,
+                vectors.search_by_embedding(NS, longer),
+                vectors.search_by_embedding(NS, longer, 0),
+            )
             await vectors.put_with_embedding(NS, "other", 1, longer)
             assert keys(await vectors.search_by_embedding(NS, longer)) == ["other"]
             assert keys(await vectors.search_by_embedding(NS, axis(vectors, 0))) == ["k"]

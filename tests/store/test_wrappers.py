@@ -132,7 +132,16 @@ async def test_an_altered_value_is_refused(inner, vault):
 
 @pytest.mark.parametrize(
     "plain",
-    ["text", None, 5, {}, [1], {"key_id": "old"}, {"key_id": "old", "aes_gcm": "!"}],
+    [
+        "text",
+        None,
+        5,
+        {},
+        [1],
+        {"key_id": "old"},
+        {"key_id": "old", "aes_gcm": "!"},
+        {"key_id": "old", "aes_gcm": "é"},
+    ],
     ids=repr,
 )
 async def test_a_value_in_the_clear_is_refused(inner, vault, plain):
@@ -263,9 +272,10 @@ def test_bad_keys_are_refused(inner):
         ConfigurationError, match="no key 'new' to encrypt with; known: \\['old'\\]"
     ):
         EncryptingStore(inner, OLD, active="new")
-    with pytest.raises(ConfigurationError, match="not 16, 24 or 32") as caught:
-        EncryptingStore(inner, {"short": b"hunter2"}, active="short")
-    assert "hunter2" not in str(caught.value)
+    for bad in (b"hunter2", "hunter2-hunter2-", 16, None):
+        with pytest.raises(ConfigurationError, match="not bytes, 16, 24 or 32") as caught:
+            EncryptingStore(inner, {"bad": bad}, active="bad")
+        assert "hunter2" not in str(caught.value)
 
 
 def test_keys_are_not_printed(vault):

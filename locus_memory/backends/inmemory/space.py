@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from locus_memory.store.item import (
     prefix_upper_bound,
     timestamp,
 )
-from locus_memory.store.text import query_words, searchable, stem, tokens
+from locus_memory.store.text import searchable, stem, tokens
 
 __all__ = ["Content", "Hit", "Record", "Space", "best", "newest", "ranked", "similar"]
 
@@ -143,10 +144,9 @@ def newest(spaces: Iterable[Space]) -> Iterator[Hit]:
     return (Hit(space, key) for space in spaces for key in space.keys)
 
 
-def ranked(spaces: Sequence[Space], query: str) -> Iterator[Hit]:
-    """Yield a hit for each item that has any word of the query."""
-    words = list(map(stem, query_words(query)))
-    scores = rank([space.text for space in spaces], words)
+def ranked(spaces: Sequence[Space], words: Iterable[str]) -> Iterator[Hit]:
+    """Yield a hit for each item that has any of the words of a query."""
+    scores = rank([space.text for space in spaces], list(map(stem, words)))
     for space, found in zip(spaces, scores, strict=True):
         yield from (Hit(space, key, score) for key, score in found.items())
 
@@ -179,7 +179,9 @@ def best(hits: Iterable[Hit], condition: Condition, offset: int, limit: int) -> 
     """Yield the hits that satisfy the filter, best first, without the first `offset`."""
     ordered = sorted(hits, key=Hit.order, reverse=True)
     kept = (hit for hit in ordered if _satisfies(hit, condition))
-    return itertools.islice(kept, offset, offset + limit)
+    # islice takes no larger numbers.
+    start, stop = min(offset, sys.maxsize), min(offset + limit, sys.maxsize)
+    return itertools.islice(kept, start, stop)
 
 
 def _satisfies(hit: Hit, condition: Condition) -> bool:

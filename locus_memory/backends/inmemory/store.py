@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -22,8 +23,8 @@ from locus_memory.backends.inmemory.space import (
     ranked,
     similar,
 )
-from locus_memory.errors import BackendClosedError, VersionConflictError
-from locus_memory.store.base import BaseStore, as_puts
+from locus_memory.errors import BackendClosedError, ConfigurationError, VersionConflictError
+from locus_memory.store.base import BaseStore, as_operations, as_puts
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
     Delete,
@@ -36,9 +37,12 @@ from locus_memory.store.item import (
     check_key,
     check_limit,
     check_namespace,
+    check_text,
+    check_threshold,
     check_ttl,
     check_version,
 )
+from locus_memory.store.text import query_words
 
 __all__ = ["InMemoryStore"]
 
@@ -52,6 +56,9 @@ class InMemoryStore(BaseStore):
         embedding_dimension: The only vector length to take, or `None` for any; then a search
             sees the vectors that are as long as the query.
         clock: Returns seconds since the epoch.
+
+    Raises:
+        ConfigurationError: An `embedding_dimension` below 1.
     """
 
     def __init__(
@@ -60,6 +67,8 @@ class InMemoryStore(BaseStore):
         embedding_dimension: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        if embedding_dimension is not None and embedding_dimension < 1:
+            raise ConfigurationError("memory: needs embedding_dimension >= 1")
         self._dimension = embedding_dimension
         self._clock = clock
         self._lock = threading.Lock()
@@ -137,12 +146,14 @@ class InMemoryStore(BaseStore):
     ) -> list[StoreItem]:
         check_namespace(namespace)
         check_limit(limit)
+        check_text(prefix, "prefix")
+        check_text(after, "after")
         with self._locked():
             space = self._spaces.get(namespace)
             if space is None:
                 return []
             keys = space.between(prefix or "", after, descending=descending)
-            return [space.item(key) for key in itertools.islice(keys, limit)]
+            return [space.item(key) for key in itertools.islice(keys, min(limit, sys.maxsize))]
 
     @override
     async def list_namespaces(
@@ -198,7 +209,7 @@ class InMemoryStore(BaseStore):
 
     @override
     async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
-        return self._write(list(operations))
+        return self._write(as_operations(operations))
 
     # --- search -----------------------------------------------------------------------
 
@@ -216,9 +227,10 @@ class InMemoryStore(BaseStore):
         condition = parse_filter(filter)
         check_limit(limit)
         check_limit(offset, "offset")
+        words = None if query is None else query_words(query)
         with self._locked():
             spaces = self._within(namespace, recursive=recursive)
-            hits = newest(spaces) if query is None else ranked(spaces, query)
+            hits = newest(spaces) if words is None else ranked(spaces, words)
             return [hit.item() for hit in best(hits, condition, offset, limit)]
 
     @override
@@ -269,15 +281,21 @@ class InMemoryStore(BaseStore):
         recursive: bool = False,
     ) -> list[SemanticSearchResult]:
         query = check_embedding(query_embedding, self._dimension)
+        nearest = check_threshold(threshold)
         condition = parse_filter(metadata_filter)
         check_limit(limit)
         check_limit(offset, "offset")
         with self._locked():
             spaces = self._within(namespace, recursive=recursive)
-            hits = similar(spaces, query, threshold)
+            hits = similar(spaces, query, nearest)
             return [hit.semantic() for hit in best(hits, condition, offset, limit)]
 
     # --- life -------------------------------------------------------------------------
+
+    @override
+    async def open(self) -> None:
+        with self._locked():
+            pass  # it raises if the store is closed
 
     @override
     async def close(self) -> None:

@@ -23,7 +23,7 @@ from locus_memory.backends.sqlite.items import (
     prepare,
 )
 from locus_memory.errors import ConfigurationError
-from locus_memory.store.base import BaseStore, as_puts
+from locus_memory.store.base import BaseStore, as_operations, as_puts
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
     Delete,
@@ -35,6 +35,8 @@ from locus_memory.store.item import (
     check_embedding,
     check_limit,
     check_namespace,
+    check_text,
+    check_threshold,
 )
 from locus_memory.store.text import query_words
 
@@ -155,7 +157,7 @@ class SQLiteStore(BaseStore):
         descending: bool = False,
     ) -> list[StoreItem]:
         scope, rows = self._scope(namespace), _at_most(limit)
-        keys = KeyRange(prefix, after, descending)
+        keys = KeyRange(check_text(prefix, "prefix"), check_text(after, "after"), descending)
         return await self._database.read(lambda c: items.scan(c, scope, keys, rows))
 
     @override
@@ -168,7 +170,7 @@ class SQLiteStore(BaseStore):
         after: str | None = None,
     ) -> list[str]:
         scope, rows = self._scope(namespace), _at_most(limit)
-        keys = KeyRange(prefix, after)
+        keys = KeyRange(check_text(prefix, "prefix"), check_text(after, "after"))
         return await self._database.read(lambda c: items.scan_keys(c, scope, keys, rows))
 
     @override
@@ -220,7 +222,9 @@ class SQLiteStore(BaseStore):
 
     @override
     async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
-        return await self._write([prepare(each, self._dimension) for each in operations])
+        return await self._write(
+            [prepare(each, self._dimension) for each in as_operations(operations)]
+        )
 
     # --- search -----------------------------------------------------------------------
 
@@ -287,7 +291,7 @@ class SQLiteStore(BaseStore):
         scope = self._scope(namespace, recursive=recursive)
         query = vectors.VectorQuery(
             vector=check_embedding(query_embedding, self._dimension),
-            threshold=threshold,
+            threshold=check_threshold(threshold),
             condition=parse_filter(metadata_filter),
         )
         page = Page(_at_most(limit), _at_most(offset, "offset"))

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from locus_memory.errors import ConfigurationError, InvalidEmbeddingError
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.store.base import BaseStore, as_puts
+from locus_memory.store.base import BaseStore, as_operations, as_puts
 from locus_memory.store.item import (
     Delete,
     Namespace,
@@ -19,6 +19,7 @@ from locus_memory.store.item import (
     StoreItem,
     check_key,
     check_namespace,
+    check_text,
     encode_json,
 )
 from locus_memory.store.text import index_text
@@ -110,7 +111,7 @@ class EmbeddingStore(StoreWrapper):
 
     @override
     async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
-        listed = list(operations)
+        listed = as_operations(operations)
         puts = await self._embedded([each for each in listed if isinstance(each, Put)])
         remaining = iter(puts)
         return await super().write_batch(
@@ -132,7 +133,7 @@ class EmbeddingStore(StoreWrapper):
             return await super().search(
                 namespace, None, limit, filter=filter, offset=offset, recursive=recursive
             )
-        if not query.strip():
+        if not (check_text(query, "a query") or "").strip():
             return []
         [vector] = await self._vectors([query], "query")
         hits = await super().search_by_embedding(
@@ -154,6 +155,7 @@ class EmbeddingStore(StoreWrapper):
         # Refuse what the inner store would refuse before the model is asked.
         check_namespace(put.namespace)
         check_key(put.key)
+        check_text(put.text, "text")
         encode_json(put.value)
         if put.embedding is not None:
             return ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing_extensions import override
 
 from locus_memory.drivers import require
 from locus_memory.errors import ConfigurationError, EncryptionError, VersionConflictError
-from locus_memory.store.base import BaseStore, as_puts, scan_all
+from locus_memory.store.base import BaseStore, as_operations, as_puts, scan_all
 from locus_memory.store.filters import Condition, matches, parse_filter
 from locus_memory.store.item import (
     Delete,
@@ -27,6 +26,7 @@ from locus_memory.store.item import (
     check_key,
     check_limit,
     check_namespace,
+    check_text,
     decode_json,
     encode_json,
     encode_namespace,
@@ -61,7 +61,7 @@ class EncryptingStore(StoreWrapper):
         clock: Returns seconds since the epoch; the one the inner store reads.
 
     Raises:
-        ConfigurationError: A key of another length, or no such active key.
+        ConfigurationError: A key that is no bytes or of another length, or no such active key.
         MissingDriverError: The `cryptography` library is not installed.
     """
 
@@ -77,8 +77,8 @@ class EncryptingStore(StoreWrapper):
         if active not in keys:
             raise ConfigurationError(f"no key {active!r} to encrypt with; known: {sorted(keys)}")
         for name, key in keys.items():
-            if len(key) not in _KEY_SIZES:
-                raise ConfigurationError(f"key {name!r} is not 16, 24 or 32 bytes long")
+            if not _is_key(key):
+                raise ConfigurationError(f"key {name!r} is not bytes, 16, 24 or 32 of them")
         aead = require("cryptography.hazmat.primitives.ciphers.aead", "encryption")
         self._invalid_tag = require("cryptography.exceptions", "encryption").InvalidTag
         self._ciphers = {name: aead.AESGCM(key) for name, key in keys.items()}
@@ -92,8 +92,9 @@ class EncryptingStore(StoreWrapper):
 
     # --- envelopes --------------------------------------------------------------------
 
-    def _seal(self, namespace: Namespace, key: str, value: Any) -> dict[str, str]:
-        """Return what the inner store keeps in place of the value."""
+    def _seal(self, namespace: Namespace, key: str, value: Any, text: str | None) -> dict[str, str]:
+        """Return what the inner store keeps in place of the value; it gets no text to index."""
+        check_text(text, "text")
         where = _place(check_namespace(namespace), check_key(key), self._active)
         nonce = os.urandom(_NONCE)
         data = nonce + self._ciphers[self._active].encrypt(nonce, encode_json(value), where)
@@ -116,7 +117,7 @@ class EncryptingStore(StoreWrapper):
         return replace(item, value=self._unseal(item.namespace, item.key, item.value))
 
     def _sealed(self, put: Put) -> Put:
-        return replace(put, value=self._seal(put.namespace, put.key, put.value), text="")
+        return replace(put, value=self._seal(put.namespace, put.key, put.value, put.text), text="")
 
     # --- items ------------------------------------------------------------------------
 
@@ -132,7 +133,7 @@ class EncryptingStore(StoreWrapper):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        sealed = self._seal(namespace, key, value)
+        sealed = self._seal(namespace, key, value, text)
         return await self.inner.put(
             namespace, key, sealed, metadata, ttl=ttl, if_version=if_version, text=""
         )
@@ -150,7 +151,7 @@ class EncryptingStore(StoreWrapper):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        sealed = self._seal(namespace, key, value)
+        sealed = self._seal(namespace, key, value, text)
         return await self.inner.put_with_embedding(
             namespace, key, sealed, embedding, metadata, ttl=ttl, if_version=if_version, text=""
         )
@@ -194,7 +195,10 @@ class EncryptingStore(StoreWrapper):
     @override
     async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
         return await self.inner.write_batch(
-            [self._sealed(each) if isinstance(each, Put) else each for each in operations]
+            [
+                self._sealed(each) if isinstance(each, Put) else each
+                for each in as_operations(operations)
+            ]
         )
 
     # --- search -----------------------------------------------------------------------
@@ -326,6 +330,10 @@ class EncryptingStore(StoreWrapper):
             )
 
 
+def _is_key(key: object) -> bool:
+    return isinstance(key, bytes) and len(key) in _KEY_SIZES
+
+
 def _place(namespace: Namespace, key: str, key_id: str) -> bytes:
     """Return the associated data: what a value is bound to, unmistakably."""
     return encode_namespace((*namespace, key, key_id)).encode()
@@ -335,7 +343,7 @@ def _parts(namespace: Namespace, key: str, envelope: Any) -> tuple[str, bytes]:
     """Return the key id and the bytes of an envelope."""
     try:
         return str(envelope["key_id"]), base64.b64decode(envelope["aes_gcm"], validate=True)
-    except (TypeError, KeyError, IndexError, binascii.Error) as error:
+    except (TypeError, KeyError, IndexError, ValueError) as error:
         raise EncryptionError(f"{key!r} in {namespace!r} is not encrypted") from error
 
 
