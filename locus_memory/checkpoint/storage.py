@@ -17,6 +17,7 @@ from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.errors import CheckpointConflictError
 from locus_memory.store.filters import Condition, matches
+from locus_memory.store.item import check_identifier
 
 __all__ = [
     "INLINE_BYTES",
@@ -24,6 +25,7 @@ __all__ = [
     "StaleChainError",
     "chain_of",
     "check_parent",
+    "check_range",
     "check_replacement",
     "newest_first",
     "page_of",
@@ -126,7 +128,12 @@ class DeltaStorage(ABC):
     async def list_threads(
         self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
     ) -> list[str]:
-        """Return thread ids in ascending code point order."""
+        """Return thread ids in ascending code point order.
+
+        Raises:
+            InvalidKeyError: A bound is not a string, or has a lone surrogate.
+            CheckpointCorruptError: The name of a thread is damaged.
+        """
 
     # --- slow but correct defaults ----------------------------------------------------
 
@@ -262,6 +269,13 @@ def chain_of(find: Callable[[int], Record | None], newest: Record) -> list[Recor
     return chain[::-1]
 
 
+def check_range(prefix: str | None, after: str | None) -> None:
+    """Raise `InvalidKeyError` unless both are strings that a thread id may begin with."""
+    for bound, what in ((prefix, "a prefix"), (after, "a cursor")):
+        if bound not in (None, ""):
+            check_identifier(bound, what)
+
+
 def newest_first(
     heads: Iterable[RecordHead], limit: int | None, before: int | None
 ) -> list[RecordHead]:
@@ -273,7 +287,12 @@ def newest_first(
 def page_of(
     names: Iterable[str], limit: int, *, prefix: str | None, after: str | None
 ) -> list[str]:
-    """Return a page of names in code point order; see `DeltaStorage.list_threads`."""
+    """Return a page of names in code point order; see `DeltaStorage.list_threads`.
+
+    Raises:
+        InvalidKeyError: As for `check_range`.
+    """
+    check_range(prefix, after)
     wanted = (
         name for name in names if name.startswith(prefix or "") and (after is None or name > after)
     )

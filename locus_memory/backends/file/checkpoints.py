@@ -52,6 +52,7 @@ T = TypeVar("T")
 
 _LOCKS: Final = ".locks"
 _COPY: Final = ".copy-"
+_ASIDE: Final = ".tmp"
 _STALE_SECONDS: Final = 3600.0
 _REFUSED: Final = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
@@ -225,11 +226,11 @@ class FileDeltaStorage(DeltaStorage):
     @override
     async def reclaim(self) -> None:
         def work() -> None:
-            for path in self._base.glob("*/.*.tmp"):
-                if _is_stale(path):
-                    path.unlink(missing_ok=True)
-            for folder in self._base.glob(f"{_COPY}*"):
-                if _is_stale(folder):
+            for folder in filter(Path.is_dir, _listed(self._base)):
+                for path in _listed(folder):
+                    if path.name.startswith(".") and path.suffix == _ASIDE and _is_stale(path):
+                        path.unlink(missing_ok=True)
+                if folder.name.startswith(_COPY) and _is_stale(folder):
                     _discard(folder)
 
         await self._run(work)
@@ -303,7 +304,7 @@ class FileDeltaStorage(DeltaStorage):
     def _write(self, entry: Entry, record: Record) -> None:
         """Write a record's file so that it is there whole, or not at all."""
         folder = self._folder(record.thread_id)
-        aside = folder / f".{uuid4().hex}.tmp"
+        aside = folder / f".{uuid4().hex}{_ASIDE}"
         try:
             _write_synced(aside, record)
             aside.replace(folder / entry.name)

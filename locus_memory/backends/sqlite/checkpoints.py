@@ -29,6 +29,7 @@ from locus_memory.checkpoint.storage import (
     StaleChainError,
     chain_of,
     check_parent,
+    check_range,
     check_replacement,
 )
 from locus_memory.errors import (
@@ -241,6 +242,7 @@ class SQLiteDeltaStorage(DeltaStorage):
     async def list_threads(
         self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
     ) -> list[str]:
+        check_range(prefix, after)
         start = encode_text(prefix or "")
         bounds = {
             "after": encode_text(after or ""),
@@ -260,7 +262,7 @@ class SQLiteDeltaStorage(DeltaStorage):
             bounds = {
                 "source": _add_thread(connection, encode_text(source)),
                 "target": _add_thread(connection, encode_text(target)),
-                "through": _NO_BOUND if through is None else through,
+                "through": _NO_BOUND if through is None else clamped(through),
             }
             return connection.execute(_COPY, bounds).rowcount
 

@@ -55,6 +55,17 @@ _ERRORS: Final[dict[str, type[BackendError]]] = {
     "SQLITE_NOTADB": BackendCorruptError,
 }
 
+# What SQLite says, under no code of its own, of a file that says it is ours and is not as we
+# left it.
+_DAMAGE: Final = (
+    "decode to UTF-8",
+    "has no column named",
+    "malformed JSON",
+    "no such column",
+    "no such table",
+    "vtable constructor failed",
+)
+
 # These say that the library is wrong, not the database: they must surface as they are.
 _BUGS: Final = (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.NotSupportedError)
 
@@ -71,11 +82,16 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 def translate(error: BaseException, path: str) -> BaseException:
     """Return the library's error for `error`, or `error` itself if it is not SQLite's."""
+    if isinstance(error, UnicodeDecodeError):
+        # The driver could not even read SQLite's message, which quotes the damaged schema.
+        described: BaseException = BackendCorruptError(f"sqlite {path}: its schema is damaged")
+        described.__cause__ = error
+        return described
     if not isinstance(error, sqlite3.Error) or isinstance(error, _BUGS):
         return error
     name, primary = _code_names(error)
     kind = _ERRORS.get(name) or _ERRORS.get(primary, BackendError)
-    if not name and "decode to UTF-8" in str(error):
+    if kind is BackendError and any(words in str(error) for words in _DAMAGE):
         kind = BackendCorruptError
     described = kind(f"sqlite {path}: {error}" + (f" ({name})" if name else ""))
     described.__cause__ = error
@@ -87,7 +103,7 @@ def translated(path: str) -> Generator[None]:
     """Raise SQLite's errors as the library's own, naming the file."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         described = translate(error, path)
         if described is error:
             raise

@@ -9,7 +9,7 @@ import sqlite3
 import pytest
 
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
-from locus_memory.errors import CheckpointCorruptError
+from locus_memory.errors import CheckpointCorruptError, InvalidKeyError, LocusMemoryError
 
 
 def noise(seed: int) -> dict[str, str]:
@@ -140,3 +140,56 @@ async def test_an_index_that_leads_elsewhere_is_noticed(tmp_path):
     # In the table, and in the index by name.
     assert len(places) >= 2
     assert refused >= 2
+
+
+async def test_damage_anywhere_is_an_error_of_ours_or_harmless(tmp_path):
+    path = tmp_path / "memory.db"
+    async with SQLiteCheckpointer(path, state_type=None) as checkpointer:
+        for number in range(4):
+            await checkpointer.save({"n": number}, "t", f"c{number}", {"step": number})
+    whole = path.read_bytes()
+    chance = random.Random(7)
+    for _ in range(250):
+        # Half of it in the schema, which fills most of the first pages.
+        place = chance.randrange(100, chance.choice((3 * 4096, len(whole))))
+        damaged = bytearray(whole)
+        damaged[place] = chance.choice((0xFF, 0x00, damaged[place] ^ 0x10))
+        path.write_bytes(damaged)
+        checkpointer = SQLiteCheckpointer(path, state_type=None)
+        with contextlib.suppress(LocusMemoryError):
+            assert await checkpointer.load("t", "c2") in (None, {"n": 2})
+        with contextlib.suppress(LocusMemoryError):
+            assert await checkpointer.get_metadata("t", "c2") in (None, {"step": 2})
+        with contextlib.suppress(LocusMemoryError):
+            for info in await checkpointer.list_with_metadata("t"):
+                assert info.metadata == {"step": int(info.checkpoint_id[1:])}
+        with contextlib.suppress(LocusMemoryError):
+            await checkpointer.query_by_metadata({"step": 1})
+        with contextlib.suppress(LocusMemoryError):
+            await checkpointer.list_threads()
+        with contextlib.suppress(LocusMemoryError):
+            await checkpointer.save({"n": 5}, "t")
+        await checkpointer.close()
+        for log in tmp_path.glob("memory.db-*"):
+            log.unlink()
+
+
+@pytest.mark.parametrize("much", [2**63 - 1, 2**63, 2**70])
+async def test_a_limit_beyond_what_sqlite_counts_is_all(tmp_path, much):
+    async with SQLiteCheckpointer(tmp_path / "memory.db", state_type=None) as checkpointer:
+        await checkpointer.save({"n": 1}, "t", "c0")
+        assert await checkpointer.list_checkpoints("t", much) == ["c0"]
+        assert len(await checkpointer.storage.list_checkpoints("t", None, before=much)) == 1
+        assert await checkpointer.list_threads(much) == ["t"]
+        assert len(await checkpointer.query_by_metadata({}, much)) == 1
+        assert await checkpointer.storage.copy_thread("t", "copy", through=much) == 1
+
+
+@pytest.mark.parametrize("bound", ["\ud800", "a\udfff", 7, b"t"])
+async def test_a_bound_that_is_no_text_is_refused(tmp_path, bound):
+    async with SQLiteCheckpointer(tmp_path / "memory.db", state_type=None) as checkpointer:
+        with pytest.raises(InvalidKeyError, match="prefix"):
+            await checkpointer.list_threads(prefix=bound)
+        with pytest.raises(InvalidKeyError, match="cursor"):
+            await checkpointer.list_threads(after=bound)
+        assert await checkpointer.list_threads(prefix="", after="") == []

@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from locus_memory.backends.sqlite import opening
+from locus_memory.backends.sqlite.backend import SQLiteBackend
 from locus_memory.backends.sqlite.connection import translated
 from locus_memory.errors import (
     BackendCorruptError,
@@ -48,3 +49,62 @@ class TestErrors:
         assert type(described) is expected
         assert described.__cause__ is error
         assert name in str(described)
+
+    def test_a_schema_that_is_no_text_is_damaged(self):
+        damaged = pytest.raises(BackendCorruptError, match=r"agent\.db: its schema is damaged")
+        with damaged, translated("agent.db"):
+            b"\xff".decode()
+
+
+DAMAGES = [
+    "DROP TABLE checkpoints",
+    "DROP TABLE items",
+    "ALTER TABLE checkpoints RENAME COLUMN payload TO other",
+    "ALTER TABLE items RENAME COLUMN value TO other",
+]
+
+
+class TestSchema:
+    @pytest.mark.parametrize("damage", DAMAGES)
+    async def test_a_file_of_ours_that_lacks_what_it_needs_is_corrupt(self, tmp_path, damage):
+        path = tmp_path / "agent.db"
+        async with SQLiteBackend(path) as backend:
+            await backend.store.put(("n",), "k", 1)
+            await backend.checkpointer.save({"n": 1}, "t")
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA legacy_alter_table = ON")
+        connection.execute(damage)
+        connection.close()
+        async with SQLiteBackend(path) as backend:
+            if "checkpoints" in damage:
+                calls = backend.checkpointer.load("t"), backend.checkpointer.save({}, "t")
+            else:
+                calls = backend.store.get(("n",), "k"), backend.store.put(("n",), "k", 2)
+            for call in calls:
+                with pytest.raises(BackendCorruptError, match=r"no such|has no column"):
+                    await call
+
+    async def test_a_damaged_schema_is_corrupt_whatever_is_asked(self, tmp_path):
+        path = tmp_path / "agent.db"
+        async with SQLiteBackend(path) as backend:
+            await backend.checkpointer.save({"n": 1}, "t")
+        whole = path.read_bytes()
+        for word in (
+            b"checkpoints",
+            b"CREATE TABLE checkpoints",
+            b"sequence INTEGER",
+            b"CREATE TABLE threads",
+        ):
+            path.write_bytes(whole.replace(word, b"\xff" + word[1:]))
+            backend = SQLiteBackend(path)
+            for call in (
+                backend.checkpointer.load("t"),
+                backend.checkpointer.get_metadata("t"),
+                backend.checkpointer.list_threads(),
+                backend.checkpointer.save({}, "t"),
+                backend.store.get(("n",), "k"),
+                backend.store.put(("n",), "k", 1),
+            ):
+                with pytest.raises(BackendCorruptError):
+                    await call
+            await backend.close()
