@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -73,6 +74,10 @@ def main(
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; every error becomes one line on stderr."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until the end
+    if sys.stdout is None:
+        return report(CommandError("stdout is closed: there is nowhere to answer"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a character is no reason to fail.

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from locus_memory import __version__
 from locus_memory.cli.options import AsJson, Url
+from locus_memory.cli.outcome import CommandError
 from locus_memory.cli.output import snippet, table
 from locus_memory.cli.session import Session
 from locus_memory.errors import ConfigurationError
@@ -42,10 +43,10 @@ def doctor(context: typer.Context, *, url: Url = None, as_json: AsJson = False) 
     checks += [] if path is None else [_check("journal", partial(_journal, path))]
     if all(check["ok"] for check in checks):
         checks += _check_database(session)
-    healthy = all(check["ok"] for check in checks)
-    session.answer({"ok": healthy, "checks": checks}, partial(_render, checks=checks))
-    if not healthy:
-        raise typer.Exit(1)
+    failed = [check["check"] for check in checks if not check["ok"]]
+    session.answer({"ok": not failed, "checks": checks}, partial(_render, checks=checks))
+    if failed:
+        raise CommandError(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
 
 
 def _check(name: str, probe: Callable[[], str]) -> Check:

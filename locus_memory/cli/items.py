@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from locus_memory.cli.exact_json import InexactNumberError, parse_json
 from locus_memory.cli.names import format_namespace, parse_namespace
 from locus_memory.cli.options import AsJson, Limit, Url, parse_object
 from locus_memory.cli.outcome import CommandError, UsageError
@@ -208,10 +209,10 @@ def _stdin() -> str:
 
 def _parse_value(content: str) -> Any:
     try:
-        return orjson.loads(content)
+        return parse_json(content)
     except orjson.JSONDecodeError as error:
-        # A typo in an object must not be stored as text in silence.
-        if content.lstrip()[:1] in ("{", "[", '"'):
+        # A typo in an object must not be stored as text in silence, nor a number as another.
+        if content.lstrip()[:1] in ("{", "[", '"') or isinstance(error, InexactNumberError):
             raise UsageError(f"VALUE looks like JSON: {error}; --string takes it as text") from None
         return content
 

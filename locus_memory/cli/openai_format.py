@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from locus_memory.cli.exact_json import parse_json
 from locus_memory.cli.outcome import CommandError
 
 __all__ = ["read_message", "write_message"]
@@ -117,7 +118,7 @@ def _read_call(call: Any, where: str) -> dict[str, Any]:
 
 def _arguments(written: Any) -> dict[str, Any]:
     try:
-        arguments = orjson.loads(written) if isinstance(written, str) else written
+        arguments = parse_json(written) if isinstance(written, str) else written
     except orjson.JSONDecodeError:
         arguments = None
     return arguments if isinstance(arguments, dict) else {}

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from locus_memory.cli.exact_json import parse_json
 from locus_memory.cli.outcome import UsageError
 
 __all__ = ["AsJson", "Limit", "Url", "parse_age", "parse_object"]
@@ -18,7 +19,17 @@ Url = Annotated[
     typer.Option("--url", metavar="URL", help="Where the data is, such as sqlite:./agent.db."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Limit = Annotated[int, typer.Option("--limit", metavar="N", min=0, help="At most this many.")]
+
+
+def _bounded(limit: int) -> int:
+    # No database counts further.
+    return min(limit, 2**53)
+
+
+Limit = Annotated[
+    int,
+    typer.Option("--limit", metavar="N", min=0, help="At most this many.", callback=_bounded),
+]
 
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -48,7 +59,7 @@ def parse_object(text: str | None, option: str) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
-        value = orjson.loads(text)
+        value = parse_json(text)
     except orjson.JSONDecodeError as error:
         raise UsageError(f"{option} takes a JSON object: {error}") from None
     if not isinstance(value, dict):

@@ -21,6 +21,7 @@ from typing import Any
 
 import orjson
 
+from locus_memory.cli.exact_json import InexactNumberError, parse_json
 from locus_memory.cli.openai_format import read_message, write_message
 from locus_memory.cli.outcome import CommandError
 from locus_memory.errors import ValueNotSerializableError
@@ -111,7 +112,9 @@ def _parse(content: bytes, source: str) -> Any:
     if not content.strip():
         raise CommandError(f"{source}: is empty")
     try:
-        return orjson.loads(content)
+        return parse_json(content)
+    except InexactNumberError as error:
+        raise CommandError(f"{source}: {error}") from None
     except orjson.JSONDecodeError as error:
         lines = [line.strip() for line in content.splitlines()]
         filled = [(number, line) for number, line in enumerate(lines, 1) if line]
@@ -133,7 +136,7 @@ def _is_object(line: bytes) -> bool:
 
 def _parse_line(line: bytes, source: str, number: int) -> Any:
     try:
-        return orjson.loads(line)
+        return parse_json(line)
     except orjson.JSONDecodeError as error:
         raise CommandError(f"{source}, line {number}: not JSON: {error}") from None
 

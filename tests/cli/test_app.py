@@ -164,6 +164,43 @@ def test_a_wrong_call_is_a_usage_error(fails, arguments):
     fails(2, *arguments)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("threads", "--after"),
+        ("threads", "--prefix"),
+        ("ls", "n", "--after"),
+        ("ls", "--after"),
+        ("ls",),
+        ("get", "n"),
+        ("put", "n", "k"),
+        ("put", "n", "k", "1", "--text"),
+        ("put", "n", "k", "1", "--metadata"),
+        ("search",),
+        ("search", "word", "--filter"),
+        ("show",),
+        ("export",),
+        ("checkpoints", "t", "--before"),
+    ],
+)
+def test_an_argument_that_is_no_text(ok, run, arguments):
+    ok("put", "n", "k", "1")
+    result = run(*arguments, "\udcff")
+    assert result.code in (1, 2)
+    assert result.err.startswith("error: ")
+    assert result.err.count("\n") == 1
+    assert ok("get", "n", "k", "--json").json["version"] == 1
+
+
+@pytest.mark.parametrize("limit", ["9223372036854775808", "9" * 23])
+def test_a_limit_beyond_all_counting(ok, chat, limit):
+    ok("put", "n", "k", "1")
+    assert len(ok("threads", "--limit", limit, "--json").json["threads"]) == 1
+    assert len(ok("checkpoints", "chat", "--limit", limit, "--json").json["checkpoints"]) == 5
+    assert len(ok("ls", "n", "--limit", limit, "--json").json["items"]) == 1
+    assert ok("search", "ladder", "--limit", limit).out
+
+
 def test_a_file_that_is_no_database(fails, write):
     write("locus.db", "this is a text file, and far too long to be an empty database" * 20)
     fails(1, "threads")
@@ -235,6 +272,18 @@ def test_a_reader_that_goes_away_is_no_traceback(ok):
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@pytest.mark.parametrize(
+    ("closed", "says"),
+    [(">&-", b"error: stdout is closed: there is nowhere to answer\n"), (">&- 2>&-", b"")],
+)
+def test_a_closed_stdout(ok, closed, says):
+    ok("put", "n", "k", "1")
+    shell = f'"{sys.executable}" -m locus_memory.cli get n k {closed}'
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (1, says)
 
 
 def test_output_that_the_terminal_cannot_show(ok):

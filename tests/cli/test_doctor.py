@@ -51,6 +51,7 @@ def test_a_bad_url(run):
     assert result.code == 1
     assert result.json["ok"] is False
     assert "s3cret" not in result.out
+    assert result.err == "error: 1 of 3 checks failed: url\n"
     assert "FAILED  url" in run("--url", "nonsense:x", "doctor").out
 
 
