@@ -287,8 +287,8 @@ def _item(row: tuple[Any, ...], score: float | None = None) -> StoreItem:
             score=score,
             expires_at=None if expires_at is None else timestamp(expires_at),
         )
-    except json.JSONDecodeError as error:
-        raise BackendCorruptError(f"sqlite: the item {key!r} is damaged: {error.msg}") from error
+    except (AttributeError, KeyError, OverflowError, StopIteration, TypeError, ValueError) as error:
+        raise BackendCorruptError(f"sqlite: the item {key!r} is damaged") from error
 
 
 def _scored(row: tuple[Any, ...]) -> StoreItem:

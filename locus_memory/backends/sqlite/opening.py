@@ -59,6 +59,7 @@ _ERRORS: Final[dict[str, type[BackendError]]] = {
 # left it.
 _DAMAGE: Final = (
     "decode to UTF-8",
+    "foreign key mismatch",
     "has no column named",
     "malformed JSON",
     "no such column",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.filters import compile_filter
 from locus_memory.backends.sqlite.items import Page, Scope, items_of_vectors
-from locus_memory.errors import InvalidEmbeddingError
+from locus_memory.errors import BackendCorruptError, InvalidEmbeddingError
 from locus_memory.store.filters import All, Condition
 from locus_memory.store.item import SemanticSearchResult
 
@@ -315,6 +315,8 @@ def _results(
     connection: sqlite3.Connection, ids: list[int], cosines: list[float]
 ) -> list[SemanticSearchResult]:
     items = items_of_vectors(connection, ids)
+    if len(items) < len(ids):
+        raise BackendCorruptError("sqlite: a vector is damaged: its item is not there")
     return [
         SemanticSearchResult(
             item=replace(items[each], score=max(0.0, cosine)),

@@ -89,13 +89,11 @@ class TestSchema:
         async with SQLiteBackend(path) as backend:
             await backend.checkpointer.save({"n": 1}, "t")
         whole = path.read_bytes()
-        for word in (
-            b"checkpoints",
-            b"CREATE TABLE checkpoints",
-            b"sequence INTEGER",
-            b"CREATE TABLE threads",
-        ):
-            path.write_bytes(whole.replace(word, b"\xff" + word[1:]))
+        create, name = b"CREATE TABLE checkpoints", b"tablecheckpoints"
+        assert whole.count(name) == whole.count(create) == 1
+        spoilt = whole.replace(create, b"\xff" + create[1:])
+        for damaged in (spoilt, spoilt.replace(name, b"table\xffheckpoints")):
+            path.write_bytes(damaged)
             backend = SQLiteBackend(path)
             for call in (
                 backend.checkpointer.load("t"),
