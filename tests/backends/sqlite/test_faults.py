@@ -338,6 +338,23 @@ class TestWrongFiles:
             await store.get(NS, "k")
         await store.close()
 
+    @pytest.mark.parametrize("damage", ["created_at = 1e300", "key = char(2)", "created_at = 'x'"])
+    async def test_a_damaged_item_is_corrupt(self, tmp_path, damage):
+        store = SQLiteStore(tmp_path / "store.db")
+        await store.put(NS, "k", [1, 2])
+        await store._database.write(lambda c: c.execute(f"UPDATE items SET {damage}"))
+        with pytest.raises(BackendCorruptError, match="damaged"):
+            await store.scan(NS)
+        await store.close()
+
+    async def test_a_vector_without_its_item_is_corrupt(self, tmp_path):
+        store = SQLiteStore(tmp_path / "store.db")
+        await store.put_with_embedding(NS, "k", 1, [1.0, 2.0])
+        await store._database.write(lambda c: c.execute("UPDATE vectors SET item = 99"))
+        with pytest.raises(BackendCorruptError, match="a vector is damaged"):
+            await store.search_by_embedding(NS, [1.0, 2.0])
+        await store.close()
+
     async def test_an_empty_file_is_as_good_as_none(self, tmp_path):
         path = tmp_path / "agent.db"
         path.touch()
