@@ -271,7 +271,8 @@ class BaseCheckpointer(ABC):
     async def vacuum(self, older_than_days: float = 30) -> int:
         """Prune every thread by age and give the space back.
 
-        The newest checkpoint of each thread survives, however old.
+        The newest checkpoint of each thread survives, however old. A thread with a damaged
+        record is left as it is, and reported as an event.
 
         Returns:
             How many checkpoints were deleted.

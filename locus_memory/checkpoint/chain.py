@@ -332,10 +332,17 @@ class DeltaCheckpointer(BaseCheckpointer):
         after: str | None = None
         while threads := await self.storage.list_threads(after=after):
             for thread_id in threads:
-                removed += await self.prune(thread_id, older_than=age)
+                removed += await self._prune_readable(thread_id, age)
             after = threads[-1]
         await self.storage.reclaim()
         return removed
+
+    async def _prune_readable(self, thread_id: str, age: timedelta) -> int:
+        try:
+            return await self.prune(thread_id, older_than=age)
+        except CheckpointCorruptError as error:
+            emit("checkpoint.not_pruned", error=error, thread_id=thread_id)
+            return 0
 
     async def _remove(
         self, thread_id: str, choose: Callable[[Sequence[RecordHead]], Collection[int]]

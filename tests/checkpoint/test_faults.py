@@ -18,6 +18,7 @@ from locus_memory.backends.file.checkpoints import FileCheckpointer
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.errors import CheckpointCorruptError, LocusMemoryError
+from locus_memory.events import subscribe
 
 STORM = """
 import asyncio, sys
@@ -342,3 +343,18 @@ async def test_a_folder_that_cannot_be_made(tmp_path):
             await fine.save({}, "t")
         with pytest.raises(LocusMemoryError, match="file"):
             await make(tmp_path / "file" / "below", state_type=None).save({}, "t")
+
+
+async def test_vacuum_goes_on_past_a_damaged_thread(tmp_path):
+    async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:
+        for thread in ("a", "b", "c"):
+            for index in range(3):
+                await checkpointer.save(expected(thread, index), thread)
+        sorted(tmp_path.glob("t-b/*.ckpt"))[1].write_bytes(b"damaged")
+        seen: list[str] = []
+        stop = subscribe(lambda event: seen.append(event.name))
+        assert await checkpointer.vacuum(older_than_days=0) == 4
+        stop()
+        assert "checkpoint.not_pruned" in seen
+        await checkpointer.save({"goes": "on"}, "b")
+        assert await checkpointer.load("b") == {"goes": "on"}
