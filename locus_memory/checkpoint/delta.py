@@ -32,7 +32,7 @@ import orjson
 
 from locus_memory.errors import CheckpointError
 
-__all__ = ["apply", "diff", "same"]
+__all__ = ["apply", "diff", "is_plain", "same", "stays_plain"]
 
 _CHUNK = 256
 """How many elements of a list are asked at once whether they are one object in both."""
@@ -43,18 +43,24 @@ _SHORT = 32
 _KEYED = orjson.OPT_SORT_KEYS
 
 
-def diff(old: Any, new: Any) -> Any:
+def diff(old: Any, new: Any, *, plain: bool = False) -> Any:
     """Return the delta that turns `old` into `new`; `None` if they are the same.
 
     Parts that are one object in both are not looked into. The delta shares parts with `new`:
     serialise it, or copy it, before `new` changes.
+
+    Args:
+        old: A JSON document.
+        new: A JSON document.
+        plain: No list in `old` holds a number or a boolean, however deep; see `is_plain`. Then
+            equal lists are the same without a closer look.
     """
     if old is new:
         return None
     if isinstance(old, dict) and isinstance(new, dict):
-        return _diff_objects(old, new)
+        return _diff_objects(old, new, plain=plain)
     if isinstance(old, list) and isinstance(new, list):
-        return _diff_lists(old, new)
+        return _diff_lists(old, new, plain=plain)
     if type(old) is str and type(new) is str:
         return _diff_strings(old, new)
     return None if same(old, new) else ["=", new]
@@ -72,6 +78,29 @@ def apply(document: Any, delta: Any) -> Any:
         return _APPLY[delta[0]](document, *delta[1:])
     except (AttributeError, IndexError, KeyError, TypeError) as error:
         raise CheckpointError("the delta does not fit the state it is applied to") from error
+
+
+def is_plain(document: Any, *, in_list: bool = False) -> bool:
+    """Whether no list in a document holds a number or a boolean, however deep."""
+    if isinstance(document, dict):
+        return all(is_plain(child, in_list=in_list) for child in document.values())
+    if isinstance(document, list):
+        return all(is_plain(child, in_list=True) for child in document)
+    return not (in_list and isinstance(document, int | float))
+
+
+def stays_plain(delta: Any, *, in_list: bool = False) -> bool:
+    """Whether a delta puts no number or boolean into a list."""
+    if delta is None or delta[0] == "s":
+        return True
+    if delta[0] == "=":
+        return is_plain(delta[1], in_list=in_list)
+    if delta[0] == "d":
+        return all(stays_plain(patch, in_list=in_list) for patch in delta[1].values())
+    return all(
+        stays_plain(step["~"], in_list=True) if isinstance(step, dict) else is_plain(step)
+        for step in delta[1]
+    )
 
 
 def same(old: Any, new: Any) -> bool:
@@ -101,13 +130,13 @@ def _same_inside(old: Any, new: Any) -> bool:
 # --- objects ------------------------------------------------------------------------------
 
 
-def _diff_objects(old: dict[str, Any], new: dict[str, Any]) -> Any:
+def _diff_objects(old: dict[str, Any], new: dict[str, Any], *, plain: bool) -> Any:
     patches: dict[str, Any] = {}
     replaced = 0
     for key, value in new.items():
         if key not in old:
             patches[key] = ["=", value]
-        elif (delta := diff(old[key], value)) is not None:
+        elif (delta := diff(old[key], value, plain=plain)) is not None:
             patches[key] = delta
             replaced += delta[0] == "="
     dropped = [key for key in old if key not in new]
@@ -131,8 +160,8 @@ def _apply_object(
 # --- lists --------------------------------------------------------------------------------
 
 
-def _diff_lists(old: list[Any], new: list[Any]) -> Any:
-    start = _common_prefix(old, new)
+def _diff_lists(old: list[Any], new: list[Any], *, plain: bool) -> Any:
+    start = _common_prefix(old, new, plain=plain)
     if start == len(old) == len(new):
         return None
     tail = _common_suffix(old, new, start)
@@ -146,8 +175,10 @@ def _diff_lists(old: list[Any], new: list[Any]) -> Any:
     return ["l", steps]
 
 
-def _common_prefix(old: list[Any], new: list[Any]) -> int:
+def _common_prefix(old: list[Any], new: list[Any], *, plain: bool) -> int:
     limit = min(len(old), len(new))
+    if plain and old[:limit] == new[:limit]:
+        return limit
     start = 0
     while start < limit and all(map(is_, old[start : start + _CHUNK], new[start : start + _CHUNK])):
         start += _CHUNK

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from locus_memory.checkpoint.delta import apply, diff
+from locus_memory.checkpoint.delta import apply, diff, is_plain, stays_plain
 from locus_memory.checkpoint.levels import place
 from locus_memory.checkpoint.tips import Link, Tip, adopt
 from locus_memory.errors import ValueNotSerializableError
@@ -61,11 +61,11 @@ def draft(
         return _full(state, checkpoint_id, revision)
     newest, base = known[-1], links[-1]
     try:
-        change = diff(newest.document, state)
+        change = diff(newest.document, state, plain=newest.plain)
         encoded, copied = round_trip(change)
         document = apply(newest.document, copied)
         if base is not newest:
-            encoded = orjson.dumps(diff(base.document, document))
+            encoded = orjson.dumps(diff(base.document, document, plain=base.plain))
     except (ValueNotSerializableError, orjson.JSONEncodeError, RecursionError):
         # The state nests too deep for a delta, or it is no JSON: then this says so, and where.
         return _full(state, checkpoint_id, revision)
@@ -76,7 +76,8 @@ def draft(
         if _costly(replayed, encoded, full_size):
             return _full(state, checkpoint_id, revision)
     adopt(document, state)
-    link = Link(revision, checkpoint_id, level, len(encoded), document)
+    plain = newest.plain and stays_plain(copied)
+    link = Link(revision, checkpoint_id, level, len(encoded), document, plain)
     return Draft(encoded, base.revision, level, Tip.extended(links, link, full_size))
 
 
@@ -96,7 +97,7 @@ def _costly(replayed: int, encoded: bytes, full_size: int) -> bool:
 def _full(state: dict[str, Any], checkpoint_id: str, revision: int) -> Draft:
     encoded, document = round_trip(state)
     adopt(document, state)
-    link = Link(revision, checkpoint_id, 0, len(encoded), document)
+    link = Link(revision, checkpoint_id, 0, len(encoded), document, is_plain(document))
     return Draft(encoded, None, 0, Tip((link,), len(encoded)))
 
 

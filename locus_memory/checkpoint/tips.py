@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from locus_memory.checkpoint.delta import apply
+from locus_memory.checkpoint.delta import apply, is_plain
 from locus_memory.checkpoint.record import Record
 from locus_memory.errors import CheckpointError
 
@@ -65,6 +65,7 @@ class Link:
         level: The record's.
         size: Bytes of the record's JSON.
         document: The state after the record, kept only while a delta may build on it.
+        plain: Whether the state is plain; see `delta.is_plain`.
     """
 
     revision: int
@@ -72,6 +73,7 @@ class Link:
     level: int
     size: int
     document: dict[str, Any] | None
+    plain: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ class Tip:
                 level=record.level,
                 size=record.size,
                 document=document,
+                plain=is_plain(document),
             )
             tip = cls.extended(tip.links, link, 0)
         size = len(orjson.dumps(tip.links[-1].document)) if tip.links else 0

@@ -165,7 +165,7 @@ def test_what_makes_a_state_smaller(old, delta, shrinks):
 def test_the_cache_is_bounded_by_bytes():
     cache = TipCache(100_000)
     for number in range(50):
-        tip = Tip((Link(number, "c", 0, 1, {}),), 10_000)
+        tip = Tip((Link(number, "c", 0, 1, {}, plain=True),), 10_000)
         cache.put(f"t{number}", tip)
         assert len(cache) <= 5
     assert cache.get("t49") is not None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.checkpoint.delta import apply, diff, same
+from locus_memory.checkpoint.delta import apply, diff, is_plain, same, stays_plain
 from locus_memory.errors import CheckpointError
 
 LEAVES = (
@@ -45,6 +45,30 @@ def check(old: Any, new: Any) -> Any:
 @given(DOCUMENTS, DOCUMENTS)
 def test_any_pair(old, new):
     check(old, new)
+
+
+@EXACT
+@given(DOCUMENTS, DOCUMENTS)
+def test_a_plain_document_is_compared_as_exactly(old, new):
+    if is_plain(old):
+        delta = stored(diff(old, new, plain=True))
+        assert same(apply(old, delta), new)
+        assert not stays_plain(delta) or is_plain(new)
+
+
+@pytest.mark.parametrize(
+    ("document", "plain"),
+    [
+        ({"n": 1, "m": [{"content": "x", "more": None}], "o": {"p": True}}, True),
+        ({"m": [{"n": 1}]}, False),
+        ([[[True]]], False),
+        ([{"a": {"b": [1.5]}}], False),
+        (1, True),
+    ],
+)
+def test_what_is_plain(document, plain):
+    assert is_plain(document) is plain
+    assert stays_plain(["=", document]) is plain
 
 
 @EXACT
