@@ -115,9 +115,6 @@ _stores: dict[str, StoreFactory] = {}
 _checkpointers: dict[str, CheckpointerFactory] = {}
 
 
-# --- finding a provider -------------------------------------------------------------------
-
-
 def resolve_address(where: str) -> tuple[Address, Provider]:
     """Return the canonical address of a provider string, default hint included, and its row.
 
@@ -198,9 +195,6 @@ def _unknown(name: str, known: Iterable[str]) -> UnknownProviderError:
     return UnknownProviderError(
         f"unknown provider {name!r}{did_you_mean(name, listed)} Known: {', '.join(listed)}"
     )
-
-
-# --- making things ------------------------------------------------------------------------
 
 
 def _maker(where: str, part: str, factories: Mapping[str, Callable[..., Any]]) -> Maker | None:
@@ -343,9 +337,6 @@ def _accepted(options: Mapping[str, Any], maker: Maker) -> dict[str, Any]:
     return {name: value for name, value in options.items() if maker.takes(name)}
 
 
-# --- wherever a store or checkpointer is accepted -----------------------------------------
-
-
 def as_store(where: str | BaseStore | Backend) -> tuple[BaseStore, bool]:
     """Return a store, and whether the caller owns it and so closes it.
 
@@ -375,9 +366,6 @@ def as_checkpointer(where: str | BaseCheckpointer | Backend) -> tuple[BaseCheckp
     if isinstance(where, Backend):
         return where.checkpointer, False
     return get_checkpointer(where), True
-
-
-# --- registering and listing --------------------------------------------------------------
 
 
 def register_store(name: str, factory: StoreFactory) -> Callable[[], None]:

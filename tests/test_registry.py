@@ -72,9 +72,6 @@ def install(tmp_path, monkeypatch):
     sys.modules.pop("acme_plugins", None)
 
 
-# --- the grammar --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("where", "provider", "hint"),
     [
@@ -133,9 +130,6 @@ def test_an_address_is_frozen():
         Address("memory").provider = "sqlite"
 
 
-# --- secrets ------------------------------------------------------------------------------
-
-
 SECRETS = [
     "redis://user:s3cret@h",
     "redis://:s3cret@h:6379/0",
@@ -176,9 +170,6 @@ def test_what_is_no_secret_is_shown():
     assert str(parse_address("redis://h:6379/0")) == "redis://h:6379/0"
     assert str(parse_address("redis:h:6379")) == "redis:h:6379"
     assert str(parse_address("memory")) == "memory"
-
-
-# --- making -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("where", ["memory", "sqlite:{}/a.db", "sqlite::memory:"])
@@ -307,9 +298,6 @@ def test_what_a_class_hands_to_its_parent_it_knows():
     assert known_options(lambda hint, **options: None) is None
 
 
-# --- as_store, as_checkpointer ------------------------------------------------------------
-
-
 async def test_a_string_a_store_and_a_backend_are_stores():
     backend = open_backend("memory")
     made, owned = as_store("memory")
@@ -332,9 +320,6 @@ async def test_a_string_a_checkpointer_and_a_backend_are_checkpointers():
 def test_anything_else_is_refused(call):
     with pytest.raises(ConfigurationError):
         call(42)
-
-
-# --- registering --------------------------------------------------------------------------
 
 
 def memory_store(hint, **options):
@@ -397,9 +382,6 @@ def test_a_name_that_no_string_can_spell_is_refused(name):
         register_store(name, memory_store)
 
 
-# --- entry points -------------------------------------------------------------------------
-
-
 async def test_a_plugin_is_found_by_its_name(install):
     install(acme="acme_plugins:ACME")
     assert list_stores() == ["acme", "memory", "sqlite"]
@@ -447,9 +429,6 @@ def test_known_providers_load_no_plugin(install):
     get_store("memory")
     unsubscribe()
     assert events == []
-
-
-# --- drivers ------------------------------------------------------------------------------
 
 
 def test_a_missing_driver_is_one_sentence(install):

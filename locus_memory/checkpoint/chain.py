@@ -116,8 +116,6 @@ class DeltaCheckpointer(BaseCheckpointer):
             persistent_checkpoint_ids=self.storage.persistent,
         )
 
-    # --- saving -----------------------------------------------------------------------
-
     @override
     async def save(
         self,
@@ -194,8 +192,6 @@ class DeltaCheckpointer(BaseCheckpointer):
             emit("checkpoint.unreadable_parent", error=error, thread_id=thread_id)
             return Tip()
 
-    # --- loading ----------------------------------------------------------------------
-
     @override
     async def load(self, thread_id: str, checkpoint_id: str | None = None) -> Any:
         _check_names(thread_id, checkpoint_id)
@@ -215,8 +211,6 @@ class DeltaCheckpointer(BaseCheckpointer):
                 f"checkpoint {newest.checkpoint_id!r} of thread {newest.thread_id!r} is not a "
                 f"{self.state_type.__name__}; pass state_type=None to load it as a dict"
             ) from error
-
-    # --- listing ----------------------------------------------------------------------
 
     @override
     async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[str]:
@@ -274,8 +268,6 @@ class DeltaCheckpointer(BaseCheckpointer):
             compression_ratio=size / stored if stored else 1.0,
         )
 
-    # --- branching --------------------------------------------------------------------
-
     @override
     async def copy_thread(self, source: str, target: str) -> int:
         _check_names(source)
@@ -296,8 +288,6 @@ class DeltaCheckpointer(BaseCheckpointer):
         if head is None:
             raise CheckpointNotFoundError(thread_id, checkpoint_id)
         return head
-
-    # --- retention --------------------------------------------------------------------
 
     @override
     async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
@@ -391,8 +381,6 @@ class DeltaCheckpointer(BaseCheckpointer):
             raise StaleChainError
         delta = encode_json(diff(states[base], state))
         return await self._pack(delta, replace(head, base=base))
-
-    # --- life -------------------------------------------------------------------------
 
     @override
     async def open(self) -> None:

@@ -127,9 +127,6 @@ def _same_inside(old: Any, new: Any) -> bool:
     return all(map(same, old, new))
 
 
-# --- objects ------------------------------------------------------------------------------
-
-
 def _diff_objects(old: dict[str, Any], new: dict[str, Any], *, plain: bool) -> Any:
     patches: dict[str, Any] = {}
     replaced = 0
@@ -155,9 +152,6 @@ def _apply_object(
     for key, delta in patches.items():
         result[key] = apply(document.get(key), delta)
     return result
-
-
-# --- lists --------------------------------------------------------------------------------
 
 
 def _diff_lists(old: list[Any], new: list[Any], *, plain: bool) -> Any:
@@ -291,9 +285,6 @@ def _apply_list(document: list[Any], steps: list[Any]) -> list[Any]:
         if position > len(document):
             raise IndexError(position)
     return result
-
-
-# --- strings ------------------------------------------------------------------------------
 
 
 def _diff_strings(old: str, new: str) -> Any:

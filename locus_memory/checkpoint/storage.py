@@ -57,8 +57,6 @@ class DeltaStorage(ABC):
     persistent: bool = True
     """Whether records outlive the process."""
 
-    # --- to implement -----------------------------------------------------------------
-
     @abstractmethod
     async def store(
         self,
@@ -134,8 +132,6 @@ class DeltaStorage(ABC):
             InvalidKeyError: A bound is not a string, or has a lone surrogate.
             CheckpointCorruptError: The name of a thread is damaged.
         """
-
-    # --- slow but correct defaults ----------------------------------------------------
 
     async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
         """Return the head of one record, the newest by default."""
@@ -217,9 +213,6 @@ class DeltaStorage(ABC):
 
     async def close(self) -> None:
         """Release what this storage opened; calling it again is harmless."""
-
-
-# --- pure helpers for implementations -----------------------------------------------------
 
 
 def check_parent(thread_id: str, expected: str | Unset | None, newest: str | None) -> None:

@@ -40,9 +40,6 @@ __all__ = [
 _EARLIER = 10
 
 
-# --- the two processes --------------------------------------------------------------------
-
-
 def import_and_kill(url: str, after: int) -> dict[str, Any]:
     """Import in another process, and kill it while it works on the turn after `after`."""
     child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
@@ -91,9 +88,6 @@ def import_the_rest(url: str) -> dict[str, Any]:
         raise CommandError(f"the second import failed with exit code {done.returncode}")
     summary: dict[str, Any] = json.loads(done.stdout)["threads"][0]
     return {name: summary[name] for name in ("turns", "saved", "stored")}
-
-
-# --- what the database says ---------------------------------------------------------------
 
 
 async def survived(backend: Backend) -> dict[str, Any]:

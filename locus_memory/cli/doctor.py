@@ -105,9 +105,6 @@ def _url(session: Session) -> Callable[[], str]:
     return probe
 
 
-# --- the database -------------------------------------------------------------------------
-
-
 def _check_database(session: Session) -> list[Check]:
     """Return the checks on the database, or on a scratch one beside where it will be."""
     path = session.path

@@ -117,9 +117,6 @@ def turn_value(message: dict[str, Any], place: int) -> dict[str, Any]:
     return {**value, **{name: metadata[name] for name in named if name in metadata}}
 
 
-# --- checkpoints --------------------------------------------------------------------------
-
-
 async def _resume_at(
     checkpointer: BaseCheckpointer, conversation: Conversation, ids: list[str]
 ) -> int:
@@ -163,9 +160,6 @@ async def _save_turn(
             f"{conversation.source}: somebody else writes thread {conversation.thread_id!r}; "
             "run the import again when they are done"
         ) from None
-
-
-# --- turns --------------------------------------------------------------------------------
 
 
 def _store_of(backend: Backend) -> BaseStore | None:

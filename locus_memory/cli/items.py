@@ -38,9 +38,6 @@ _SNIPPET = 160
 _PAGE = 500
 
 
-# --- ls -----------------------------------------------------------------------------------
-
-
 def list_items(
     context: typer.Context,
     namespace: Annotated[
@@ -117,9 +114,6 @@ def _rows(document: dict[str, Any]) -> list[list[str]]:
     ]
 
 
-# --- get ----------------------------------------------------------------------------------
-
-
 def get(
     context: typer.Context,
     namespace: NamespaceArgument,
@@ -148,9 +142,6 @@ def _render_value(console: Console, item: StoreItem) -> None:
     elif console.is_terminal:
         value = visible(value)
     console.out(value, highlight=False)
-
-
-# --- put ----------------------------------------------------------------------------------
 
 
 def put(
@@ -217,9 +208,6 @@ def _parse_value(content: str) -> Any:
         return content
 
 
-# --- rm -----------------------------------------------------------------------------------
-
-
 def remove(
     context: typer.Context,
     namespace: NamespaceArgument,
@@ -265,9 +253,6 @@ async def _remove(backend: Backend, *, labels: Labels, key: str | None, recursiv
         what = "no items" if key is None else f"no item {key!r}"
         raise CommandError(f"{what} in {format_namespace(labels)}")
     return deleted
-
-
-# --- search -------------------------------------------------------------------------------
 
 
 def search(

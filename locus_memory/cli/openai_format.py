@@ -67,9 +67,6 @@ def _is_kept(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() <= _KEPT_FIELDS
 
 
-# --- reading ------------------------------------------------------------------------------
-
-
 def _read_role(rest: dict[str, Any], kept: dict[str, Any], where: str) -> str:
     role = rest.pop("role", None)
     if isinstance(role, str) and role in _OLD_ROLES:
@@ -138,9 +135,6 @@ def _text(value: Any, name: str, where: str) -> str:
         what = "is missing" if value is None else "is not a string"
         raise CommandError(f"{where}: {name!r} {what}")
     return value
-
-
-# --- writing ------------------------------------------------------------------------------
 
 
 def _write_call(call: dict[str, Any]) -> dict[str, Any]:

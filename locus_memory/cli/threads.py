@@ -28,9 +28,6 @@ __all__ = ["checkpoints", "fork", "list_threads", "prune", "show", "stats"]
 ThreadArgument = Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")]
 
 
-# --- threads ------------------------------------------------------------------------------
-
-
 def list_threads(
     context: typer.Context,
     *,
@@ -94,9 +91,6 @@ def _render_threads(console: Console, found: list[dict[str, Any]]) -> None:
     console.print(table(["thread", ">checkpoints", ">bytes stored", "saved (UTC)"], rows))
 
 
-# --- checkpoints --------------------------------------------------------------------------
-
-
 def checkpoints(
     context: typer.Context,
     thread: ThreadArgument,
@@ -142,9 +136,6 @@ def _render_checkpoints(console: Console, found: list[dict[str, Any]]) -> None:
         for row in found
     ]
     console.print(table([">place", "checkpoint", "kind", ">bytes", "~metadata"], rows))
-
-
-# --- show ---------------------------------------------------------------------------------
 
 
 def show(
@@ -200,9 +191,6 @@ def _render_state(console: Console, document: dict[str, Any], last: int | None) 
         console.print_json(data=rest)
 
 
-# --- fork ---------------------------------------------------------------------------------
-
-
 def fork(
     context: typer.Context,
     source: Annotated[
@@ -234,9 +222,6 @@ async def _fork(backend: Backend, *, source: str, new: str) -> dict[str, Any]:
         "source": thread_id,
         "checkpoints": usage["total_checkpoints"],
     }
-
-
-# --- prune --------------------------------------------------------------------------------
 
 
 def prune(
@@ -295,9 +280,6 @@ def _moment_before(age: str) -> datetime:
         return datetime.now(UTC) - parse_age(age)
     except OverflowError:
         raise UsageError(f"{age} is too long ago") from None
-
-
-# --- stats --------------------------------------------------------------------------------
 
 
 def stats(

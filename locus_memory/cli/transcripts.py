@@ -99,9 +99,6 @@ def write_messages(messages: list[Any], *, bare: bool = False) -> list[dict[str,
     return [write_message(message, bare=bare) for message in messages]
 
 
-# --- the file -----------------------------------------------------------------------------
-
-
 def _parse(content: bytes, source: str) -> Any:
     content = content.removeprefix(b"\xef\xbb\xbf")
     try:
@@ -180,9 +177,6 @@ def _name(entry: Any, source: str, place: int | None) -> str:
     return stem if place is None else f"{stem}-{place}"
 
 
-# --- messages -----------------------------------------------------------------------------
-
-
 def _read_openai(entry: Any, where: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     metadata: dict[str, Any] = {}
     if isinstance(entry, dict) and "messages" in entry:
@@ -211,9 +205,6 @@ def _checked(document: dict[str, Any], where: str) -> dict[str, Any]:
         # Whatever was parsed can be written again, if not at any depth.
         raise CommandError(f"{where}: is nested too deeply") from None
     return document
-
-
-# --- sessions -----------------------------------------------------------------------------
 
 
 def _read_sessions(entry: Any, where: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:

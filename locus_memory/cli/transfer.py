@@ -39,9 +39,6 @@ class ExportFormat(StrEnum):
     JSONL = "jsonl"
 
 
-# --- import -------------------------------------------------------------------------------
-
-
 def import_files(
     context: typer.Context,
     files: Annotated[
@@ -132,9 +129,6 @@ def _render_summary(console: Console, done: list[Imported]) -> None:
         for each in done
     ]
     console.print(table(["thread", ">turns", ">new checkpoints", ">new items"], rows))
-
-
-# --- export -------------------------------------------------------------------------------
 
 
 def export(

@@ -50,8 +50,6 @@ class BaseStore(ABC):
     def capabilities(self) -> StoreCapabilities:
         """What this store can do; true, not hoped for."""
 
-    # --- one item ---------------------------------------------------------------------
-
     @abstractmethod
     async def put(
         self,
@@ -106,8 +104,6 @@ class BaseStore(ABC):
         Raises:
             VersionConflictError: `if_version` does not hold; nothing is deleted.
         """
-
-    # --- listing ----------------------------------------------------------------------
 
     @abstractmethod
     async def scan(
@@ -182,8 +178,6 @@ class BaseStore(ABC):
                     count += await self.delete(target, item.key)
         return count
 
-    # --- several items at once --------------------------------------------------------
-
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
         """Put several items; atomic and one round trip where `batch_operations` is claimed.
 
@@ -219,8 +213,6 @@ class BaseStore(ABC):
         """
         del operations
         self._unsupported("transactions")
-
-    # --- search -----------------------------------------------------------------------
 
     async def search(
         self,
@@ -332,8 +324,6 @@ class BaseStore(ABC):
         del namespace, query_embedding, limit, threshold, metadata_filter, offset, recursive
         self._unsupported("semantic_search")
 
-    # --- life -------------------------------------------------------------------------
-
     async def open(self) -> None:
         """Connect, set up and probe now, rather than on first use."""
 
@@ -351,8 +341,6 @@ class BaseStore(ABC):
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
-
-    # --- for implementations ----------------------------------------------------------
 
     def _unsupported(self, capability: str, hint: str | None = None) -> NoReturn:
         raise StoreCapabilityError(capability, type(self).__name__, hint)

@@ -183,9 +183,6 @@ class Delete:
     if_version: int | None = None
 
 
-# --- checks -------------------------------------------------------------------------------
-
-
 def check_namespace(namespace: object, *, empty: bool = False) -> Namespace:
     """Return `namespace` if it is a tuple of non-empty strings.
 
@@ -339,8 +336,6 @@ def check_embedding(embedding: Sequence[float], dimension: int | None = None) ->
     return (vector / np.linalg.norm(vector)).astype("<f4").tobytes()
 
 
-# --- JSON ---------------------------------------------------------------------------------
-
 _STRICT = (
     orjson.OPT_PASSTHROUGH_DATACLASS
     | orjson.OPT_PASSTHROUGH_DATETIME
@@ -426,8 +421,6 @@ def _refuse_leaf(value: Any, path: str) -> None:
         raise ValueNotSerializableError(path, f"{type(value).__name__} is not a JSON type")
 
 
-# --- key encoding -------------------------------------------------------------------------
-#
 # A label ends with \x01, and the characters up to \x02 are escaped by \x02. So the encoding
 # is injective, keeps the order of tuples, has no NUL (which PostgreSQL cannot hold), and a
 # namespace's encoding is a prefix of exactly its own descendants'.

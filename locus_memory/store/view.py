@@ -34,8 +34,6 @@ class NamespacedStore:
         """Return a view of the namespace with more labels."""
         return NamespacedStore(self.store, (*self.namespace, *suffix))
 
-    # --- one item ---------------------------------------------------------------------
-
     async def put(
         self,
         key: str,
@@ -67,8 +65,6 @@ class NamespacedStore:
         """Delete an item and its vector; returns whether it was there."""
         return await self.store.delete(self.namespace, key, if_version=if_version)
 
-    # --- listing ----------------------------------------------------------------------
-
     async def list_keys(
         self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
     ) -> list[str]:
@@ -92,8 +88,6 @@ class NamespacedStore:
         """Delete every item, and with `recursive` those of the descendants."""
         return await self.store.clear_namespace(self.namespace, recursive=recursive)
 
-    # --- several items at once --------------------------------------------------------
-
     async def put_batch(self, items: Iterable[tuple[Any, ...]]) -> list[int]:
         """Put several items, tuples `(key, value)` or `(key, value, metadata)`."""
         return await self.store.put_batch([(self.namespace, *item) for item in items])
@@ -106,8 +100,6 @@ class NamespacedStore:
     async def delete_batch(self, keys: Iterable[str]) -> int:
         """Delete several items; returns how many were there."""
         return await self.store.delete_batch([(self.namespace, key) for key in keys])
-
-    # --- search -----------------------------------------------------------------------
 
     async def search(
         self,
@@ -206,8 +198,6 @@ class StoreContext:
             )
         return NamespacedStore(self.store, ("sessions", chosen))
 
-    # --- the user's memories ----------------------------------------------------------
-
     async def remember(
         self,
         key: str,
@@ -263,8 +253,6 @@ class StoreContext:
 
     def _memories(self) -> NamespacedStore:
         return self.for_user().scoped("memories")
-
-    # --- what everybody shares --------------------------------------------------------
 
     async def get_global(self, key: str) -> Any:
         """Return a value that everybody shares, or `None`."""

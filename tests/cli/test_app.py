@@ -92,9 +92,6 @@ main(["--help"])
     assert (done.returncode, done.stderr) == (1, expected)
 
 
-# --- where --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("arguments", READING)
 def test_reading_makes_no_database(fails, empty_directory, arguments):
     assert fails(1, *arguments) == "error: no database at ./locus.db\n"
@@ -142,9 +139,6 @@ def test_a_provider_without_a_store_says_so(ok, fails, write):
     ok("--url", "file:./dir", "import", write("a.json", [{"role": "user", "content": "hello"}]))
     assert ok("--url", "file:./dir", "show", "a").out.endswith("user: hello\n")
     assert "file: has no store" in fails(1, "--url", "file:./dir", "search", "hello")
-
-
-# --- errors -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -243,9 +237,6 @@ def test_main_leaves_with_the_exit_code(capsys):
 def test_an_error_drives_no_terminal(capsys):
     outcome.report(outcome.CommandError("a\x1b[31mred\nsecond line"))
     assert capsys.readouterr().err == "error: a\\x1b[31mred second line\n"
-
-
-# --- real processes -----------------------------------------------------------------------
 
 
 def test_the_installed_command_works(empty_directory):

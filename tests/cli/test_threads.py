@@ -24,9 +24,6 @@ def said(*texts):
     return {"messages": [{"role": "user", "content": text} for text in texts]}
 
 
-# --- threads, checkpoints -----------------------------------------------------------------
-
-
 def test_threads(ok, sessions, chat):
     listed = ok("threads", "--json").json["threads"]
     assert [(t["thread_id"], t["checkpoints"]) for t in listed] == [
@@ -74,9 +71,6 @@ def test_checkpoints_page(ok, fails, chat):
     assert places("--before", "1") == []
     assert ok("checkpoints", "chat", "--before", "1").out == "no checkpoints there\n"
     assert "no checkpoint 'zz'" in fails(1, "checkpoints", "chat", "--before", "zz")
-
-
-# --- show ---------------------------------------------------------------------------------
 
 
 def test_show(ok, sessions):
@@ -130,9 +124,6 @@ def test_show_odd_messages(ok):
         "   4  ?: ",
         "   5  user: \\x1b[2J [red]plain[/red]",
     ]
-
-
-# --- diff ---------------------------------------------------------------------------------
 
 
 def test_diff_of_one_thread(ok, chat):
@@ -194,9 +185,6 @@ def test_diff_is_coloured_on_a_terminal(ok, chat, monkeypatch):
 def test_diff_of_what_is_not_there(fails, chat):
     assert fails(1, "diff", "chat", "chat@9") == "error: no checkpoint '9' in 'chat'\n"
     assert fails(1, "diff", "nobody", "chat") == "error: no thread 'nobody'\n"
-
-
-# --- fork, prune, stats -------------------------------------------------------------------
 
 
 def test_fork(ok, fails, chat):

@@ -47,9 +47,6 @@ def everything(url=URL):
     return asyncio.run(read())
 
 
-# --- import -------------------------------------------------------------------------------
-
-
 def test_import_of_messages(ok, write, chat):
     items, threads = everything()
     assert list(threads) == ["chat"]
@@ -192,9 +189,6 @@ def test_messages_without_text(ok, write):
     assert [value["text"] for _, _, value, _ in items] == ["", ""]
 
 
-# --- stopped half-way ---------------------------------------------------------------------
-
-
 def conversation(count):
     messages = [{"role": "user", "content": f"turn {n}"} for n in range(1, count + 1)]
     return Conversation("t", messages, {}, "file")
@@ -291,9 +285,6 @@ def test_killed_by_sigkill_it_goes_on_where_it_stopped(ok, turns):
         (turn_key(place), turn_value(message, place), 1)
         for place, message in enumerate(sample.messages, 1)
     ]
-
-
-# --- export -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", [(), ("--format", "jsonl"), ("--json",)])

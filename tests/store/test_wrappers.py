@@ -55,9 +55,6 @@ def both(inner, clock):
     return EncryptingStore(inner, OLD | NEW, active="new", clock=clock)
 
 
-# --- the pass-through ---------------------------------------------------------------------
-
-
 def test_a_wrapper_forwards_every_verb():
     for name, verb in vars(BaseStore).items():
         if not name.startswith("_") and inspect.iscoroutinefunction(verb):
@@ -70,9 +67,6 @@ async def test_closing_a_wrapper_closes_the_store(inner):
         await wrapper.put(NS, "k", 1)
     with pytest.raises(BackendClosedError):
         await inner.get(NS, "k")
-
-
-# --- encryption ---------------------------------------------------------------------------
 
 
 async def test_the_inner_store_never_sees_a_value(inner, vault):
@@ -286,9 +280,6 @@ def test_the_missing_library_is_named(inner, monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
     with pytest.raises(MissingDriverError, match=r"pip install 'locus-memory\[encryption\]'"):
         EncryptingStore(inner, OLD, active="old")
-
-
-# --- embedding ----------------------------------------------------------------------------
 
 
 @pytest.fixture

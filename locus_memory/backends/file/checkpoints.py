@@ -243,8 +243,6 @@ class FileDeltaStorage(DeltaStorage):
     async def close(self) -> None:
         self._closed = True
 
-    # --- running ----------------------------------------------------------------------
-
     async def _run(self, work: Callable[[], T]) -> T:
         if self._closed:
             raise BackendClosedError(f"file {self._base}: used after close()")
@@ -265,8 +263,6 @@ class FileDeltaStorage(DeltaStorage):
     def _lock(self, hashed: str) -> Path:
         # A fixed set of lock files: one that came and went with its thread would be no lock.
         return self._base / _LOCKS / f"{hashed[:2]}.lock"
-
-    # --- reading ----------------------------------------------------------------------
 
     def _folder(self, thread_id: str) -> Path:
         return self._base / folder_name(thread_id)
@@ -298,8 +294,6 @@ class FileDeltaStorage(DeltaStorage):
                 with contextlib.suppress(FileNotFoundError):
                     return decode_record(folder / entry.name, entry, None).thread_id
         return None
-
-    # --- writing ----------------------------------------------------------------------
 
     def _write(self, entry: Entry, record: Record) -> None:
         """Write a record's file so that it is there whole, or not at all."""

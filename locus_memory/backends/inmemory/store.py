@@ -94,8 +94,6 @@ class InMemoryStore(BaseStore):
             transactions=True,
         )
 
-    # --- one item ---------------------------------------------------------------------
-
     @override
     async def put(
         self,
@@ -131,8 +129,6 @@ class InMemoryStore(BaseStore):
     ) -> bool:
         operation = Delete(namespace=namespace, key=key, if_version=if_version)
         return bool(self._write([operation])[0])
-
-    # --- listing ----------------------------------------------------------------------
 
     @override
     async def scan(
@@ -187,8 +183,6 @@ class InMemoryStore(BaseStore):
                 self._set(*name, None)
             return len(names)
 
-    # --- several items at once --------------------------------------------------------
-
     @override
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
         return [int(version) for version in self._write(as_puts(items))]
@@ -210,8 +204,6 @@ class InMemoryStore(BaseStore):
     @override
     async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
         return self._write(as_operations(operations))
-
-    # --- search -----------------------------------------------------------------------
 
     @override
     async def search(
@@ -290,8 +282,6 @@ class InMemoryStore(BaseStore):
             hits = similar(spaces, query, nearest)
             return [hit.semantic() for hit in best(hits, condition, offset, limit)]
 
-    # --- life -------------------------------------------------------------------------
-
     @override
     async def open(self) -> None:
         with self._locked():
@@ -313,8 +303,6 @@ class InMemoryStore(BaseStore):
             for namespace, key in self._expiry.due(now):
                 self._set(namespace, key, None)
             yield now
-
-    # --- records ----------------------------------------------------------------------
 
     def _record(self, namespace: Namespace, key: str) -> Record | None:
         space = self._spaces.get(namespace)

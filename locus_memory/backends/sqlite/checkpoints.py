@@ -300,9 +300,6 @@ class SQLiteDeltaStorage(DeltaStorage):
             await self._database.close()
 
 
-# --- work for the database's threads ------------------------------------------------------
-
-
 def _append(connection: sqlite3.Connection, row: dict[str, Any]) -> int | None:
     """Append in one statement; `None` if there is more to it than that."""
     try:

@@ -155,9 +155,6 @@ def _has_operand(comparison: Comparison) -> bool:
     return operand is None or isinstance(operand, float)
 
 
-# --- what SQL asks of Python --------------------------------------------------------------
-
-
 def register_functions(connection: sqlite3.Connection) -> None:
     """Give the connection the SQL function that compiled filters fall back to."""
     connection.create_function("locus_matches", 3, _matches, deterministic=True)

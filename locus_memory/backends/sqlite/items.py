@@ -152,9 +152,6 @@ class Page:
     offset: int = 0
 
 
-# --- writing ------------------------------------------------------------------------------
-
-
 def write(
     connection: sqlite3.Connection, operations: Sequence[Row | Address], now: float
 ) -> list[int | bool]:
@@ -261,9 +258,6 @@ def clear(connection: sqlite3.Connection, scope: Scope) -> int:
     for statement in queries.CLEAR:
         connection.execute(statement, values)
     return count
-
-
-# --- reading ------------------------------------------------------------------------------
 
 
 def read_item(connection: sqlite3.Connection, address: Address, now: float) -> StoreItem | None:
@@ -374,9 +368,6 @@ def items_of_vectors(connection: sqlite3.Connection, ids: Sequence[int]) -> dict
     """Return the items whose vectors have these ids, by id."""
     rows = connection.execute(queries.ITEMS_OF_VECTORS, {"ids": json.dumps(ids)})
     return {row[0]: _item(row[1:]) for row in rows}
-
-
-# --- namespaces ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

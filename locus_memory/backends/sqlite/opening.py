@@ -27,8 +27,6 @@ MEMORY: Final = ":memory:"
 _RETRY_SECONDS: Final = 0.005
 
 
-# --- errors -------------------------------------------------------------------------------
-
 # By the name of the extended code, else by that of the primary one it refines:
 # https://www.sqlite.org/rescode.html. What is not here is a plain `BackendError`.
 _ERRORS: Final[dict[str, type[BackendError]]] = {
@@ -109,9 +107,6 @@ def translated(path: str) -> Generator[None]:
         if described is error:
             raise
         raise described from error
-
-
-# --- opening ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

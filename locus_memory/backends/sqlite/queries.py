@@ -53,7 +53,6 @@ _ITEM: Final = (
     "n.path, i.key, i.value, i.metadata, i.created_at, i.updated_at, i.version, i.expires_at"
 )
 
-# --- writing ------------------------------------------------------------------------------
 
 FIND: Final = """
     SELECT n.id, i.id, i.text, i.revision, i.version, i.created_at, i.expires_at
@@ -98,7 +97,6 @@ CLEAR: Final = (
     "DELETE FROM namespaces WHERE path >= :path AND path < :bound",
 )
 
-# --- reading ------------------------------------------------------------------------------
 
 GET: Final = f"SELECT {_ITEM} FROM {_SOURCE} WHERE {_HERE} AND i.key = :key AND {_LIVE}"
 EXISTS: Final = f"SELECT 1 FROM {_SOURCE} WHERE {_HERE} AND i.key = :key AND {_LIVE}"
@@ -161,8 +159,6 @@ def search_items(condition: str, *, recursive: bool) -> str:
         CROSS JOIN items AS i ON i.id = hit.id CROSS JOIN namespaces AS n ON n.id = i.namespace
         ORDER BY hit.score DESC, i.revision DESC"""
 
-
-# --- vectors ------------------------------------------------------------------------------
 
 VECTOR_IDS: Final = """
     SELECT id FROM vectors WHERE namespace = ? AND dimension = ? ORDER BY id"""

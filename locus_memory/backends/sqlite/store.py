@@ -111,8 +111,6 @@ class SQLiteStore(BaseStore):
             transactions=True,
         )
 
-    # --- one item ---------------------------------------------------------------------
-
     @override
     async def put(
         self,
@@ -143,8 +141,6 @@ class SQLiteStore(BaseStore):
         self, namespace: Namespace, key: str, *, if_version: int | None = None
     ) -> bool:
         return bool((await self._write([Address.of(namespace, key, if_version)]))[0])
-
-    # --- listing ----------------------------------------------------------------------
 
     @override
     async def scan(
@@ -197,8 +193,6 @@ class SQLiteStore(BaseStore):
         scope = self._scope(namespace, recursive=recursive)
         return await self._database.write(lambda c: items.clear(c, scope))
 
-    # --- several items at once --------------------------------------------------------
-
     @override
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
         return await self._write([prepare(put, self._dimension) for put in as_puts(items)])
@@ -225,8 +219,6 @@ class SQLiteStore(BaseStore):
         return await self._write(
             [prepare(each, self._dimension) for each in as_operations(operations)]
         )
-
-    # --- search -----------------------------------------------------------------------
 
     @override
     async def search(
@@ -301,8 +293,6 @@ class SQLiteStore(BaseStore):
         return await self._database.read(
             lambda c: vectors.search_vectors(c, cache, scope, query, page)
         )
-
-    # --- life -------------------------------------------------------------------------
 
     @override
     async def open(self) -> None:

@@ -50,9 +50,6 @@ class VectorQuery:
         return len(self.vector) // 4
 
 
-# --- matrices -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Shelf:
     """The vectors of one dimension in one namespace, as one transaction sees them.
@@ -196,9 +193,6 @@ def _chunks(
 
 def _ids(found: sqlite3.Cursor) -> Ids:
     return np.fromiter((row[0] for row in found), np.int64)
-
-
-# --- search -------------------------------------------------------------------------------
 
 
 def search_vectors(

@@ -90,8 +90,6 @@ class EncryptingStore(StoreWrapper):
     def capabilities(self) -> StoreCapabilities:
         return replace(self.inner.capabilities, search=False)
 
-    # --- envelopes --------------------------------------------------------------------
-
     def _seal(self, namespace: Namespace, key: str, value: Any, text: str | None) -> dict[str, str]:
         """Return what the inner store keeps in place of the value; it gets no text to index."""
         check_text(text, "text")
@@ -118,8 +116,6 @@ class EncryptingStore(StoreWrapper):
 
     def _sealed(self, put: Put) -> Put:
         return replace(put, value=self._seal(put.namespace, put.key, put.value, put.text), text="")
-
-    # --- items ------------------------------------------------------------------------
 
     @override
     async def put(
@@ -201,8 +197,6 @@ class EncryptingStore(StoreWrapper):
             ]
         )
 
-    # --- search -----------------------------------------------------------------------
-
     @override
     async def search(
         self,
@@ -248,8 +242,6 @@ class EncryptingStore(StoreWrapper):
         wanted = check_limit(limit) + check_limit(offset, "offset")
         found = await _enough(nearest, lambda hit: _satisfies(hit.item, condition), wanted)
         return found[offset:]
-
-    # --- rotation ---------------------------------------------------------------------
 
     async def rotate(self, namespace: Namespace, *, recursive: bool = False) -> int:
         """Encrypt with the active key whatever is encrypted with another.
