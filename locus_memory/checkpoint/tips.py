@@ -108,11 +108,13 @@ class Tip:
                 level=record.level,
                 size=record.size,
                 document=document,
-                plain=is_plain(document),
+                plain=False,
             )
             tip = cls.extended(tip.links, link, 0)
         size = len(orjson.dumps(tip.links[-1].document)) if tip.links else 0
-        return replace(tip, full_size=size)
+        # Only now, when few states are left to look through.
+        links = [replace(link, plain=is_plain(link.document)) for link in tip.links]
+        return cls(tuple(links), size)
 
 
 def _lightened(links: tuple[Link, ...]) -> tuple[Link, ...]:

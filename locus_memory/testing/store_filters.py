@@ -195,7 +195,7 @@ class FilterTests(StoreSuite):
         await store.put_batch(
             [(NS, key, value, metadata) for key, (value, metadata) in PEOPLE.items()]
         )
-        results = [(filter, await found(store, filter)) for filter, _ in CASES]  # noqa: A001
+        results = [(filter, await found(store, filter)) for filter, _ in CASES]  # noqa: A001 - as above
         assert results == CASES
 
     @pytest.mark.parametrize("bad", BAD, ids=repr)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
 from locus_memory.checkpoint.encode import draft, may_shrink
 from locus_memory.checkpoint.levels import place
 from locus_memory.checkpoint.record import FORMAT_VERSION, Record, RecordHead
@@ -173,3 +174,19 @@ def test_the_cache_is_bounded_by_bytes():
     cache.put("huge", Tip((), 10**6))
     assert cache.get("huge") is None
     cache.discard("unknown")
+
+
+async def test_what_is_read_back_is_what_was_remembered():
+    for messages in ([{"content": "text"}], [{"n": 1}]):
+        checkpointer = MemoryCheckpointer(state_type=None)
+        for turn in range(70):
+            await checkpointer.save({"messages": messages * turn, "turn": turn}, "t")
+        remembered = checkpointer._tips.get("t")
+        read = Tip.of(await checkpointer.storage.retrieve_chain("t"))
+        assert [link.revision for link in read.links] == [
+            link.revision for link in remembered.links
+        ]
+        assert read.links[-1].document == remembered.links[-1].document
+        assert read.links[-1].plain is remembered.links[-1].plain is ("content" in messages[0])
+        kept = [link.document is not None for link in remembered.links]
+        assert [link.document is not None for link in read.links] == kept

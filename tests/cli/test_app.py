@@ -240,7 +240,7 @@ def test_an_error_drives_no_terminal(capsys):
 
 
 def test_the_installed_command_works(empty_directory):
-    script = os.path.join(os.path.dirname(sys.executable), "locus-memory")  # noqa: PTH118, PTH120
+    script = os.path.join(os.path.dirname(sys.executable), "locus-memory")  # noqa: PTH118, PTH120 - the link itself, not its target
     environment = {**os.environ, "LOCUS_MEMORY_URL": "sqlite:./env.db"}
     done = subprocess.run(
         [script, "put", "n", "k", "1"], capture_output=True, check=False, env=environment
