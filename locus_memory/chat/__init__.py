@@ -1,0 +1,1 @@
+"""Chat models: what a model is, and those that ship with the library."""

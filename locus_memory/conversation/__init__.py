@@ -1,0 +1,1 @@
+"""Conversation managers: what the model sees now."""

@@ -1,0 +1,1 @@
+"""The memory manager: what is worth keeping, and when to bring it back."""
