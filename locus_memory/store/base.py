@@ -19,7 +19,7 @@ from locus_memory.store.item import (
     check_limit,
 )
 
-__all__ = ["BaseStore", "as_operations", "as_puts", "scan_all"]
+__all__ = ["BaseStore", "as_names", "as_operations", "as_puts", "scan_all"]
 
 _PAGE = 500
 
@@ -194,12 +194,12 @@ class BaseStore(ABC):
         self, keys: Iterable[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], Any]:
         """Return the values of those items that are there, by `(namespace, key)`."""
-        found = {(n, k): await self.get_item(n, k) for n, k in keys}
+        found = {(n, k): await self.get_item(n, k) for n, k in as_names(keys)}
         return {name: item.value for name, item in found.items() if item is not None}
 
     async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:
         """Delete several items; returns how many were there."""
-        return sum([await self.delete(namespace, key) for namespace, key in keys])
+        return sum([await self.delete(namespace, key) for namespace, key in as_names(keys)])
 
     async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
         """Put and delete, all or nothing, each with its own `if_version`.
@@ -386,6 +386,22 @@ def as_puts(items: Iterable[Put | tuple[Any, ...]]) -> list[Put]:
         InvalidArgumentError: Neither a `Put` nor a tuple of 3 or 4.
     """
     return [item if isinstance(item, Put) else _as_put(item) for item in items]
+
+
+def as_names(keys: Iterable[tuple[Namespace, str]]) -> list[tuple[Namespace, str]]:
+    """Return the names of a `get_batch` or `delete_batch`, each a namespace and a key.
+
+    Raises:
+        InvalidArgumentError: One is not a pair.
+    """
+    return [_as_name(name) for name in keys]
+
+
+def _as_name(name: object) -> tuple[Namespace, str]:
+    if not isinstance(name, tuple | list) or len(name) != 2:  # noqa: PLR2004 - a pair
+        raise InvalidArgumentError("a name of a batch is a pair (namespace, key)")
+    namespace, key = name
+    return namespace, key
 
 
 def as_operations(operations: Iterable[Put | Delete]) -> list[Put | Delete]:

@@ -83,6 +83,14 @@ class BatchTests(StoreSuite):
             await refused(InvalidArgumentError, store.put_batch([strange]))
         assert await store.list_keys(NS) == []
 
+    async def test_a_name_that_is_not_a_pair_is_refused(self, store: BaseStore) -> None:
+        await store.put(NS, "k", 1)
+        strange: list[Any] = [5, None, (NS,), (NS, "k", 1), "ab"]
+        for each in strange:
+            await refused(InvalidArgumentError, store.get_batch([(NS, "k"), each]))
+            await refused(InvalidArgumentError, store.delete_batch([(NS, "k"), each]))
+        assert await store.get(NS, "k") == 1
+
     async def test_write_batch_takes_no_tuples(self, store: BaseStore) -> None:
         need(store, "transactions")
         strange: list[Any] = [(NS, "k", 1), (NS, "k"), 5, None, [put("k", 1)]]

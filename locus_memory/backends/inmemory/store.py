@@ -24,7 +24,7 @@ from locus_memory.backends.inmemory.space import (
     similar,
 )
 from locus_memory.errors import BackendClosedError, ConfigurationError, VersionConflictError
-from locus_memory.store.base import BaseStore, as_operations, as_puts
+from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
     Delete,
@@ -191,14 +191,14 @@ class InMemoryStore(BaseStore):
     async def get_batch(
         self, keys: Iterable[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], Any]:
-        names = [_check_name(namespace, key) for namespace, key in keys]
+        names = [_check_name(namespace, key) for namespace, key in as_names(keys)]
         with self._locked():
             found = {name: self._find(*name) for name in names}
         return {name: item.value for name, item in found.items() if item is not None}
 
     @override
     async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:
-        operations = [Delete(namespace=namespace, key=key) for namespace, key in keys]
+        operations = [Delete(namespace=namespace, key=key) for namespace, key in as_names(keys)]
         return sum(self._write(operations))
 
     @override

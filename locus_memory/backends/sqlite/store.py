@@ -23,7 +23,7 @@ from locus_memory.backends.sqlite.items import (
     prepare,
 )
 from locus_memory.errors import ConfigurationError
-from locus_memory.store.base import BaseStore, as_operations, as_puts
+from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
     Delete,
@@ -201,7 +201,7 @@ class SQLiteStore(BaseStore):
     async def get_batch(
         self, keys: Iterable[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], Any]:
-        addresses = [Address.of(namespace, key) for namespace, key in keys]
+        addresses = [Address.of(namespace, key) for namespace, key in as_names(keys)]
         now = self._clock()
 
         def read(connection: sqlite3.Connection) -> list[StoreItem | None]:
@@ -212,7 +212,8 @@ class SQLiteStore(BaseStore):
 
     @override
     async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:
-        return sum(await self._write([Address.of(namespace, key) for namespace, key in keys]))
+        addresses = [Address.of(namespace, key) for namespace, key in as_names(keys)]
+        return sum(await self._write(addresses))
 
     @override
     async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
