@@ -35,8 +35,6 @@ _SELECTORS: Final = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _SPELLED: Final = (
     "\u0620-\u167f\u16a0-\u1cff\u2190-\u2bff\u3030\u303d\ua800-\uabff\U0001f000-\U0001faff"
 )
-    "\u0620-\u167f\u16a0-\u1cff\u2190-\u2bff\u3030\u303d\ua800-\uabff\U0001f000-\U0001faff"
-)
 _LOOSE_JOINER: Final = re.compile(
     f"(?<![{_SPELLED}{_SELECTORS}])[{_JOINERS}]|[{_JOINERS}](?![{_SPELLED}])"
 )
