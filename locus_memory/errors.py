@@ -15,6 +15,10 @@ LocusMemoryError
 ├── StoreCapabilityError (NotImplementedError)
 ├── VersionConflictError                       a conditional write lost
 ├── EncryptionError                            a value that cannot be decrypted
+├── ModelError                                 a chat model failed
+│   ├── ModelUnavailableError (ConnectionError)   no connection, no time, overloaded: try again
+│   ├── ModelRequestError                      the model's endpoint refused what was asked
+│   └── ModelAnswerError (TypeError)           an answer that is no assistant message
 ├── CheckpointError
 │   ├── CheckpointNotFoundError (LookupError)
 │   ├── CheckpointConflictError                somebody else saved first
@@ -52,6 +56,10 @@ __all__ = [
     "InvalidNamespaceError",
     "LocusMemoryError",
     "MissingDriverError",
+    "ModelAnswerError",
+    "ModelError",
+    "ModelRequestError",
+    "ModelUnavailableError",
     "StateTypeError",
     "StoreCapabilityError",
     "UnknownOptionError",
@@ -146,6 +154,22 @@ class VersionConflictError(LocusMemoryError):
 
 class EncryptionError(LocusMemoryError):
     """A stored value that no known key decrypts, or that was moved or altered."""
+
+
+class ModelError(LocusMemoryError):
+    """A chat model failed; the thread it was asked about is saved up to there."""
+
+
+class ModelUnavailableError(ModelError, ConnectionError):
+    """The model cannot be reached, took too long or is overloaded: try again later."""
+
+
+class ModelRequestError(ModelError):
+    """The model's endpoint refused the request: the key, the model's name, the length."""
+
+
+class ModelAnswerError(ModelError, TypeError):
+    """What the model answered is not an assistant message."""
 
 
 class CheckpointError(LocusMemoryError):

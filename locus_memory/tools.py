@@ -1,0 +1,311 @@
+"""Tools: functions that a model may call, described to it by their signatures."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, overload
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+from typing_extensions import override
+
+from locus_memory.chat.base import ToolSpec
+from locus_memory.errors import ConfigurationError
+from locus_memory.events import emit
+from locus_memory.messages import ToolCall, ToolResult
+
+__all__ = ["Tool", "as_tool", "as_tools", "tool"]
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_ARGUMENT = re.compile(r"\*{0,2}(\w+)(?: \([^)]*\))?:\s*(.*)")
+_SECTION = re.compile(r"[A-Z]\w*:")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that a model may call; `tool` and `as_tool` make one from its signature.
+
+    Made by hand, from a `ToolSpec` and a function, it hands the model's arguments to the
+    function as they are. Calling the tool calls the function.
+
+    Attributes:
+        spec: What a model is told of it.
+        function: What is called; a plain function runs in a worker thread.
+    """
+
+    spec: ToolSpec
+    function: Callable[..., Any]
+    _arguments: type[BaseModel] | None = field(default=None, repr=False, compare=False)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself."""
+        return self.function(*args, **kwargs)
+
+    async def run(self, call: ToolCall) -> ToolResult:
+        """Return what the function makes of a model's call.
+
+        Arguments that do not fit and whatever the function raises become the result's `error`,
+        which the model can act upon; the latter is also an event, `agent.tool_failed`. What the
+        function returns becomes text: a `str` as it is, what JSON can hold as JSON, anything
+        else by `str`. Cancelling the call cancels an async function; a plain one goes on in its
+        thread, unheard.
+        """
+        started = time.perf_counter()
+        content, error = "", None
+        try:
+            arguments = _checked(call.arguments, self._arguments)
+        except ValidationError as invalid:
+            error = f"invalid arguments: {_faults(invalid)}"
+        else:
+            try:
+                content = _text(await _call(self.function, arguments))
+            except Exception as failure:  # noqa: BLE001 - reported; the model is told
+                emit("agent.tool_failed", error=failure, tool=self.spec.name, call_id=call.id)
+                error = _whole(f"{type(failure).__name__}: {failure}".removesuffix(": "))
+        duration = (time.perf_counter() - started) * 1000
+        return ToolResult(
+            tool_call_id=call.id,
+            name=call.name,
+            content=content,
+            error=error,
+            duration_ms=duration,
+        )
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+
+
+@overload
+def tool(
+    *, name: str | None = None, description: str | None = None
+) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Make a tool of a function, as `@tool` or `@tool(name=..., description=...)`.
+
+    The JSON Schema of the arguments comes from the signature: type hints, defaults and
+    `Annotated[..., Field(description=...)]`. The first paragraph of the docstring describes the
+    tool, and its `Args:` section, as Google writes it, describes the arguments.
+
+    Args:
+        function: Sync or async; every parameter can be given by name.
+        name: Instead of the function's: letters, digits, `_` and `-`, at most 64.
+        description: Instead of the docstring's first paragraph.
+
+    Raises:
+        ConfigurationError: The name or the signature cannot be described to a model.
+    """
+    if function is not None:
+        return _make(function, name, description)
+    return lambda function: _make(function, name, description)
+
+
+def as_tool(function: Callable[..., Any] | Tool) -> Tool:
+    """Return a tool: the one given, or one made of a function.
+
+    Raises:
+        ConfigurationError: It is neither, or cannot be described to a model.
+    """
+    return function if isinstance(function, Tool) else _make(function, None, None)
+
+
+def as_tools(functions: Iterable[Callable[..., Any] | Tool]) -> dict[str, Tool]:
+    """Return tools by their names, in order.
+
+    Raises:
+        ConfigurationError: Two have one name, or as for `as_tool`.
+    """
+    tools: dict[str, Tool] = {}
+    for each in map(as_tool, functions):
+        if each.spec.name in tools:
+            raise ConfigurationError(f"two tools are named {each.spec.name!r}: rename one")
+        tools[each.spec.name] = each
+    return tools
+
+
+def _make(function: Callable[..., Any], given: str | None, description: str | None) -> Tool:
+    if not callable(function):
+        raise ConfigurationError(f"a tool is a function, not {type(function).__name__}")
+    name = str(given or getattr(function, "__name__", type(function).__name__))
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            f"a tool's name is 1 to 64 letters, digits, '_' and '-', not {name!r}: pass name="
+        )
+    arguments = _arguments_model(function, name)
+    summary, of_arguments = _documented(inspect.getdoc(function) or "")
+    spec = ToolSpec(
+        name=name,
+        description=summary if description is None else description,
+        parameters=_parameters(arguments, name, of_arguments),
+    )
+    return Tool(spec, function, arguments)
+
+
+def _arguments_model(function: Callable[..., Any], name: str) -> type[BaseModel]:
+    """Return the model of the function's arguments; its fields are `p0`, `p1` and so on.
+
+    The parameters' own names are aliases, since a field could not have each of them.
+    """
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except (NameError, SyntaxError, TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"tool {name!r}: its signature cannot be read: {error}; type hints name what its"
+            " module defines"
+        ) from error
+    fields: dict[str, Any] = {}
+    for number, parameter in enumerate(signature.parameters.values()):
+        fields[f"p{number}"] = _field(parameter, name)
+    try:
+        return create_model(
+            name,
+            __config__=ConfigDict(extra="forbid"),
+            __module__=getattr(function, "__module__", None) or __name__,
+            **fields,
+        )
+    except PydanticUserError as error:
+        raise _undescribable(name, error) from error
+
+
+def _field(parameter: inspect.Parameter, name: str) -> tuple[Any, Any]:
+    if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
+        raise ConfigurationError(
+            f"tool {name!r}: its parameter {parameter.name!r} cannot be given by name; a tool"
+            " takes no *args, **kwargs or positional-only parameters"
+        )
+    hint = Any if parameter.annotation is parameter.empty else parameter.annotation
+    default = ... if parameter.default is parameter.empty else parameter.default
+    return Annotated[hint, Field(alias=parameter.name)], default
+
+
+class _Untitled(GenerateJsonSchema):
+    """A schema without the titles that only repeat the names."""
+
+    @override
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    @override
+    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
+        """Say nothing: a default that is no JSON is simply not shown."""
+
+
+def _parameters(
+    arguments: type[BaseModel], name: str, documented: Mapping[str, str]
+) -> dict[str, Any]:
+    try:
+        schema = arguments.model_json_schema(schema_generator=_Untitled)
+    except PydanticUserError as error:
+        raise _undescribable(name, error) from error
+    schema.pop("title", None)
+    schema.setdefault("properties", {})
+    for parameter, described in schema["properties"].items():
+        if parameter in documented:
+            described.setdefault("description", documented[parameter])
+    return schema
+
+
+def _undescribable(name: str, error: PydanticUserError) -> ConfigurationError:
+    reason = error.message.splitlines()[0]
+    return ConfigurationError(f"tool {name!r}: JSON cannot describe its arguments: {reason}")
+
+
+def _documented(docstring: str) -> tuple[str, dict[str, str]]:
+    """Return a docstring's first paragraph, and what its `Args:` say of each argument."""
+    summary = " ".join(docstring.partition("\n\n")[0].split())
+    _, _, section = f"\n{docstring}\n".partition("\nArgs:\n")
+    described: dict[str, str] = {}
+    indent, latest = None, ""
+    for line in section.splitlines():
+        depth = len(line) - len(line.lstrip())
+        if not line.strip():
+            continue
+        if depth == 0:
+            break
+        indent = depth if indent is None else indent
+        found = _ARGUMENT.fullmatch(line.strip()) if depth == indent else None
+        if found:
+            latest, described[found[1]] = found[1], found[2]
+        elif latest:
+            described[latest] = f"{described[latest]} {line.strip()}".strip()
+    return summary, described
+
+
+def _checked(given: dict[str, Any], model: type[BaseModel] | None) -> dict[str, Any]:
+    """Return the arguments of a call as the function's types, by the parameters' names."""
+    if model is None:
+        return given
+    arguments, fields = model.model_validate(given), model.model_fields
+    return {each.alias or name: getattr(arguments, name) for name, each in fields.items()}
+
+
+def _faults(invalid: ValidationError) -> str:
+    faults = invalid.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{_place(each['loc'])}{each['msg']}" for each in faults)
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return f"{'.'.join(map(str, location))}: " if location else ""
+
+
+async def _call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    if _is_async(function):
+        return await function(**arguments)
+    returned, error = await asyncio.to_thread(_outcome, function, arguments)
+    if error is not None:
+        raise error
+    return await returned if inspect.isawaitable(returned) else returned
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - the method itself is asked for
+    )
+
+
+def _outcome(
+    function: Callable[..., Any], arguments: Mapping[str, Any]
+) -> tuple[Any, Exception | None]:
+    # Returned, not raised: a future cannot carry a StopIteration.
+    try:
+        return function(**arguments), None
+    except Exception as error:  # noqa: BLE001 - raised again in the event loop
+        return None, error
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return _whole(value)
+    try:
+        encoded = orjson.dumps(
+            value, default=_plain, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+        )
+    except TypeError:
+        return _whole(str(value))
+    return encoded.decode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError
+
+
+def _whole(text: str) -> str:
+    """Return `text` with a question mark for each lone surrogate, which nothing could store."""
+    return text.encode(errors="replace").decode()
