@@ -1,0 +1,154 @@
+"""Telling a secret from a text that may be remembered.
+
+Rules for what people paste and say: keys of known shapes, numbers with a check digit, long
+random tokens, and passwords stated in prose in a score of languages. They err towards calling
+a sentence secret: forgetting it costs little. They are no scanner: a password that reads like
+any other word of a sentence that does not name it is not found.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from locus_memory.memory.inject_text import neutralise
+from locus_memory.memory.secrets_numbers import find_number
+from locus_memory.memory.secrets_prose import find_stated, names_secret
+
+__all__ = ["asks_for_secret", "find_secret", "looks_secret"]
+
+# What is known by its looks, the kind first. Case counts.
+_SHAPES: Final = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        ("private key", r"-{3} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY"),
+        ("private key", r"AGE-SECRET-KEY-1[A-Z0-9]{20}"),
+        ("api key", r"(?<![A-Za-z0-9])(?:sk|rk)[-_][A-Za-z0-9_-]{16}"),
+        ("api key", r"(?<![A-Za-z0-9])(?:AKIA|ASIA|AGPA|AIDA)[A-Z0-9]{16}"),
+        ("api key", r"(?<![A-Za-z0-9])AIza[\w-]{30}"),
+        ("api key", r"(?<![A-Za-z0-9])SG\.[\w-]{16,40}\.[\w-]{16}"),
+        ("api key", r"(?<![A-Za-z0-9])(?:gsk|whsec|tvly|pplx|re|key|nvapi)[-_][A-Za-z0-9]{24}"),
+        ("token", r"(?<![A-Za-z0-9])gh[opusr]_[A-Za-z0-9]{20}"),
+        ("token", r"(?<![A-Za-z0-9])github_pat_[A-Za-z0-9_]{20}"),
+        ("token", r"(?<![A-Za-z0-9])gl[a-z]{2,6}-[\w-]{16}"),
+        ("token", r"(?<![A-Za-z0-9])(?:xox[a-z]|xapp)-[\w-]{10}"),
+        ("token", r"(?<![A-Za-z0-9])(?:hf|npm|shp[a-z]{2}|dop_v1|dckr_pat)_[A-Za-z0-9_-]{20}"),
+        ("token", r"(?<![A-Za-z0-9])pypi-[\w-]{20}"),
+        ("token", r"(?<![A-Za-z0-9])ya29\.[\w-]{20}"),
+        ("token", r"(?<![A-Za-z0-9])eyJ[\w-]{8,4000}\.[\w-]{8,4000}\."),
+        ("token", r"(?<!\d)\d{8,10}:[\w-]{35}(?![\w-])"),
+        ("token", r"(?i:\bbearer\s+[\w.~+/=-]{16})"),
+        ("password", r"(?i:\bbasic\s+[A-Za-z0-9+/]{8,}={1,2})"),
+        ("token", r"(?i:hooks\.slack\.com/services/\w+/\w+/\w)"),
+        ("token", r"(?i:discord(?:app)?\.com/api/webhooks/\d+/\w)"),
+        ("password", r"(?i:[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:[^\s/@]{1,200}@)"),
+        ("token", r"(?i:[?&#][a-z_-]{0,20}(?:token|key|secret|passwd|password)=[^\s&#]{6})"),
+        ("token", r"(?i:[?&#](?:pwd|sig|signature)=[^\s&#]{6})"),
+    )
+)
+
+# The verb "is" of Italian and Portuguese, which without its accent would be "and".
+_ACCENTED_VERB: Final = re.compile("(?<!\\w)[eE][\u0300\u0301](?!\\w)")
+_APOSTROPHE: Final = str.maketrans("\u2018\u2019\u02bc", "'''")
+_ACCENTS: Final = re.compile("[\u0300-\u036f]+")
+_DIGIT: Final = re.compile(r"[^\D0-9]")
+# Letters of Greek and Cyrillic that look like Latin ones, in a word that would pass for Latin.
+_LOOK_ALIKES: Final = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u0458\u0455\u0501\u051d\u03bf\u03b1\u03c1\u03bd"
+    "\u0410\u0415\u041e\u0420\u0421\u0425\u0406\u0408\u0405\u041a\u041c\u0422\u0412\u041d\u0391\u0395",
+    "aeopcxyijsdwoapvAEOPCXIJSKMTBHAE",
+)
+
+_URL: Final = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{1,20}://\S+|\bwww\.\S+")
+_UUID: Final = re.compile(
+    r"(?i)(?<![0-9a-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-z])"
+)
+_TOKEN: Final = re.compile(r"[A-Za-z0-9+/_=~-]{20,}")
+_HEX: Final = re.compile(r"(?i:[0-9a-f]+)")
+# Sizes of a UUID without dashes or MD5, of SHA-1 and git, and of SHA-256: names, not secrets.
+_DIGESTS: Final = frozenset({32, 40, 64})
+_MIN_DIGITS = 2
+# Of the steps from one character to the next, how many change between lower case, upper case and
+# digit: about two thirds in a random token, under a quarter in CamelCase2026 names.
+_MIN_CHANGES = 0.33
+
+
+def looks_secret(text: str) -> bool:
+    """Whether the text holds what should not be remembered; see `find_secret`."""
+    return find_secret(text) is not None
+
+
+def find_secret(text: str) -> str | None:
+    """Return what kind of secret the text holds, or `None`.
+
+    The kinds: `"password"`, `"pin"`, `"code"`, `"api key"`, `"token"`, `"private key"`,
+    `"card number"`, `"bank account"`, `"social security number"`.
+
+    Letters are compared as they look: full width, styled, accented or interrupted by
+    invisible characters or line breaks, they are the same. UUIDs, dates, digests such as git's,
+    telephone numbers and links are no secrets.
+    """
+    for view in _views(text):
+        kind = _find(view)
+        if kind is not None:
+            return kind
+    return None
+
+
+def asks_for_secret(text: str) -> bool:
+    """Whether the text is a question that names a secret, so that what follows may be it."""
+    return any("?" in view and names_secret(view) for view in _views(text))
+
+
+def _find(view: str) -> str | None:
+    for kind, shape in _SHAPES:
+        if shape.search(view):
+            return kind
+    return find_number(view) or find_stated(view.casefold()) or _random_token(view)
+
+
+def _views(text: str) -> Iterator[str]:
+    """Yield the readings of a text: as it looks, without line breaks, without look-alikes."""
+    looks = _fold(text)
+    yield looks
+    joined = "".join(map(str.strip, text.splitlines()))
+    if len(joined) != len(text):
+        yield _fold(joined)
+    latin = looks.translate(_LOOK_ALIKES)
+    if latin != looks:
+        yield latin
+
+
+def _fold(text: str) -> str:
+    line = neutralise(text)
+    if line.isascii():
+        return line
+    spread = unicodedata.normalize("NFKD", line.translate(_APOSTROPHE))
+    bare = _ACCENTS.sub("", _ACCENTED_VERB.sub("est", spread))
+    # Again, because what was folded may be spaces and joined letters.
+    folded = unicodedata.normalize("NFKC", bare)
+    return _DIGIT.sub(lambda found: str(unicodedata.decimal(found.group())), folded)
+
+
+def _random_token(view: str) -> str | None:
+    rest = _UUID.sub(" ", _URL.sub(" ", view))
+    return "token" if any(map(_is_random, _TOKEN.findall(rest))) else None
+
+
+def _is_random(token: str) -> bool:
+    characters = [character for character in token if character.isalnum()]
+    if _HEX.fullmatch(token) and len(token) in _DIGESTS:
+        return False
+    if sum(map(str.isdigit, characters)) < _MIN_DIGITS:
+        return False
+    changes = sum(_case(left) != _case(right) for left, right in pairwise(characters))
+    return changes >= _MIN_CHANGES * len(characters)
+
+
+def _case(character: str) -> str:
+    if character.isdigit():
+        return "digit"
+    return "upper" if character.isupper() else "lower"

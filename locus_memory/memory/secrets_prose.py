@@ -1,0 +1,203 @@
+"""Passwords, PINs, codes and keys stated in prose."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["find_stated", "names_secret"]
+
+# All patterns see text that is folded: lower case, no accents, one space between words.
+
+# Words for a password; those that stand in compounds ("wlanpasswort") need no start of a word.
+_NAMES: Final = (
+    r"(?:(?:(?<!1)p[a4@][s5$][s5$][ -]?w[o0]rd|passwort|kennwort|wachtwoord|contrasena)s?"
+    r"|passphrases?"
+    r"|(?<![^\W_])(?:pass[ -](?:phrase|code)|passcode|passwd|passwds|pwd|pw|mdp|mots? de passe"
+    r"|code secret|codice segreto|parola d'ordine|parola chiave|senhas?|palavra[ -]passe"
+    r"|geheimzahl|zugangscode|has[lł][oa]|has[lł]em|парол[ьяюе]м?|losenord(?:et)?|passord(?:et)?"
+    r"|adgangskoden?|heslo|salasana|jelszo|sifre(?:m|si)?|parola(?:m)?"
+    r"|(?:seed|recovery|secret) (?:phrase|words)|mat khau|κωδικοσ|पासवर्ड|סיסמה|סיסמא))"
+    r"(?![^\W_])(?!'?s?[ _-]*(?:manage|reset|polic|field|hash|generat|strength|rule|protect|expir"
+    r"|length|vault|require|hint|prompt|input|screen|form|box|page|less|check|valid|encrypt|auth"
+    r"|dialog|crack|shar|security|storage|best|guess))"
+)
+_UNSPACED_WORD: Final = (
+    r"密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|كلمة السر|كلمة المرور|كلمة سر|รหัสผ่าน"
+)
+# Where the words stand for other things too: the value must look like a key, or be a number.
+_KEY: Final = (
+    r"(?<![^\W_])(?:(?:\w{1,30}[ _-])?keys?|(?:\w{1,30}[ _-])?secrets?|(?:\w{1,30}[ _-])?tokens?|clave|cle"
+    r"|schlussel|chave|chiave|klucz|ключ|credentials?|creds|log-?in|zugangsdaten)(?![^\W_])"
+)
+_CODE: Final = (
+    r"(?<![^\W_])(?:pin(?:[ -]?(?:code|number|nummer|nr))?|пин(?:-?код)?|cvv2?|cvc2?|otp"
+    r"|combination|(?:access|door|gate|alarm|entry|security|verification|confirmation|recovery|backup|unlock"
+    r"|one[ -]time|2fa|mfa|safe|locker|lock|garage|sms|auth\w{0,12}|secret|activation|login|key ?pad"
+    r"|(?<!zip )(?:the|my|our)) codes?|pin-code|codigo|codice|turcode)(?![^\W_])"
+)
+
+_IS: Final = (
+    r"(?:is|are|was|were|will be|has been|would be|remains|stays|ist|lautet|war|est|es|era|fue"
+    r"|sera|jest|brzmi|heet|ar|er|je|это|есть|set to|changed to)"
+)
+_STILL: Final = (
+    r"(?:(?: (?:still|now|just|currently|simply|always|actually|literally|probably|jetzt|noch"
+    r"|immer|ahora|toujours|set to|teraz|теперь))*)"
+)
+# What may stand between the word and the verb: "for the guest network", "(at home)", "we use".
+_FOR_WHAT: Final = (
+    r"(?:,? (?:for|to|of|on|at|in|fur|zu[mr]?|vom|im|de[lr]?|du|para|per|voor|do|для|от|i|we|you)"
+    r"(?: (?!(?:is|are|was|and|but|because|so|that|then|when|which)\b)[^\s.!?;:]+){1,6}?"
+    r"| ?\([^)]{1,60}\))?"
+)
+_LINK: Final = re.compile(
+    rf"{_FOR_WHAT}(?:'s | ?(?:=+\u203a?|:|-\u203a|\u2192|\u2014|\u2013| - ) ?"
+    rf"| {_IS}{_STILL}(?: ?[:=])? )"
+)
+_LINK_UNSPACED: Final = re.compile(r" ?(?:[是为為はが는은이가:=]|هي|คือ) ?")
+
+_STRONG: Final = re.compile(_NAMES)
+_UNSPACED: Final = re.compile(_UNSPACED_WORD)
+_KEYS: Final = re.compile(_KEY)
+_CODES: Final = re.compile(_CODE)
+_CHANGED: Final = re.compile(
+    rf"\b(?:chang|set|reset|updat|ma[dk]e)\w*\b[^.!?;]{{0,60}}?{_NAMES} to |\bhas[lł]o to "
+)
+_BEFORE: Final = re.compile(
+    r"(?<!\S)([^\s,;]+) (?:is|was|as|for|ist|als|est|es|jest|это)"
+    rf" (?:(?:the|my|our|your|his|her|their|a|das|mein|unser|mon|le|mi|la|il|mijn|het)"
+    rf" )?(?:[^\s.!?;]+ ){{0,2}}?{_NAMES}"
+)
+_PASS: Final = re.compile(r"(?<![^\W_])pass ?[:=] ?\S")
+
+# What is said about a password without telling it.
+_ABOUT: Final = frozenset(
+    """
+    a about again all also always an and any as at bad because been being better blank broken but
+    by case changed complex compromised correct correctly different difficult easy empty encrypted
+    expired expiring expiry exposed fine for forgotten from getting going gone good hard hashed
+    have hidden how if important in incorrect insecure invalid kept known leaked least length less
+    locked long lost masked mentioned missing more necessary needed never no none not now of ok
+    old on only optional or out outdated over private protected really required reset rotated safe
+    salted same saved secret secure sent set shared short so something stale stored strong such
+    supposed that there this to too unchanged under unknown unsafe up updated used useless valid
+    very visible weak what when where which who why with without working wrong written
+    falsch nicht abgelaufen sicher unsicher zu sehr lang kurz geheim weg vergessen gespeichert
+    incorrect oublie pas trop perdu faux incorrecta incorrecto olvidada muy demasiado no segura
+    errata sbagliata scaduta troppo errada incorreta muito fout vergeten te niet verlopen
+    bledne nieprawidlowe za неверный забыт не слишком устарел
+    """.split()  # noqa: SIM905 - prose reads better than 170 quoted words
+)
+_ABOUT_UNSPACED: Final = re.compile(
+    r"什么|什麼|何|吗|嗎|忘|错|錯|必要|違|変|变|不|很|太|长|安全|무엇|틀|\?"
+)
+_ANYTHING: Final = frozenset(
+    """
+    it that this what which here there where who how something anything one my the our your his
+    her their used good for same
+    """.split()  # noqa: SIM905 - the same
+)
+# Technical words of letters and digits.
+_TERMS: Final = frozenset(
+    """
+    oauth2 base64 sha256 sha512 argon2 utf8 utf-8 http2 ipv4 ipv6 web3 gpt4 gpt-4 python3 python2
+    covid19 covid-19 wpa2 wpa3 1password windows10 windows11
+    """.split()  # noqa: SIM905 - the same
+)
+_QUANTITY: Final = re.compile(
+    r"[$\u20ac\u00a3]?\d[\d.,:]*(?:st|nd|rd|th|[ap]m|k|kg|km|c?m|mm|[kmgt]b|m?s|h|x|%|-\w+)?s?"
+    r"|v\d[\d.]*|\d{4}-\d\d-\d\d"
+)
+_NUMBER: Final = re.compile(r"\d(?:[ -]?\d){2,11}(?!\d)")
+_SPELLED_NUMBER: Final = re.compile(
+    r"(?:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)[ ,-]*){3}"
+)
+_EDGES = ".,;:!?'\"`()[]{}*\u2018\u2019\u201c\u201d\u00ab\u00bb\u2039\u203a\u300c\u300d"
+_QUOTES = ('"', "`", "\u201c", "\u00ab", "\u201e", "\u300c")
+_AHEAD, _WORDS = 160, 8
+_MADE_UP, _KEY_LENGTH = 4, 8
+
+
+def names_secret(text: str) -> bool:
+    """Whether a folded text has a word for a password, a PIN or an access code."""
+    lowered = text.casefold()
+    return any(word.search(lowered) for word in (_STRONG, _UNSPACED, _CODES))
+
+
+def find_stated(text: str) -> str | None:
+    """Return what kind of secret a folded, lower-case text states, or `None`."""
+    if _tells_password(text):
+        return "password"
+    for found in _CODES.finditer(text):
+        if _tells_number(text[found.end() : found.end() + _AHEAD]):
+            return "pin" if found.group().startswith(("pin", "пин")) else "code"
+    for found in _KEYS.finditer(text):
+        if _tells_key(text[found.end() : found.end() + _AHEAD]):
+            return "api key" if "key" in found.group() else "token"
+    return None
+
+
+def _tells_password(text: str) -> bool:
+    rests = [text[found.end() : found.end() + _AHEAD] for found in _STRONG.finditer(text)]
+    unspaced = [text[found.end() : found.end() + _AHEAD] for found in _UNSPACED.finditer(text)]
+    changed = [text[found.end() : found.end() + _AHEAD] for found in _CHANGED.finditer(text)]
+    return (
+        any(map(_tells_value, rests))
+        or any(map(_tells_value_unspaced, unspaced))
+        or any(_is_value(rest.split()[:_WORDS], _ANYTHING) for rest in changed)
+        or any(_is_value([found.group(1)], _ANYTHING) for found in _BEFORE.finditer(text))
+        or _PASS.search(text) is not None
+    )
+
+
+def _tells_value(rest: str) -> bool:
+    link = _LINK.match(rest)
+    if link is not None:
+        return _is_value(rest[link.end() :].split()[:_WORDS], frozenset())
+    first = rest.split()[:1]
+    return bool(first) and rest[0] == " " and _is_made_up(first[0])
+
+
+def _tells_value_unspaced(rest: str) -> bool:
+    link = _LINK_UNSPACED.match(rest)
+    if link is None:
+        return bool(re.match(r" ?[a-z0-9]*\d", rest))
+    value = rest[link.end() :]
+    return bool(value.strip(_EDGES + " ")) and not _ABOUT_UNSPACED.match(value)
+
+
+def _is_value(words: list[str], fillers: frozenset[str]) -> bool:
+    first = words[0].strip(_EDGES) if words else ""
+    if first and first not in _ABOUT and first not in fillers:
+        return True
+    return any(map(_is_made_up, words))
+
+
+def _is_made_up(word: str) -> bool:
+    """Whether a word looks invented: quoted, or of letters with digits or signs, or a number."""
+    if word.startswith(_QUOTES):
+        return True
+    bare = word.strip(_EDGES)
+    if len(bare) < _MADE_UP or bare in _TERMS:
+        return False
+    if bare.isdecimal():
+        return True
+    if _QUANTITY.fullmatch(bare) or "://" in bare or re.fullmatch(r"\S+@\S+\.\w+", bare):
+        return False
+    return bool(re.search(r"[^\W\d]", bare) and re.search(r"[\d!@#$%^*+=~]", bare))
+
+
+def _tells_number(rest: str) -> bool:
+    link = _LINK.match(rest)
+    value = rest[link.end() :] if link is not None else rest.lstrip()
+    return bool(_NUMBER.match(value) or _SPELLED_NUMBER.match(value))
+
+
+def _tells_key(rest: str) -> bool:
+    link = _LINK.match(rest)
+    value = rest[link.end() :] if link is not None else rest
+    words = value.split()[: _WORDS if link is not None else 1]
+    return any(len(word.strip(_EDGES)) >= _KEY_LENGTH and _is_made_up(word) for word in words) or (
+        link is not None and bool(re.match(r"[\w.@-]+ ?/ ?[^\s/]+(?!\S)", value))
+    )
