@@ -27,13 +27,15 @@ _UNSPACED_WORD: Final = (
 )
 # Where the words stand for other things too: the value must look like a key, or be a number.
 _KEY: Final = (
-    r"(?<![^\W_])(?:(?:\w{1,30}[ _-])?keys?|(?:\w{1,30}[ _-])?secrets?|(?:\w{1,30}[ _-])?tokens?|clave|cle"
+    r"(?<![^\W_])(?:(?:\w{1,30}[ _-])?keys?|(?:\w{1,30}[ _-])?secrets?"
+    r"|(?:\w{1,30}[ _-])?tokens?|clave|cle"
     r"|schlussel|chave|chiave|klucz|ключ|credentials?|creds|log-?in|zugangsdaten)(?![^\W_])"
 )
 _CODE: Final = (
     r"(?<![^\W_])(?:pin(?:[ -]?(?:code|number|nummer|nr))?|пин(?:-?код)?|cvv2?|cvc2?|otp"
     r"|combination|(?:access|door|gate|alarm|entry|security|verification|confirmation|recovery|backup|unlock"
-    r"|one[ -]time|2fa|mfa|safe|locker|lock|garage|sms|auth\w{0,12}|secret|activation|login|key ?pad"
+    r"|one[ -]time|2fa|mfa|safe|locker|lock|garage|sms"
+    r"|auth\w{0,12}|secret|activation|login|key ?pad"
     r"|(?<!zip )(?:the|my|our)) codes?|pin-code|codigo|codice|turcode)(?![^\W_])"
 )
 

@@ -39,7 +39,7 @@ SECRETS = {
         "A minha senha \u00e9 girassol",
         "mijn wachtwoord is zonnebloem",
         "Moje has\u0142o to s\u0142onecznik",
-        "твой новый пароль - котик7",
+        "твой новый пароль - ромашка",
         "Мой пароль: котик",
         "пароль — котик",
         "我的密码是向日葵",
