@@ -1,14 +1,23 @@
-"""What a chat model is: an async callable from messages to a message."""
+"""What a chat model is: an async callable from messages to a message.
+
+A model may say more of itself by two attributes, both optional. With `stream` it is a
+`StreamingModel`. With `follows_instructions = False` it says that it only plays a part, and
+that nobody should ask it to extract memories.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 from locus_memory.messages import Message
 
-__all__ = ["ChatModel", "StreamingModel", "ToolModel", "ToolSpec"]
+__all__ = ["INVALID_ARGUMENTS", "ChatModel", "StreamingModel", "ToolModel", "ToolSpec"]
+
+INVALID_ARGUMENTS: Final = "invalid_arguments"
+"""The key of an assistant message's metadata that maps the id of a tool call to why its
+arguments, which then are `{}`, could not be read. Such a call is answered, never run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,78 @@
+"""Asking a model, whatever it can do: tools and streaming where it has them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing
+from typing import Any
+
+from locus_memory.chat.base import StreamingModel, ToolSpec
+from locus_memory.errors import ModelAnswerError
+from locus_memory.messages import Message, Role
+
+__all__ = ["ask", "takes_tools"]
+
+
+def takes_tools(model: Callable[..., Any]) -> bool:
+    """Whether the model takes the keyword `tools`; one that hides its signature is believed."""
+    try:
+        parameters = inspect.signature(model).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    return any(
+        each.kind == each.VAR_KEYWORD
+        or (each.name == "tools" and each.kind not in {each.POSITIONAL_ONLY, each.VAR_POSITIONAL})
+        for each in parameters
+    )
+
+
+async def ask(
+    model: Any,
+    messages: Sequence[Message],
+    tools: Sequence[ToolSpec] = (),
+    *,
+    on_text: Callable[[str], Awaitable[None]] | None = None,
+) -> Message:
+    """Return a model's answer to the conversation.
+
+    Args:
+        model: A `ChatModel`, a `ToolModel` or a `StreamingModel`.
+        messages: The conversation, oldest first.
+        tools: What it may call.
+        on_text: Awaited with each piece of the text, where the model streams.
+
+    Raises:
+        ModelAnswerError: The answer is no assistant message.
+    """
+    keywords: dict[str, Any] = {"tools": tools} if tools else {}
+    answer: object = None
+    if on_text is not None and isinstance(model, StreamingModel):
+        answer = await _last(model.stream(messages, **keywords), on_text)
+    else:
+        answer = await model(messages, **keywords)
+    if not isinstance(answer, Message):
+        raise ModelAnswerError(
+            f"the model answered with {type(answer).__name__}, not with a Message:"
+            " return Message.assistant(...)"
+        )
+    if answer.role != Role.ASSISTANT:
+        raise ModelAnswerError(f"the model answered as {answer.role.value!r}, not as 'assistant'")
+    return answer
+
+
+async def _last(
+    pieces: AsyncIterator[str | Message], on_text: Callable[[str], Awaitable[None]]
+) -> Message | None:
+    """Hand on the pieces of text, and return the message that ends them."""
+    answer = None
+    async with AsyncExitStack() as stack:
+        if isinstance(pieces, AsyncGenerator):
+            # Else the connection behind it would stay open until the garbage is collected.
+            await stack.enter_async_context(aclosing(pieces))
+        async for piece in pieces:
+            if isinstance(piece, Message):
+                answer = piece
+            elif piece:
+                await on_text(piece)
+    return answer

@@ -1,0 +1,187 @@
+"""Any endpoint that speaks the OpenAI chat API: OpenAI itself, vLLM, Ollama, llama.cpp."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import AsyncIterator, Sequence
+from types import ModuleType, TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+from locus_memory.chat.base import ToolSpec
+from locus_memory.chat.openai_errors import translated
+from locus_memory.chat.openai_wire import StreamedAnswer, read_answer, write_message
+from locus_memory.drivers import require
+from locus_memory.errors import ConfigurationError
+from locus_memory.maker import unknown_option
+from locus_memory.messages import Message
+
+__all__ = ["OpenAIChat"]
+
+_DEFAULT_URL: Final = "https://api.openai.com/v1"
+_NO_KEY: Final = "not-needed"
+_OURS: Final = frozenset({"self", "model", "messages", "tools", "stream", "timeout"})
+
+
+class OpenAIChat:
+    """A chat model behind an OpenAI-compatible endpoint; it calls tools and streams.
+
+    An answer's metadata says what the endpoint said of it: `model`, `finish_reason`, `usage`
+    (counts of tokens), `refusal` and, by the ids of the calls, `invalid_arguments`: why the
+    arguments of a call could not be read. The endpoint is asked again by the `openai` package
+    itself, `max_retries` times, when it is overloaded or cannot be reached.
+
+    Args:
+        model: The model's name.
+        base_url: The endpoint; by default `OPENAI_BASE_URL`, else OpenAI's own.
+        api_key: By default `OPENAI_API_KEY`, but never for a `base_url` given here: a key goes
+            nowhere it was not meant for. Endpoints other than OpenAI's may need none.
+        client: An `openai.AsyncOpenAI` of your own, which then settles the arguments above and
+            below and is not closed here.
+        max_retries: How often a request is tried again; the client's default is 2.
+        timeout: Seconds until a request is given up; the client's default is 600.
+        **options: Sent with every request, such as `temperature` or `extra_body`.
+
+    Raises:
+        ConfigurationError: No key for OpenAI's own endpoint, or arguments that contradict.
+        UnknownOptionError: The chat API has no such option.
+        MissingDriverError: The `openai` package is not installed.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        client: Any = None,
+        max_retries: int | None = None,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> None:
+        self.model = model
+        self._openai = require("openai", "openai", needed_by="OpenAIChat")
+        self._options = _checked_options(self._openai, options)
+        self._owned = client is None
+        settings = {
+            "base_url": base_url,
+            "api_key": api_key,
+            "max_retries": max_retries,
+            "timeout": timeout,
+        }
+        given = {name: value for name, value in settings.items() if value is not None}
+        self._client: Any = (
+            _make_client(self._openai, given)
+            if client is None
+            else _checked_client(self._openai, client, given)
+        )
+
+    async def __call__(
+        self, messages: Sequence[Message], /, *, tools: Sequence[ToolSpec] = ()
+    ) -> Message:
+        """Return the answer to the conversation, oldest message first.
+
+        Raises:
+            ModelUnavailableError: No connection, no answer in time, or overloaded.
+            ModelRequestError: The endpoint refused the request.
+            ModelAnswerError: The endpoint does not speak the protocol.
+        """
+        request = self._request(messages, tools)
+        request.pop("stream_options", None)
+        with translated(self._openai, self.model, self._secrets):
+            return read_answer(await self._client.chat.completions.create(**request))
+
+    async def stream(
+        self, messages: Sequence[Message], /, *, tools: Sequence[ToolSpec] = ()
+    ) -> AsyncIterator[str | Message]:
+        """Yield the pieces of the text as they come, and last the whole message.
+
+        Raises:
+            ModelUnavailableError: As for a call; also when the connection is lost half-way.
+            ModelRequestError: As for a call.
+            ModelAnswerError: As for a call.
+        """
+        request = self._request(messages, tools)
+        answer = StreamedAnswer()
+        with translated(self._openai, self.model, self._secrets):
+            stream = await self._client.chat.completions.create(**request, stream=True)
+            async with stream:
+                async for chunk in stream:
+                    if piece := answer.add(chunk):
+                        yield piece
+            yield answer.message()
+
+    def _request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> dict[str, Any]:
+        request = {
+            **self._options,
+            "model": self.model,
+            "messages": [write_message(message) for message in messages],
+        }
+        if tools:
+            request["tools"] = [each.to_openai_format() for each in tools]
+        else:
+            # Refused by the API where there are no tools to speak of.
+            request.pop("tool_choice", None)
+            request.pop("parallel_tool_calls", None)
+        return request
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        key, password = self._client.api_key, urlsplit(str(self._client.base_url)).password
+        return tuple(each for each in (key, password) if each and each != _NO_KEY)
+
+    async def close(self) -> None:
+        """Close the client, unless it was given; calling it again is harmless."""
+        if self._owned:
+            await self._client.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        url = urlsplit(str(self._client.base_url))
+        host = url.netloc.rpartition("@")[2]
+        return f"OpenAIChat({self.model!r}, base_url='{url.scheme}://{host}{url.path}')"
+
+
+def _checked_options(openai: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
+    create = openai.resources.chat.completions.AsyncCompletions.create
+    known = set(inspect.signature(create).parameters) - _OURS
+    for option in options:
+        if option not in known:
+            raise unknown_option("OpenAIChat", option, known)
+    return options
+
+
+def _checked_client(openai: ModuleType, client: Any, given: dict[str, Any]) -> Any:
+    if given:
+        raise ConfigurationError(f"OpenAIChat: a client settles {', '.join(given)} itself")
+    if isinstance(client, openai.OpenAI):
+        raise ConfigurationError("OpenAIChat: the client is an AsyncOpenAI, not an OpenAI")
+    return client
+
+
+def _make_client(openai: ModuleType, given: dict[str, Any]) -> Any:
+    url = given.get("base_url") or os.environ.get("OPENAI_BASE_URL") or _DEFAULT_URL
+    key = given.get("api_key")
+    if key is None and (_is_openai(url) or "base_url" not in given):
+        key = os.environ.get("OPENAI_API_KEY")
+    if not key and _is_openai(url):
+        raise ConfigurationError(
+            "OpenAIChat: pass api_key= or set OPENAI_API_KEY; an endpoint of your own is base_url="
+        )
+    return openai.AsyncOpenAI(**{**given, "base_url": url, "api_key": key or _NO_KEY})
+
+
+def _is_openai(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    return host == "openai.com" or host.endswith(".openai.com")

@@ -1,0 +1,95 @@
+"""The errors of the `openai` package, translated by one table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from json import JSONDecodeError
+from types import ModuleType
+from typing import Any, Final
+
+from locus_memory.errors import (
+    ModelAnswerError,
+    ModelError,
+    ModelRequestError,
+    ModelUnavailableError,
+)
+
+__all__ = ["translated"]
+
+_TABLE: Final[tuple[tuple[str, type[ModelError]], ...]] = (
+    ("APITimeoutError", ModelUnavailableError),
+    ("APIConnectionError", ModelUnavailableError),
+    ("RateLimitError", ModelUnavailableError),
+    ("InternalServerError", ModelUnavailableError),
+    ("ConflictError", ModelUnavailableError),
+    ("APIResponseValidationError", ModelAnswerError),
+    ("APIStatusError", ModelRequestError),
+    # Told within a stream that had begun well.
+    ("APIError", ModelUnavailableError),
+    ("OpenAIError", ModelRequestError),
+)
+"""The first class that fits decides."""
+
+_REQUEST_TIMEOUT: Final = 408
+_LONGEST: Final = 300
+
+
+@contextmanager
+def translated(openai: ModuleType, model: str, secrets: Sequence[str]) -> Generator[None]:
+    """Raise what the client raises as a `ModelError`, with no secret in its text.
+
+    Args:
+        openai: The package.
+        model: The model's name, for the text.
+        secrets: What must not be read in an error.
+    """
+    httpx = import_module("httpx")
+    try:
+        yield
+    except openai.OpenAIError as error:
+        raised, reason = _class(openai, error), _reason(error)
+        cause: Exception | None = error
+    except httpx.HTTPError as error:
+        # The client translates these only until a stream has begun.
+        raised, reason = ModelUnavailableError, f"the connection was lost: {error}"
+        cause = error
+    except (JSONDecodeError, UnicodeDecodeError) as error:
+        raised, reason = ModelAnswerError, "the endpoint answered with what is no JSON"
+        cause = error
+    except ModelAnswerError as error:
+        raised, reason, cause = ModelAnswerError, str(error), None
+    else:
+        return
+    text = _scrubbed(reason, secrets)
+    # A traceback shows the cause: not one that tells a secret.
+    safe = all(secret not in str(cause) for secret in secrets)
+    raise raised(f"model {model!r}: {text}") from (cause if safe else None)
+
+
+def _class(openai: ModuleType, error: Any) -> type[ModelError]:
+    if getattr(error, "status_code", None) == _REQUEST_TIMEOUT:
+        return ModelUnavailableError
+    return next(ours for name, ours in _TABLE if isinstance(error, getattr(openai, name)))
+
+
+def _reason(error: Any) -> str:
+    said = _said(getattr(error, "body", None)) or str(error)
+    status = getattr(error, "status_code", None)
+    return said if status is None else f"HTTP {status}: {said}"
+
+
+def _said(body: Any) -> str | None:
+    """Return the endpoint's own words, wherever it put them."""
+    while isinstance(body, dict):
+        body = body.get("message") or body.get("error") or body.get("detail")
+    return body if isinstance(body, str) and body.strip() else None
+
+
+def _scrubbed(reason: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        reason = reason.replace(secret, "***")
+    line = re.sub(r"\s+", " ", reason).strip()
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
