@@ -301,7 +301,7 @@ async def test_a_full_disk_is_a_clear_error_and_loses_nothing(kind, tmp_path):
 
 
 READ_ONLY = """
-import asyncio, concurrent.futures.thread, os, sys
+import asyncio, concurrent.futures.thread, os, sys, urllib.parse
 from locus_memory.backends.file.checkpoints import FileCheckpointer
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
 from locus_memory.errors import BackendWriteError

@@ -284,10 +284,18 @@ def test_output_that_the_terminal_cannot_show(ok):
     assert (done.returncode, done.stdout) == (0, b"snow \\u2603\n")
 
 
+# A job in the background ignores interrupts, and so do its children, if they are not told.
+INTERRUPTIBLE = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("locus_memory.cli", run_name="__main__")
+"""
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGINT"), reason="needs signals")
 def test_an_interrupted_process_says_nothing(empty_directory):
     process = subprocess.Popen(
-        [sys.executable, "-m", "locus_memory.cli", "put", "n", "k", "-"],
+        [sys.executable, "-c", INTERRUPTIBLE, "put", "n", "k", "-"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -223,7 +223,7 @@ def public_path():
 
 # Mode bits do not stop root: become nobody first.
 UNPRIVILEGED = """
-import asyncio, sqlite3
+import asyncio, sqlite3, urllib.parse
 # What is imported late must come from a folder that nobody can read: do it now.
 asyncio.run(SQLiteStore(":memory:").search(("a",), "word"))
 if os.getuid() == 0:
