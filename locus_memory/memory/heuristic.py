@@ -1,0 +1,195 @@
+"""An extractor without a model: a table of English phrases, for demos and tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Final
+
+from locus_memory.memory.heuristic_agenda import NOTE
+from locus_memory.memory.heuristic_grammar import Retraction, Rule
+from locus_memory.memory.heuristic_rules import RETRACTIONS, RULES
+from locus_memory.memory.heuristic_text import (
+    Sentence,
+    clauses,
+    sentences,
+    slot,
+    third_person,
+    without_lead,
+)
+from locus_memory.memory.inject import strip
+from locus_memory.memory.models import Memory, MemoryChange, MemoryType
+from locus_memory.memory.secrets import asks_for_secret, find_secret
+
+__all__ = ["HeuristicExtractor"]
+
+_Name = tuple[MemoryType, str]
+_Facts = dict[_Name, str]
+
+_LONGEST_CONTENT = 300
+_NOTE_IMPORTANCE = 0.8
+_FORGET: Final = re.compile(
+    r"(?:please,? )?forget (?!it\b)(?:that |about |what I said about )?(?P<x>.{3,200})$",
+    re.IGNORECASE,
+)
+# What "forget my ..." names.
+_NAMED_SLOTS: Final = frozenset(
+    {"name", "home", "job", "employer", "birthday", "age", "diet", "goal"}
+)
+_SPLIT: Final = re.compile(r",? and |,? or |, ?")
+
+
+class HeuristicExtractor:
+    """Finds what users state outright, in English, by rules; needs no model and no network.
+
+    Good for demos, tests and a first try, and no more than that:
+
+    - It reads English, one sentence at a time, and only what users say themselves. Facts that
+      need reading between the lines, irony, or an answer to a question ("Yes, since 2019") pass
+      it by: expect it to keep a small part of what a model would.
+    - It takes sentences at their word. Questions, quotations, code, suppositions and doubts are
+      left out, as far as their words give them away.
+    - A fact has one slot, such as `home` or `likes:tea`, and a later one in the same slot
+      replaces it. Slots are compared by their words, so "tea" and "a cup of tea" are two.
+    - Nothing is kept of a sentence in which `find_secret` finds a password, key or card number.
+
+    Attributes:
+        name: `"heuristic"`.
+    """
+
+    name: str = "heuristic"
+
+    async def extract(
+        self, messages: Sequence[Any], memories: Sequence[Memory]
+    ) -> tuple[MemoryChange, ...]:
+        """Return what the rules find; messages of any class with `role` and `content` will do."""
+        known = {(memory.type, memory.key): memory.content for memory in memories}
+        current = dict(known)
+        found: dict[_Name, MemoryChange] = {}
+        said = _said(messages)
+        for place, sentence in enumerate(said):
+            changes = list(_changes(sentence, current))
+            if changes and not _is_secret(said, place):
+                for change in changes:
+                    found[change.type, change.key] = change
+                    current[change.type, change.key] = change.content
+        return tuple(_news(found, known))
+
+
+def _said(messages: Sequence[Any]) -> list[Sentence]:
+    """Return the sentences of the user, without the answers to questions for a secret."""
+    said: list[Sentence] = []
+    asked = False
+    for place, message in enumerate(messages):
+        content = message.content if isinstance(message.content, str) else ""
+        if message.role == "user" and strip([message]) and not asked:
+            said.extend(sentences(content, place))
+        asked = message.role == "assistant" and asks_for_secret(content)
+    return said
+
+
+def _is_secret(said: Sequence[Sentence], place: int) -> bool:
+    """Whether a sentence holds a secret, alone or split between it and a neighbour."""
+    if find_secret(said[place].text):
+        return True
+    near = [sentence.text for sentence in said[max(0, place - 1) : place + 2]]
+    return any(
+        find_secret("\n".join(pair)) and not any(map(find_secret, pair)) for pair in pairwise(near)
+    )
+
+
+def _news(found: dict[_Name, MemoryChange], known: _Facts) -> Iterator[MemoryChange]:
+    """Yield those changes that change anything, each as what it is to what was known."""
+    for name, change in found.items():
+        if name not in known:
+            if change.op != "delete":
+                yield change
+        elif change.op == "delete":
+            yield change
+        elif change.content.casefold() != known[name].casefold():
+            yield replace(change, op="update")
+
+
+def _changes(sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
+    text = without_lead(sentence.text)
+    if note := NOTE.pattern.match(text):
+        yield from _noted(note, sentence, current)
+    elif sentence.asks:
+        return
+    elif forget := _FORGET.match(text):
+        yield from _forgotten(forget["x"], sentence, current)
+    else:
+        yield from _stated(text, sentence, current)
+
+
+def _stated(text: str, sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
+    parts = clauses(text)
+    for rule in RULES:
+        if (rule.certain and sentence.unsure) or (rule.opening and not sentence.first):
+            continue
+        for part in [text] if rule.whole else parts:
+            if found := rule.pattern.match(part):
+                yield from _filled(rule, found, sentence.message)
+    for part in parts:
+        for retraction in RETRACTIONS:
+            if not sentence.unsure and (found := retraction.pattern.match(part)):
+                yield from _retracted(retraction, found, sentence.message, current)
+
+
+def _noted(note: re.Match[str], sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
+    """Yield what is to be remembered: as the fact it is, if a rule knows it, else as it stands."""
+    text = note["x"].rstrip(" .!?")
+    facts = list(_stated(text, replace(sentence, text=text), current))
+    for fact in facts:
+        yield replace(fact, importance=max(fact.importance or 0, _NOTE_IMPORTANCE))
+    if not facts:
+        yield from _filled(NOTE, note, sentence.message)
+
+
+def _forgotten(text: str, sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
+    text = text.rstrip(" .!")
+    changes = list(_stated(text, replace(sentence, text=text), current))
+    names = {(change.type, change.key) for change in changes}
+    names.add((NOTE.type, NOTE.key.format(x=slot(third_person(text)))))
+    if slot(text) in _NAMED_SLOTS:
+        names.add((MemoryType.USER, slot(text)))
+    for kind, key in sorted(names & current.keys()):
+        yield MemoryChange(op="delete", type=kind, key=key, sources=(sentence.message,))
+
+
+def _retracted(
+    retraction: Retraction, found: re.Match[str], message: int, current: _Facts
+) -> Iterator[MemoryChange]:
+    thing = next((value for value in found.groups() if value), "")
+    for template in retraction.keys:
+        key = template.format(x=slot(third_person(thing)))
+        content = current.get((MemoryType.USER, key))
+        about = not retraction.named or thing.casefold() in (content or "").casefold()
+        if content is not None and about:
+            yield MemoryChange(op="delete", type=MemoryType.USER, key=key, sources=(message,))
+
+
+def _filled(rule: Rule, found: re.Match[str], message: int) -> Iterator[MemoryChange]:
+    """Yield the memory, or memories, of a match: its words put into the rule's templates."""
+    words = {name: third_person(value or "").strip() for name, value in found.groupdict().items()}
+    things = _SPLIT.split(words["x"]) if rule.each else [words.get("x", "")]
+    for thing in filter(None, map(str.strip, things)) if rule.each else things:
+        words["x"] = thing
+        key = rule.key.format_map({name: slot(value) for name, value in words.items()})
+        content = rule.content.format_map({**words, "an": _article(thing)})
+        content = " ".join(content.split()).rstrip(" .!") + "."
+        if len(content) <= _LONGEST_CONTENT:
+            yield MemoryChange(
+                op="add",
+                type=rule.type,
+                key=" ".join(key.split()),
+                content=content[0].upper() + content[1:],
+                importance=rule.importance,
+                sources=(message,),
+            )
+
+
+def _article(thing: str) -> str:
+    return "an" if thing[:1].lower() in "aeiou" else "a"

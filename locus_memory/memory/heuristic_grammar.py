@@ -1,0 +1,136 @@
+"""The words and pieces of which the rules of the heuristic extractor are made."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from locus_memory.memory.models import MemoryType
+
+__all__ = ["Retraction", "Rule", "pattern"]
+
+_PIECES: Final = {
+    "I": r"I|we",
+    "IM": r"(?:I'm|I am|we're|we are)",
+    "ADV": r"(?:(?:really|absolutely|also|actually|still|currently|now|do|totally|definitely|mostly"
+    r"|usually|just|recently|already|finally|generally|personally|severely|both|all|very|so) )*",
+    "CAP": r"(?-i:(?!I\b)[^\W\d_a-z][\w'&-]*)",
+    "NAME": r"<CAP>(?: <CAP>){0,2}",
+    "PLACE": r"(?:the )?<CAP>(?:,? (?:(?:of|de|am|upon|la) )?<CAP>){0,4}",
+    "THING": r"[^.,;:!?()\u2014\"]{2,80}?",
+    "LIST": r"[^.;:!?()\u2014\"]{2,120}?",
+    "REST": r"[^\"\n]{3,240}",
+    # Where a name or a place ends.
+    "STOP": r"(?=$|[.,;:!?()\u2014]|\s(?![^\W\d_a-z]))",
+    # Where a list of things ends, which goes on after a comma.
+    "LISTEND": r"(?=$|[.;:!?()\u2014\"]| (?:because|since|so|but|when|while|though|although|if"
+    r"|after"
+    r"|before|these days|right now|at the moment|lately|any ?more|and (?:I|my|we|have|am)|now)\b)",
+    # Where a thing ends.
+    "END": r"(?=$|[.,;:!?()\u2014\"]| (?:because|since|so|but|when|whenever|while|as|though"
+    r"|although|if"
+    r"|after|before|too|very much|a lot|these days|right now|at the moment|lately|anymore|which"
+    r"|who|where|especially|even|and (?:I|my|we|it|the|that|have|am|was)|for now|now|- )\b)",
+    "OTHER": r"(?:it|its|that|this|these|those|you|your|he|she|him|her|his|hers|they|them|their|how"
+    r"|what|when|where|why|who|the|seeing that|being able|to see|to hear|hearing|all|every"
+    r"|everything|something|anything|stuff|things|myself|each|both|one|so|too|to|just|not|having"
+    r"|knowing|being|making|some|any|such)\b|[^.,;:!?]*\b(?:this|these|those|here|him|it|you"
+    r"|your)\b",
+    "KIN": r"wife|husband|partner|spouse|girlfriend|boyfriend|fianc[e\u00e9]e?|mother|mom|mum"
+    r"|father|dad"
+    r"|boss|manager|therapist|doctor",
+    "KINS": r"brother|sister|son|daughter|child|kid|baby|cousin|aunt|uncle|nephew|niece|friend|best"
+    r" friend|colleague|coworker|roommate|flatmate|neighbou?r|grandmother|grandfather|grandma"
+    r"|grandpa|twin",
+    "PET": r"dog|cat|puppy|kitten|pup|horse|parrot|rabbit|hamster|guinea pig|turtle|tortoise|snake"
+    r"|fish|bird|goldfish|lizard|ferret|pony",
+    "DAYS": r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|January|February|March|April|May|June"
+    r"|July"
+    r"|August|September|October|November|December|Christmas|Easter|OMG|LOL)\b",
+    "WORKER": r"engineer|developer|programmer|teacher|nurse|doctor|designer|student|manager|lawyer"
+    r"|architect|artist|writer|author|journalist|scientist|researcher|analyst|accountant|chef|cook"
+    r"|baker|consultant|musician|singer|dancer|photographer|painter|carpenter|plumber|electrician"
+    r"|mechanic|pilot|driver|professor|lecturer|tutor|librarian|pharmacist|dentist|surgeon"
+    r"|physician|therapist|psychologist|psychiatrist|veterinarian|vet|biologist|chemist|physicist"
+    r"|mathematician|statistician|economist|editor|translator|interpreter|salesperson|realtor"
+    r"|founder|entrepreneur|freelancer|contractor|administrator|technician|farmer|gardener|barista"
+    r"|waiter|waitress|bartender|cashier|firefighter|paramedic|police officer|soldier|counselor"
+    r"|counsellor|coach|trainer|actor|actress|director|producer|filmmaker|illustrator|animator"
+    r"|owner|CEO|CTO|CFO|COO|VP|SRE|retiree|social worker|secretary|assistant|intern|trader|banker",
+    "ORG": r"(?:an? |the |our |my )?(?:[\w&'-]+ ){0,3}(?:hospital|school|bank|start-?up|company"
+    r"|university|college|firm|agency|lab|studio|clinic|restaurant|cafe|bakery|library|museum"
+    r"|hotel|shop|store|charity|non-?profit|shelter)",
+    "LANGUAGE": r"English|German|French|Spanish|Italian|Portuguese|Dutch|Polish|Russian|Ukrainian"
+    r"|Chinese|Mandarin|Cantonese|Japanese|Korean|Arabic|Hebrew|Hindi|Urdu|Bengali|Punjabi|Tamil"
+    r"|Telugu|Turkish|Greek|Swedish|Norwegian|Danish|Finnish|Czech|Slovak|Hungarian|Romanian"
+    r"|Bulgarian|Serbian|Croatian|Vietnamese|Thai|Indonesian|Malay|Tagalog|Swahili|Persian|Farsi"
+    r"|Catalan|Basque|Irish|Welsh|Latin|Esperanto|sign language",
+    "HOBBY": r"guitar|piano|violin|cello|drums|flute|clarinet|saxophone|trumpet|ukulele|chess"
+    r"|tennis"
+    r"|football|soccer|basketball|baseball|volleyball|rugby|cricket|golf|hockey|badminton|squash"
+    r"|yoga|pilates|karate|judo|surfing|skiing|snowboarding|climbing|bouldering|swimming|running"
+    r"|jogging|cycling|knitting|pottery|ballet",
+    "COUNT": r"\d{1,2}|an?|another|one|two|three|four|five|six|seven|eight|nine|ten",
+    "WHEN": r"(?:(?:on|by|at|before|in) )?(?P<when>[^.;!?()\"]{3,60}?)",
+    "URL": r"(?:https?|ftp|file|s3|gs|ssh|git)://[^\s<>\"]+|www\.[^\s<>\"]+"
+    r"|(?:~|\.{1,2})?/(?:[\w.@-]+/)*[\w.@-]+/?|[A-Za-z]:\\[^\s\"]+|\\\\[^\s\"]+"
+    r"|#[\w-]{2,}",
+    "DO": r"use|write|answer|reply|respond|include|add|run|ask|check|format|keep|show|start|end"
+    r"|call"
+    r"|put|make|tell|cite|explain|prefer|test|send|confirm|speak|talk|address|begin|commit|push"
+    r"|deploy|delete|remove|change|assume|suggest|recommend|mention|quote|translate|summari[sz]e"
+    r"|return|print|log|name|document|review|double-check|verify|provide|follow|avoid|be (?:brief"
+    r"|concise|polite|honest|direct)",
+}
+
+
+def pattern(source: str) -> re.Pattern[str]:
+    """Return the pattern of a source in which `<NAME>` stands for a piece of that name."""
+    while (
+        expanded := re.sub(r"<([A-Z]+)>", lambda found: f"(?:{_PIECES[found[1]]})", source)
+    ) != source:
+        source = expanded
+    return re.compile(source, re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One way to state a fact.
+
+    Attributes:
+        pattern: Matched at the start of a clause; its groups fill the templates.
+        type: The type of the memory.
+        key: A template of the key, of slots.
+        content: A template of the sentence, of the words themselves.
+        importance: From 0 to 1.
+        each: Whether the group `x` lists several things, each a memory of its own.
+        certain: Whether a sentence that is unsure or supposes something does not count.
+        whole: Whether it is matched against the whole sentence, not against each clause.
+        opening: Whether it counts in the first sentence of a message only.
+    """
+
+    pattern: re.Pattern[str]
+    type: MemoryType
+    key: str
+    content: str
+    importance: float = 0.5
+    each: bool = False
+    certain: bool = True
+    whole: bool = False
+    opening: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Retraction:
+    """One way to say that a fact holds no longer.
+
+    Attributes:
+        pattern: Matched at the start of a clause.
+        keys: Templates of the keys that are retired, where they are remembered.
+        named: Whether what is retired must be about the thing that is named.
+    """
+
+    pattern: re.Pattern[str]
+    keys: tuple[str, ...]
+    named: bool = False

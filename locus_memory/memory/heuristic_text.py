@@ -1,0 +1,130 @@
+"""Cutting what a user wrote into clauses that state something."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["Sentence", "clauses", "sentences", "slot", "third_person", "without_lead"]
+
+_LONGEST_SENTENCE = 400
+_LONGEST_SLOT = 80
+
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", re.DOTALL)
+_QUOTED_LINE: Final = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
+# A text to work on, not one that tells something: "Translate this: my name is Bob".
+_MATERIAL: Final = re.compile(
+    r"(?i)\b(?:translat|summari[sz]|proofread|rewrit|paraphras|rephras|correct|edit|draft|compos)"
+    r"\w*\b[^.!?\n]{0,80}:.*|\bwrite\b[^.!?\n]{0,60}\b(?:story|poem|novel|scene|dialogue|script"
+    r"|song)"
+    r"\b.*",
+    re.DOTALL,
+)
+_LONG_QUOTE: Final = re.compile(r"\"[^\"\s]+(?:\s+[^\"\s]+){3,}\"")
+_APOSTROPHES: Final = str.maketrans(
+    "\u2018\u2019\u02bc\u201c\u201d\u201e\u00ab\u00bb", '\'\'\'"""""'
+)
+_END: Final = re.compile(
+    r"(?:(?<=[!?\u2026])|(?<=\.)(?<!\b[A-Z]\.)(?<!\b(?:Mr|Dr|St|vs|Ms|Jr|Sr)\.)"
+    r"(?<!\b(?:Mrs|etc)\.)(?<!\b(?:e\.g|i\.e)\.))[\"')]*\s+|\n+"
+)
+_JOINT: Final = re.compile(
+    r"(?i)(?:,|;| -| \u2013| \u2014)? (?:and|but|so|plus|because) (?=(?:I|I'm|I've|my|we|we're"
+    r"|our)\b)"
+    r"|(?:[,;]| -| \u2013| \u2014|:) (?=(?:I|I'm|I've|my|we|we're)\b)"
+)
+_LEAD: Final = re.compile(
+    r"(?i)(?:(?:well|so|oh|hi|hey|hello|yes|yeah|yep|no|ok|okay|by the way|btw|fyi|also|and|but"
+    r"|just"
+    r" so you know|note that|please note(?: that)?|for the record|for your information|anyway"
+    r"|actually|honestly|you know|thanks|thank you|sure|great|cool|wow|haha|lol|personally|in fact"
+    r"|as (?:I said|you know|mentioned)|good (?:morning|evening|afternoon)|nowadays|currently"
+    r"|these days|right now|at the moment)(?: [A-Z][a-z]+)?\b[,!.:;]*\s+)+"
+)
+_UNSURE: Final = re.compile(
+    r"(?i)\b(?:maybe|perhaps|possibly|might|not sure|unsure|i guess|i suppose|i wonder|as if"
+    r"|pretend|imagine|suppose|hypothetical\w*|what if|if (?:i|we|only)|wish|let's say|say i"
+    r"|just kidding|joking|used to|almost|in (?:my|a|the) (?:dream|game|story|novel|book)s?"
+    r"|(?:he|she|they|someone|people) (?:said|says|told|asked|thinks?))\b"
+)
+
+_THIRD: Final = {
+    "i": "they",
+    "i'm": "they are",
+    "i've": "they have",
+    "i'd": "they would",
+    "i'll": "they will",
+    "me": "them",
+    "my": "their",
+    "mine": "theirs",
+    "myself": "themselves",
+    "we": "they",
+    "we're": "they are",
+    "we've": "they have",
+    "us": "them",
+    "our": "their",
+    "ours": "theirs",
+    "am": "are",
+}
+_WORD: Final = re.compile(r"[\w']+")
+_ARTICLE: Final = re.compile(r"^(?:the|a|an|my|our|some|any|to) ")
+_NO_SLOT: Final = re.compile(r"[^\w'+#-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a user.
+
+    Attributes:
+        text: The sentence, on one line.
+        message: Its message, as a place in the conversation.
+        first: Whether it opens its message.
+    """
+
+    text: str
+    message: int
+    first: bool
+
+    @property
+    def asks(self) -> bool:
+        """Whether it is a question."""
+        return self.text.rstrip("\"') ").endswith("?")
+
+    @property
+    def unsure(self) -> bool:
+        """Whether it states something that may not be so."""
+        return _UNSURE.search(self.text) is not None
+
+
+def sentences(text: str, message: int) -> Iterator[Sentence]:
+    """Yield the sentences of a message, without code, quotations and texts to work on."""
+    plain = _QUOTED_LINE.sub("\n", _CODE.sub(" ", text.translate(_APOSTROPHES)))
+    told = _LONG_QUOTE.sub(" ", _MATERIAL.sub("\n", plain))
+    for number, piece in enumerate(_END.split(told)):
+        line = " ".join(piece.split()).lstrip("-*#\u2022 ")
+        if line and len(line) <= _LONGEST_SENTENCE:
+            yield Sentence(line, message, first=number == 0)
+
+
+def without_lead(text: str) -> str:
+    """Return a sentence or clause without "Well, " and the like before it or marks after it."""
+    lead = _LEAD.match(text)
+    return (text[lead.end() :] if lead else text).strip().rstrip(" .!?\u2026")
+
+
+def clauses(sentence: str) -> list[str]:
+    """Return the parts of a sentence that have a subject of their own, without lead-ins."""
+    return list(filter(None, map(without_lead, _JOINT.split(sentence))))
+
+
+def third_person(text: str) -> str:
+    """Return what the user says of themselves as said by somebody else."""
+    return _WORD.sub(lambda found: _THIRD.get(found.group().lower(), found.group()), text)
+
+
+def slot(text: str) -> str:
+    """Return the part of a key that names a thing: lower case, no article, not too long."""
+    lowered = _ARTICLE.sub("", text.casefold().strip()).replace("color", "colour")
+    return _NO_SLOT.sub(" ", lowered).strip()[:_LONGEST_SLOT].strip()
