@@ -8,7 +8,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from locus_memory.errors import InvalidArgumentError
 
@@ -149,7 +149,7 @@ def as_token_counter(counter: object | None) -> TokenCounter:
     if callable(encode):
         return _encoding_counter(encode)
     if callable(counter):
-        return counter
+        return cast("TokenCounter", counter)
     raise InvalidArgumentError(
         f"a token counter is a function or has encode(text), not {type(counter).__name__}"
     )

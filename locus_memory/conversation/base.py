@@ -1,0 +1,63 @@
+"""What a conversation manager is, and the one that changes nothing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from typing_extensions import override
+
+from locus_memory.conversation.faults import mend
+from locus_memory.events import emit
+
+__all__ = ["ConversationManager", "NullManager", "mended"]
+
+
+class ConversationManager(ABC):
+    """Decides what of a conversation the model sees now; the conversation itself stays whole.
+
+    Messages may be of any class that has the attributes of `locus_memory.Message`. Whatever
+    comes in, what comes out is something a provider accepts (see `repair`).
+    """
+
+    @abstractmethod
+    def apply(self, messages: Sequence[Any]) -> list[Any]:
+        """Return the messages to send to the model, oldest first.
+
+        Args:
+            messages: The conversation, oldest first; it is not changed.
+        """
+
+    async def async_apply(self, messages: Sequence[Any]) -> list[Any]:
+        """Return what `apply` returns, without holding up the event loop."""
+        return self.apply(messages)
+
+    async def close(self) -> None:
+        """Release what this manager opened; calling it again is harmless."""
+
+    @override
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
+        return f"{type(self).__name__}({settings})"
+
+    def _settings(self) -> dict[str, Any]:
+        """Return what the repr shows."""
+        return {}
+
+
+class NullManager(ConversationManager):
+    """Everything is sent, mended where a provider would refuse it."""
+
+    @override
+    def apply(self, messages: Sequence[Any]) -> list[Any]:
+        return mended(messages)
+
+
+def mended(messages: Sequence[Any]) -> list[Any]:
+    """Return the conversation as `repair` does, and tell of what was wrong with it."""
+    result, faults = mend(messages)
+    if faults:
+        kinds = ", ".join(sorted({fault.kind for fault in faults}))
+        emit("conversation.repaired", faults=len(faults), kinds=kinds)
+    return result

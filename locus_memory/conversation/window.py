@@ -1,0 +1,149 @@
+"""The sliding window: what was said last, in whole groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from typing_extensions import override
+
+from locus_memory.conversation.base import ConversationManager, mended
+from locus_memory.conversation.groups import Group, split_groups
+from locus_memory.conversation.memo import MessageMemo
+from locus_memory.conversation.selection import Size, newest_fitting
+from locus_memory.conversation.tokens import as_token_counter, message_tokens
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.events import emit
+
+__all__ = ["SlidingWindowManager", "check_positive", "token_memo", "windowed"]
+
+
+class SlidingWindowManager(ConversationManager):
+    """The newest messages, as many as fit.
+
+    An assistant's tool calls and their results are kept or dropped together. The newest group is
+    kept even if it alone is too large (event `conversation.oversized`), and the latest user
+    message is kept however many tool calls it led to. When something is dropped, the event
+    `conversation.trimmed` says how much.
+
+    Args:
+        window_size: How many messages to keep, system messages not counted; `None`: any number,
+            if `max_tokens` is given.
+        preserve_system: Keep all system messages, in place; otherwise they are like any other.
+        max_tokens: How many tokens all that is returned may come to; `None`: any number.
+        token_counter: What counts them; see `as_token_counter`.
+
+    Raises:
+        InvalidArgumentError: A size that is not positive, or neither size.
+    """
+
+    def __init__(
+        self,
+        window_size: int | None = 20,
+        preserve_system: bool = True,  # noqa: FBT001, FBT002 - the signature users know
+        *,
+        max_tokens: int | None = None,
+        token_counter: object | None = None,
+    ) -> None:
+        if window_size is None and max_tokens is None:
+            raise InvalidArgumentError("a window needs a window_size or max_tokens")
+        self._window_size = check_positive("window_size", window_size)
+        self._max_tokens = check_positive("max_tokens", max_tokens)
+        self._preserve_system = preserve_system
+        self._tokens = token_memo(max_tokens, token_counter)
+
+    @override
+    def apply(self, messages: Sequence[Any]) -> list[Any]:
+        groups = split_groups(mended(messages))
+        pinned = [group for group in groups if self._preserve_system and group.is_system]
+        others = [group for group in groups if not (self._preserve_system and group.is_system)]
+        limit = Size(self._window_size or math.inf, self._max_tokens or math.inf)
+        return windowed(pinned, others, limit, self._tokens)
+
+    @override
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "window_size": self._window_size,
+            "preserve_system": self._preserve_system,
+            "max_tokens": self._max_tokens,
+        }
+
+
+def windowed(
+    pinned: Sequence[Group],
+    others: Sequence[Group],
+    limit: Size,
+    tokens: MessageMemo[int] | None,
+) -> list[Any]:
+    """Return all pinned groups and the newest others that fit, in the conversation's order.
+
+    Args:
+        pinned: What is kept in any case; of the limit it uses up tokens only.
+        others: What has to fit.
+        limit: How many other messages, and how many tokens in all.
+        tokens: Counts the tokens of messages; `None` if nobody asks.
+    """
+    taken = Size(0, sum(size.tokens for size in _sizes(pinned, tokens)))
+    selection = newest_fitting(others, _sizes(others, tokens), limit.minus(taken))
+    kept = [others[place] for place in selection.kept]
+    if selection.oversized:
+        _tell_oversized(selection.size.plus(taken), limit)
+    if len(kept) < len(others):
+        _tell_trimmed(kept, others)
+    return [
+        message
+        for group in sorted([*pinned, *kept], key=lambda group: group.start)
+        for message in group.messages
+    ]
+
+
+def _sizes(groups: Sequence[Group], tokens: MessageMemo[int] | None) -> list[Size]:
+    if tokens is None:
+        return [Size(len(group.messages), 0) for group in groups]
+    counts = iter(tokens.values([message for group in groups for message in group.messages]))
+    return [
+        Size(len(group.messages), sum(next(counts) for _ in group.messages)) for group in groups
+    ]
+
+
+def _tell_oversized(size: Size, limit: Size) -> None:
+    numbers = {
+        "messages": size.messages,
+        "tokens": size.tokens,
+        "window_size": limit.messages,
+        "max_tokens": limit.tokens,
+    }
+    known = {name: int(number) for name, number in numbers.items() if number < math.inf}
+    emit("conversation.oversized", **known)
+
+
+def _tell_trimmed(kept: Sequence[Group], others: Sequence[Group]) -> None:
+    count = sum(len(group.messages) for group in kept)
+    total = sum(len(group.messages) for group in others)
+    emit("conversation.trimmed", dropped=total - count, kept=count)
+
+
+def token_memo(max_tokens: int | None, counter: object | None) -> MessageMemo[int] | None:
+    """Return what counts tokens once a message, or `None` where nobody asks for tokens.
+
+    Raises:
+        InvalidArgumentError: The counter is none.
+    """
+    count = as_token_counter(counter)
+    if max_tokens is None:
+        return None
+    return MessageMemo(lambda message: message_tokens(message, count))
+
+
+def check_positive(name: str, value: int | None) -> int | None:
+    """Return the value of an argument that is a positive number or `None`.
+
+    Raises:
+        InvalidArgumentError: It is not.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidArgumentError(f"{name} is a positive number, not {value!r}")
+    return value
