@@ -117,8 +117,8 @@ class Extractor(Protocol):
 
     async def extract(
         self, messages: Sequence[Message], memories: Sequence[Memory]
-    ) -> Sequence[MemoryChange]:
-        """Return what to remember, to correct and to retire.
+    ) -> Sequence[MemoryChange | Memory]:
+        """Return what to remember, to correct and to retire; a `Memory` is written as it is.
 
         Args:
             messages: What was said since the last extraction, oldest first.

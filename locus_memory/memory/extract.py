@@ -1,0 +1,261 @@
+"""Deciding what to remember: with a model, or with a function of the caller's own."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, Literal, cast
+
+from locus_memory.chat.base import ChatModel
+from locus_memory.conversation.tokens import TokenCounter, as_token_counter, count_tokens
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.events import emit
+from locus_memory.memory.extract_answer import AnsweredChange, parse_answer
+from locus_memory.memory.extract_prompt import (
+    Line,
+    Prompt,
+    build_prompt,
+    lines_of,
+    system_text,
+)
+from locus_memory.memory.heuristic import HeuristicExtractor
+from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
+from locus_memory.messages import Message
+
+__all__ = ["FunctionExtractor", "LLMExtractor", "as_extractor"]
+
+_MIN_SPACE = 200
+_LONGEST_REPAIR = 4000
+_NUMBERED: Final = re.compile(r"m(\d{1,6})")
+
+
+class LLMExtractor:
+    """Asks a model, once an extraction, what to remember, to correct and to retire.
+
+    The model sees the new messages and the present memories as data, and answers with JSON. An
+    answer that is not valid is sent back once to be repaired; if that fails too, nothing is
+    changed and the event `memory.extraction_invalid` says so. What does not fit the prompt is
+    clipped (`memory.extraction_clipped`), and surplus changes are dropped
+    (`memory.changes_dropped`). Whatever the model raises is raised.
+
+    Args:
+        model: Any async function from messages to a message.
+        max_prompt_tokens: The most tokens of the prompt, the task included; a repair adds the
+            answer to it.
+        max_changes: The most changes taken from one answer, the first ones.
+        token_counter: Counts tokens: a function or a tokenizer; `None` estimates them.
+        instructions: What to keep or to leave out besides, added to the task.
+
+    Attributes:
+        name: The model's `name`, if it has one, else `"llm"`.
+
+    Raises:
+        InvalidArgumentError: `max_prompt_tokens` has no room beside the task, or `max_changes`
+            is less than 1.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        max_prompt_tokens: int = 8000,
+        max_changes: int = 20,
+        token_counter: object | None = None,
+        instructions: str = "",
+    ) -> None:
+        name = getattr(model, "name", None)
+        self.name: str = name if isinstance(name, str) and name else "llm"
+        self._model = model
+        self._budget = max_prompt_tokens
+        self._max_changes = max_changes
+        self._count: TokenCounter = as_token_counter(token_counter)
+        self._system = system_text(instructions)
+        if max_changes < 1:
+            raise InvalidArgumentError(f"max_changes is 1 or more, not {max_changes}")
+        needed = count_tokens([Message.system(self._system)], self._count) + _MIN_SPACE
+        if max_prompt_tokens < needed:
+            raise InvalidArgumentError(
+                f"max_prompt_tokens is at least {needed} for this task, not {max_prompt_tokens}"
+            )
+
+    async def extract(
+        self, messages: Sequence[Any], memories: Sequence[Memory]
+    ) -> tuple[MemoryChange, ...]:
+        """Return what the model wants changed; nothing said, nothing asked."""
+        lines = lines_of(messages)
+        if not lines:
+            return ()
+        prompt = build_prompt(self._system, lines, memories, self._budget, self._count)
+        _report_clipping(prompt)
+        answered = await self._ask(prompt.messages)
+        changes = _mapped(answered, lines, memories)
+        if len(changes) > self._max_changes:
+            surplus = len(changes) - self._max_changes
+            emit("memory.changes_dropped", extractor=self.name, dropped=surplus)
+        return tuple(changes[: self._max_changes])
+
+    async def _ask(self, prompt: tuple[Message, Message]) -> tuple[AnsweredChange, ...]:
+        answer = (await self._model(prompt)).content or ""
+        try:
+            return parse_answer(answer)
+        except InvalidArgumentError as error:
+            repair = [
+                *prompt,
+                Message.assistant(answer[:_LONGEST_REPAIR]),
+                Message.user(f"That is not valid: {error}. Answer again, with the JSON only."),
+            ]
+        try:
+            return parse_answer((await self._model(repair)).content or "")
+        except InvalidArgumentError as error:
+            emit("memory.extraction_invalid", extractor=self.name, reason=str(error))
+            return ()
+
+
+class FunctionExtractor:
+    """A function of the caller's own as an extractor.
+
+    Args:
+        function: Takes the messages, and the present memories if it has a second parameter;
+            returns `Memory` or `MemoryChange` objects, or nothing. May be async; one that is
+            not runs in a worker thread.
+
+    Attributes:
+        name: The function's name.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        name = getattr(function, "__name__", None) or type(function).__name__
+        self.name: str = str(name)
+        self._function = function
+        self._takes_memories = _takes_memories(function)
+
+    async def extract(
+        self, messages: Sequence[Any], memories: Sequence[Memory]
+    ) -> tuple[Memory | MemoryChange, ...]:
+        """Return what the function returns; a `Memory` is to be written as it is.
+
+        Raises:
+            InvalidArgumentError: It returned something else.
+        """
+        given = (list(messages), list(memories)) if self._takes_memories else (list(messages),)
+        if _is_async(self._function):
+            returned = await self._function(*given)
+        else:
+            returned = await asyncio.to_thread(_collect, self._function, given)
+            returned = await returned if inspect.isawaitable(returned) else returned
+        if returned is None:
+            return ()
+        if not isinstance(returned, Iterable):
+            raise InvalidArgumentError(
+                f"{self.name} returned {type(returned).__name__}, not a list of memories"
+            )
+        return tuple(self._checked(each) for each in returned)
+
+    def _checked(self, each: Any) -> Memory | MemoryChange:
+        if isinstance(each, Memory | MemoryChange):
+            return each
+        if not (hasattr(each, "type") and hasattr(each, "key") and hasattr(each, "content")):
+            raise InvalidArgumentError(
+                f"{self.name} returned a {type(each).__name__} among the memories"
+            )
+        return Memory(
+            each.type, each.key, each.content, dict(getattr(each, "metadata", None) or {})
+        )
+
+
+def as_extractor(extract: object | None) -> Extractor:
+    """Return an extractor.
+
+    Args:
+        extract: `None` for the `HeuristicExtractor`; an object with `extract`, as it is; or a
+            function, see `FunctionExtractor`.
+
+    Raises:
+        InvalidArgumentError: It is none of these.
+    """
+    if extract is None:
+        return HeuristicExtractor()
+    if callable(getattr(extract, "extract", None)):
+        return cast("Extractor", extract)
+    if callable(extract) and not isinstance(extract, type):
+        return FunctionExtractor(extract)
+    raise InvalidArgumentError(
+        f"extract_fn is a function or has extract(messages, memories), not {extract!r}"
+    )
+
+
+def _report_clipping(prompt: Prompt) -> None:
+    if prompt.clipped or prompt.dropped or prompt.forgotten:
+        emit(
+            "memory.extraction_clipped",
+            clipped=prompt.clipped,
+            dropped=prompt.dropped,
+            memories=prompt.forgotten,
+        )
+
+
+def _mapped(
+    answered: Sequence[AnsweredChange], lines: Sequence[Line], memories: Sequence[Memory]
+) -> list[MemoryChange]:
+    """Return the changes in our own terms; an update of what is not known is an addition."""
+    known = {(memory.type, memory.key) for memory in memories}
+    changes: list[MemoryChange] = []
+    for each in answered:
+        name = _name(each, known, memories)
+        if name not in known and each.op == "delete":
+            continue
+        op: Literal["update", "add"] = "update" if name in known else "add"
+        places = (lines[n - 1].place for n in each.messages if 1 <= n <= len(lines))
+        changes.append(
+            MemoryChange(
+                op="delete" if each.op == "delete" else op,
+                type=name[0],
+                key=name[1],
+                content="" if each.op == "delete" else each.content,
+                importance=each.importance,
+                sources=tuple(dict.fromkeys(places)),
+            )
+        )
+    return changes
+
+
+def _name(
+    change: AnsweredChange, known: set[tuple[MemoryType, str]], memories: Sequence[Memory]
+) -> tuple[MemoryType, str]:
+    """Return the memory that is meant: by its key, or by its number in the prompt."""
+    key = " ".join(change.key.split())
+    numbered = _NUMBERED.fullmatch(key)
+    if (change.type, key) not in known and numbered and 1 <= int(numbered[1]) <= len(memories):
+        meant = memories[int(numbered[1]) - 1]
+        return meant.type, meant.key
+    return change.type, key
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - whether it is async, not whether it is
+    )
+
+
+def _collect(function: Callable[..., Any], given: tuple[Any, ...]) -> Any:
+    """Return what the function returns; a generator runs to its end in this thread."""
+    returned = function(*given)
+    return tuple(returned) if isinstance(returned, Iterator) else returned
+
+
+def _takes_memories(function: Callable[..., Any]) -> bool:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    positional = [
+        each
+        for each in parameters
+        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return True
+    second = positional[1] if len(positional) > 1 else None
+    return second is not None and (second.default is second.empty or second.name == "memories")
