@@ -13,21 +13,13 @@ class Group(NamedTuple):
 
     Attributes:
         start: Where its first message stands in the conversation.
+        role: Who speaks first.
         messages: The messages, in order; never empty.
     """
 
     start: int
+    role: str
     messages: tuple[Any, ...]
-
-    @property
-    def is_system(self) -> bool:
-        """Whether it is a system message."""
-        return bool(self.messages[0].role == "system")
-
-    @property
-    def is_user(self) -> bool:
-        """Whether it is a user message."""
-        return bool(self.messages[0].role == "user")
 
 
 def split_groups(messages: Iterable[Any]) -> list[Group]:
@@ -36,22 +28,24 @@ def split_groups(messages: Iterable[Any]) -> list[Group]:
     Only results that directly follow their call's message join its group: `repair` first, if
     there may be others.
     """
+    listed = list(messages)
     groups: list[Group] = []
-    gathered: list[Any] = []
-    ids: set[str] = set()
-    start = 0
-    for index, message in enumerate(messages):
-        if message.role == "tool" and message.tool_call_id in ids:
-            gathered.append(message)
+    end = 0
+    for index, message in enumerate(listed):
+        if index < end:
             continue
-        if gathered:
-            groups.append(Group(start, tuple(gathered)))
-        start, gathered, ids = index, [message], _call_ids(message)
-    if gathered:
-        groups.append(Group(start, tuple(gathered)))
+        role = message.role
+        end = index + 1
+        if role == "assistant" and message.tool_calls:
+            end = _end_of_results(listed, end, {call.id for call in message.tool_calls})
+        groups.append(Group(index, role, tuple(listed[index:end])))
     return groups
 
 
-def _call_ids(message: Any) -> set[str]:
-    calls: Sequence[Any] | None = message.tool_calls
-    return {call.id for call in calls} if calls and message.role == "assistant" else set()
+def _end_of_results(messages: Sequence[Any], start: int, ids: set[str]) -> int:
+    end = start
+    while (
+        end < len(messages) and messages[end].role == "tool" and messages[end].tool_call_id in ids
+    ):
+        end += 1
+    return end

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -31,27 +30,33 @@ class MessageMemo(Generic[_Value]):
     def __init__(self, compute: Callable[[Any], _Value], capacity: int = _CAPACITY) -> None:
         self._compute = compute
         self._capacity = capacity
-        self._entries: OrderedDict[int, _Entry[_Value]] = OrderedDict()
+        self._entries: dict[int, _Entry[_Value]] = {}
 
     def values(self, messages: Sequence[Any]) -> list[_Value]:
-        """Return the value of each message."""
+        """Return the value of each message of a conversation."""
         found = [self._value(message) for message in messages]
         # Never below one conversation, or a long one would push itself out each time.
-        while len(self._entries) > max(self._capacity, len(messages)):
-            self._entries.popitem(last=False)
+        self._shrink(max(self._capacity, len(messages)))
+        return found
+
+    def value(self, message: Any) -> _Value:
+        """Return the value of a message."""
+        found = self._value(message)
+        self._shrink(self._capacity)
         return found
 
     def _value(self, message: Any) -> _Value:
-        key = id(message)
-        entry = self._entries.get(key)
+        entry = self._entries.get(id(message))
         if (
             entry is not None
             and entry.content is message.content
             and entry.tool_calls is message.tool_calls
         ):
-            self._entries.move_to_end(key)
             return entry.value
         value = self._compute(message)
-        self._entries[key] = _Entry(message, message.content, message.tool_calls, value)
-        self._entries.move_to_end(key)
+        self._entries[id(message)] = _Entry(message, message.content, message.tool_calls, value)
         return value
+
+    def _shrink(self, capacity: int) -> None:
+        while len(self._entries) > capacity:
+            del self._entries[next(iter(self._entries))]

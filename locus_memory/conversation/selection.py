@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from locus_memory.conversation.groups import Group
 
-__all__ = ["Selection", "Size", "newest_fitting"]
+__all__ = ["Selection", "Size", "newest_fitting", "newest_run"]
 
 
 class Size(NamedTuple):
@@ -33,18 +33,20 @@ class Selection(NamedTuple):
     """What is kept of a list of groups.
 
     Attributes:
-        kept: The places of the kept groups, ascending.
+        kept: The groups, in order.
         size: Their size together.
         oversized: Whether that exceeds the limit, since the newest group and the request it
             works on are always kept.
     """
 
-    kept: list[int]
+    kept: list[Group]
     size: Size
     oversized: bool
 
 
-def newest_fitting(groups: Sequence[Group], sizes: Sequence[Size], limit: Size) -> Selection:
+def newest_fitting(
+    groups: Sequence[Group], size_of: Callable[[Group], Size], limit: Size
+) -> Selection:
     """Choose the newest groups that fit, without a gap.
 
     The newest group is always kept. If there is no user message among them, the latest one
@@ -52,33 +54,43 @@ def newest_fitting(groups: Sequence[Group], sizes: Sequence[Size], limit: Size) 
 
     Args:
         groups: The groups, oldest first.
-        sizes: The size of each.
+        size_of: The size of a group; asked of the newest only.
         limit: What they may come to.
     """
     if not groups:
         return Selection([], Size(0, 0), oversized=False)
-    first, size = _newest(sizes, limit)
+    first, size = newest_run(groups, size_of, limit)
     request = _request_before(groups, first)
     if request is None:
-        return Selection([*range(first, len(groups))], size, size.exceeds(limit))
-    first, size = _newest(sizes, limit.minus(sizes[request]))
-    size = size.plus(sizes[request])
-    oversized = size.exceeds(Size(limit.messages + 1, limit.tokens))
-    return Selection([request, *range(first, len(groups))], size, oversized)
+        return Selection([*groups[first:]], size, size.exceeds(limit))
+    first, size = newest_run(groups, size_of, limit.minus(size_of(groups[request])))
+    size = size.plus(size_of(groups[request]))
+    return Selection([groups[request], *groups[first:]], size, size.exceeds(limit))
 
 
-def _newest(sizes: Sequence[Size], limit: Size) -> tuple[int, Size]:
-    first = len(sizes) - 1
-    size = sizes[first]
-    while first > 0 and not size.plus(sizes[first - 1]).exceeds(limit):
-        first -= 1
-        size = size.plus(sizes[first])
+def newest_run(
+    groups: Sequence[Group], size_of: Callable[[Group], Size], limit: Size
+) -> tuple[int, Size]:
+    """Return where the newest groups that fit begin, at the last one at the latest, and their size.
+
+    Args:
+        groups: The groups, oldest first; not empty.
+        size_of: The size of a group; asked of the newest only.
+        limit: What they may come to.
+    """
+    first = len(groups) - 1
+    size = size_of(groups[first])
+    while first > 0:
+        larger = size.plus(size_of(groups[first - 1]))
+        if larger.exceeds(limit):
+            break
+        first, size = first - 1, larger
     return first, size
 
 
 def _request_before(groups: Sequence[Group], first: int) -> int | None:
     """Return the latest user message before `first`, unless there is one from there on."""
-    if any(group.is_user for group in groups[first:]):
+    if any(group.role == "user" for group in groups[first:]):
         return None
-    places = (place for place in range(first - 1, -1, -1) if groups[place].is_user)
+    places = (place for place in range(first - 1, -1, -1) if groups[place].role == "user")
     return next(places, None)

@@ -55,9 +55,11 @@ class SlidingWindowManager(ConversationManager):
 
     @override
     def apply(self, messages: Sequence[Any]) -> list[Any]:
-        groups = split_groups(mended(messages))
-        pinned = [group for group in groups if self._preserve_system and group.is_system]
-        others = [group for group in groups if not (self._preserve_system and group.is_system)]
+        pinned: list[Group] = []
+        others: list[Group] = []
+        for group in split_groups(mended(messages)):
+            is_pinned = self._preserve_system and group.role == "system"
+            (pinned if is_pinned else others).append(group)
         limit = Size(self._window_size or math.inf, self._max_tokens or math.inf)
         return windowed(pinned, others, limit, self._tokens)
 
@@ -84,38 +86,25 @@ def windowed(
         limit: How many other messages, and how many tokens in all.
         tokens: Counts the tokens of messages; `None` if nobody asks.
     """
-    taken = Size(0, sum(size.tokens for size in _sizes(pinned, tokens)))
-    selection = newest_fitting(others, _sizes(others, tokens), limit.minus(taken))
-    kept = [others[place] for place in selection.kept]
+
+    def size_of(group: Group) -> Size:
+        counted = 0 if tokens is None else sum(map(tokens.value, group.messages))
+        return Size(len(group.messages), counted)
+
+    taken = Size(0, sum(size_of(group).tokens for group in pinned))
+    selection = newest_fitting(others, size_of, limit.minus(taken))
     if selection.oversized:
         _tell_oversized(selection.size.plus(taken), limit)
-    if len(kept) < len(others):
-        _tell_trimmed(kept, others)
-    return [
-        message
-        for group in sorted([*pinned, *kept], key=lambda group: group.start)
-        for message in group.messages
-    ]
-
-
-def _sizes(groups: Sequence[Group], tokens: MessageMemo[int] | None) -> list[Size]:
-    if tokens is None:
-        return [Size(len(group.messages), 0) for group in groups]
-    counts = iter(tokens.values([message for group in groups for message in group.messages]))
-    return [
-        Size(len(group.messages), sum(next(counts) for _ in group.messages)) for group in groups
-    ]
+    if len(selection.kept) < len(others):
+        _tell_trimmed(selection.kept, others)
+    shown = sorted([*pinned, *selection.kept], key=lambda group: group.start)
+    return [message for group in shown for message in group.messages]
 
 
 def _tell_oversized(size: Size, limit: Size) -> None:
-    numbers = {
-        "messages": size.messages,
-        "tokens": size.tokens,
-        "window_size": limit.messages,
-        "max_tokens": limit.tokens,
-    }
-    known = {name: int(number) for name, number in numbers.items() if number < math.inf}
-    emit("conversation.oversized", **known)
+    limits = {"window_size": limit.messages, "max_tokens": limit.tokens}
+    known: dict[str, Any] = {key: value for key, value in limits.items() if value < math.inf}
+    emit("conversation.oversized", messages=size.messages, tokens=size.tokens, **known)
 
 
 def _tell_trimmed(kept: Sequence[Group], others: Sequence[Group]) -> None:
@@ -131,9 +120,11 @@ def token_memo(max_tokens: int | None, counter: object | None) -> MessageMemo[in
         InvalidArgumentError: The counter is none.
     """
     count = as_token_counter(counter)
-    if max_tokens is None:
-        return None
-    return MessageMemo(lambda message: message_tokens(message, count))
+
+    def tokens_of(message: Any) -> int:
+        return message_tokens(message, count)
+
+    return None if max_tokens is None else MessageMemo(tokens_of)
 
 
 def check_positive(name: str, value: int | None) -> int | None:
@@ -142,8 +133,6 @@ def check_positive(name: str, value: int | None) -> int | None:
     Raises:
         InvalidArgumentError: It is not.
     """
-    if value is None:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if value is not None and (type(value) is not int or value < 1):
         raise InvalidArgumentError(f"{name} is a positive number, not {value!r}")
     return value

@@ -1,0 +1,159 @@
+"""A conversation as the summarising manager reads it: what a summary may cover, by digest."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import accumulate
+from typing import Any
+
+from locus_memory.conversation.groups import Group, split_groups
+from locus_memory.conversation.memo import MessageMemo
+from locus_memory.conversation.summary_text import is_summary, summary_message, text_of_summary
+
+__all__ = ["Summary", "Thread", "message_digest", "read_thread"]
+
+_DIGEST_SIZE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What stands for the first messages of a conversation.
+
+    Attributes:
+        covered: For how many messages, pinned ones not counted.
+        digest: Names exactly these messages.
+        text: The summary; empty when it covers nothing.
+        message: The message that shows it, unless it is empty.
+    """
+
+    covered: int
+    digest: str
+    text: str
+    message: Any | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A conversation, taken apart.
+
+    Attributes:
+        pinned: The system messages that are always shown.
+        leading: How many messages stand before the place of a summary.
+        groups: What may be summarised, oldest first.
+        bounds: How many messages the first groups hold: `bounds[n]` for the first `n`.
+        base: The summary that came with the conversation, or an empty one.
+        digests: The digest of each message of the groups.
+        sample: Any message, of the class that new ones are to have.
+    """
+
+    pinned: list[Group]
+    leading: int
+    groups: list[Group]
+    bounds: list[int]
+    base: Summary
+    digests: list[bytes]
+    sample: Any
+
+    @property
+    def total(self) -> int:
+        """How many messages may be summarised."""
+        return self.bounds[-1]
+
+    def digests_at(self, bounds: Iterable[int]) -> Iterator[tuple[int, str]]:
+        """Yield ascending bounds, each with the digest of all messages before it."""
+        state = blake2b(self.base.digest.encode(), digest_size=_DIGEST_SIZE)
+        done = 0
+        for bound in bounds:
+            state.update(b"".join(self.digests[done:bound]))
+            done = bound
+            yield bound, state.hexdigest() if bound else self.base.digest
+
+    def digest_at(self, bound: int) -> str:
+        """Return the digest of all messages before a bound."""
+        return next(self.digests_at([bound]))[1]
+
+    def newest_of(self, covered: Mapping[str, int], after: int = -1) -> str | None:
+        """Return the digest, of several, that names most of the conversation's messages.
+
+        Args:
+            covered: How many messages each digest names.
+            after: It must name more messages than this.
+        """
+        bounds = set(covered.values()).intersection(self.bounds)
+        ascending = sorted(bound for bound in bounds if bound > after)
+        named = [key for bound, key in self.digests_at(ascending) if covered.get(key) == bound]
+        return named[-1] if named else None
+
+    def summary_of(self, bound: int, text: str) -> Summary:
+        """Return a text as the summary of all messages before a bound."""
+        message = summary_message(self.sample, text) if text else None
+        return Summary(bound, self.digest_at(bound), text, message)
+
+    def groups_after(self, bound: int) -> list[Group]:
+        """Return the groups from a bound on."""
+        return self.groups[bisect_left(self.bounds, bound) :]
+
+    def messages_between(self, start: int, end: int) -> list[Any]:
+        """Return the messages between two bounds."""
+        chosen = self.groups[bisect_left(self.bounds, start) : bisect_left(self.bounds, end)]
+        return [message for group in chosen for message in group.messages]
+
+    def latest_user_before(self, bound: int) -> Group | None:
+        """Return the latest user message before a bound."""
+        before = self.groups[: bisect_left(self.bounds, bound)]
+        return next((group for group in reversed(before) if group.role == "user"), None)
+
+
+def read_thread(
+    messages: Sequence[Any], digests: MessageMemo[bytes], *, preserve_system: bool
+) -> Thread:
+    """Take a conversation without faults apart.
+
+    Args:
+        messages: The conversation; not empty.
+        digests: Computes `message_digest`.
+        preserve_system: Whether system messages are pinned.
+    """
+    pinned: list[Group] = []
+    groups: list[Group] = []
+    base = Summary(0, _digest_of(""), "")
+    for group in split_groups(messages):
+        if group.role != "system":
+            groups.append(group)
+        elif is_summary(group.messages[0]):
+            # It stands for all that came before it.
+            groups.clear()
+            base = _summary_in(group.messages[0])
+        else:
+            (pinned if preserve_system else groups).append(group)
+    bounds = [0, *accumulate(len(group.messages) for group in groups)]
+    told = [message for group in groups for message in group.messages]
+    leading = _leading(messages) if preserve_system else 0
+    return Thread(pinned, leading, groups, bounds, base, digests.values(told), messages[0])
+
+
+def _summary_in(message: Any) -> Summary:
+    text = text_of_summary(message)
+    return Summary(0, _digest_of(text), text, message)
+
+
+def _leading(messages: Sequence[Any]) -> int:
+    places = (place for place, message in enumerate(messages) if message.role != "system")
+    return next(places, len(messages))
+
+
+def _digest_of(text: str) -> str:
+    encoded = text.encode("utf-8", "surrogatepass")
+    return blake2b(encoded, digest_size=_DIGEST_SIZE).hexdigest()
+
+
+def message_digest(message: Any) -> bytes:
+    """Return a digest of what a model sees of a message."""
+    calls = [[call.id, call.name, call.arguments] for call in message.tool_calls or ()]
+    seen = [message.role, message.content, message.name, message.tool_call_id, calls]
+    encoded = json.dumps(seen, sort_keys=True, default=str)
+    return blake2b(encoded.encode(), digest_size=_DIGEST_SIZE).digest()
