@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
@@ -32,15 +32,15 @@ async def ask(
     messages: Sequence[Message],
     tools: Sequence[ToolSpec] = (),
     *,
-    on_text: Callable[[str], Awaitable[None]] | None = None,
+    on_text: Callable[[str], None] | None = None,
 ) -> Message:
-    """Return a model's answer to the conversation.
+    """Return a model's answer to the conversation; one without anything is an empty text.
 
     Args:
         model: A `ChatModel`, a `ToolModel` or a `StreamingModel`.
         messages: The conversation, oldest first.
         tools: What it may call.
-        on_text: Awaited with each piece of the text, where the model streams.
+        on_text: Called with each piece of the text, where the model streams.
 
     Raises:
         ModelAnswerError: The answer is no assistant message.
@@ -58,11 +58,12 @@ async def ask(
         )
     if answer.role != Role.ASSISTANT:
         raise ModelAnswerError(f"the model answered as {answer.role.value!r}, not as 'assistant'")
-    return answer
+    is_nothing = answer.content is None and not answer.tool_calls
+    return answer.model_copy(update={"content": ""}) if is_nothing else answer
 
 
 async def _last(
-    pieces: AsyncIterator[str | Message], on_text: Callable[[str], Awaitable[None]]
+    pieces: AsyncIterator[str | Message], on_text: Callable[[str], None]
 ) -> Message | None:
     """Hand on the pieces of text, and return the message that ends them."""
     answer = None
@@ -74,5 +75,5 @@ async def _last(
             if isinstance(piece, Message):
                 answer = piece
             elif piece:
-                await on_text(piece)
+                on_text(piece)
     return answer

@@ -1,0 +1,335 @@
+"""The reference agent: a small loop that wires a model, tools, checkpoints and memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from uuid import uuid4
+
+from locus_memory.agent_events import (
+    AgentEvent,
+    AgentResult,
+    Done,
+    MessageAdded,
+    Saved,
+    Tell,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    streamed,
+)
+from locus_memory.agent_managers import (
+    SessionHooks,
+    Trimmer,
+    as_memory_manager,
+    checked_trimmer,
+    recalled,
+    remember,
+    trimmed,
+)
+from locus_memory.agent_session import Session, load_state
+from locus_memory.backends.base import Backend
+from locus_memory.chat.asking import ask, takes_tools
+from locus_memory.chat.base import ChatModel, ToolModel
+from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
+from locus_memory.errors import (
+    CheckpointNotFoundError,
+    ConfigurationError,
+    InvalidArgumentError,
+)
+from locus_memory.messages import Message, ToolCall, ToolResult
+from locus_memory.registry import as_checkpointer
+from locus_memory.state import AgentState
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import check_text
+from locus_memory.tools import Tool, as_tools
+
+__all__ = [
+    "Agent",
+    "AgentEvent",
+    "AgentResult",
+    "Done",
+    "MessageAdded",
+    "Saved",
+    "TextDelta",
+    "ToolFinished",
+    "ToolStarted",
+]
+
+_Part = TypeVar("_Part")
+
+
+class Agent:
+    """A model with tools that remembers: it loads, recalls, trims, asks, acts and saves.
+
+    The thread is saved whole after every step: after the user's message, each answer of the
+    model and each tool's result. What the model sees besides, the system prompt and the
+    memories, is never saved, so that a new prompt holds for old threads, too. What goes wrong
+    with the memory or the conversation manager is an event (`agent.memory_failed`,
+    `agent.trim_failed`), and the run goes on. An error of the model or the checkpointer ends it;
+    the thread stays as it was saved, its session open: `resume` goes on from there.
+
+    A provider string opens on first use, and is closed by `close` or `async with`; whatever else
+    is given stays the caller's.
+
+    Args:
+        model: Any async function from messages to an assistant `Message`; see
+            `locus_memory.chat.base`.
+        system_prompt: Put before each conversation; never saved.
+        tools: Functions, or `Tool`s, that the model may call; several at once run concurrently.
+        checkpointer: A provider string, a backend or a checkpointer of `AgentState`. Without one
+            each run is a conversation of its own.
+        memory_manager: One with `on_session_start` and `on_session_end`; or a provider string, a
+            backend or a store, for an `LLMMemoryManager` that lets the model extract.
+        conversation_manager: One with `async_apply` or `apply`.
+        max_iterations: How often a run asks the model before it stops.
+        agent_id: Saved with the thread, if there are several agents.
+
+    Raises:
+        ConfigurationError: A bad provider string, tool or manager, or tools for a model that
+            takes none.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel | ToolModel,
+        *,
+        system_prompt: str | None = None,
+        tools: Iterable[Callable[..., Any] | Tool] = (),
+        checkpointer: str | BaseCheckpointer | Backend | None = None,
+        memory_manager: str | BaseStore | Backend | SessionHooks | None = None,
+        conversation_manager: Trimmer | None = None,
+        max_iterations: int = 20,
+        agent_id: str | None = None,
+    ) -> None:
+        if max_iterations < 1:
+            raise InvalidArgumentError(f"max_iterations is at least 1, not {max_iterations}")
+        self.model = model
+        self.system_prompt = system_prompt
+        self.tools = as_tools(tools)
+        if not callable(model):
+            raise ConfigurationError(f"a model is an async function, not {type(model).__name__}")
+        if self.tools and not takes_tools(model):
+            raise ConfigurationError("a model that may call tools takes the keyword tools=")
+        self.max_iterations = max_iterations
+        self.agent_id = agent_id
+        self._owned: list[Any] = []
+        self.checkpointer: BaseCheckpointer | None = None
+        if checkpointer is not None:
+            self.checkpointer = self._own(*as_checkpointer(checkpointer))
+        self.memory_manager = self._own(*as_memory_manager(memory_manager, model))
+        self.conversation_manager = checked_trimmer(conversation_manager)
+
+    def _own(self, part: _Part, owned: bool) -> _Part:  # noqa: FBT001 - as the registry returns it
+        if owned:
+            self._owned.append(part)
+        return part
+
+    async def run(
+        self,
+        text: str,
+        thread_id: str | None = None,
+        *,
+        user_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> AgentResult:
+        """Answer the user's message.
+
+        A thread that was cut off is mended first, so that a provider takes it: a tool call
+        without a result is answered as interrupted, not run (see `resume`).
+
+        Args:
+            text: What the user says.
+            thread_id: The conversation to go on with; a new one by default.
+            user_id: Whose memories; kept with the thread.
+            metadata: JSON to keep in the thread's state.
+
+        Raises:
+            CheckpointConflictError: Another run saved the thread meanwhile; nothing of what
+                either saved is lost.
+            InvalidArgumentError: A bad text, id or metadata, or another user's thread.
+            ModelError: The model failed, or whatever else it raises.
+            BackendError: The database failed.
+        """
+        return await self._run(text, thread_id, user_id, metadata, None)
+
+    def stream(
+        self,
+        text: str,
+        thread_id: str | None = None,
+        *,
+        user_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> AsyncGenerator[AgentEvent]:
+        """Answer as `run` does, and yield what happens; the last event is `Done`.
+
+        Closing the stream stops the run where it is: what was saved stays.
+        """
+        return streamed(partial(self._run, text, thread_id, user_id, metadata))
+
+    async def _run(
+        self,
+        text: str,
+        thread_id: str | None,
+        user_id: str | None,
+        metadata: Mapping[str, Any] | None,
+        tell: Tell | None,
+    ) -> AgentResult:
+        if check_text(text, "a message") is None:
+            raise InvalidArgumentError("a message is a text, not None")
+        name = uuid4().hex if thread_id is None else thread_id
+        session = await Session.load(self.checkpointer, name, tell)
+        session.begin(agent_id=self.agent_id, user_id=user_id, metadata=metadata)
+        session.repair()
+        await session.add(Message.user(text))
+        return await self._go_on(session)
+
+    async def resume(self, thread_id: str) -> AgentResult:
+        """Finish what a crash, an error or `max_iterations` cut short.
+
+        Tool calls that were saved with their results are never run again; one that was under
+        way is. When there is nothing to finish, the last answer is returned and nobody is asked.
+
+        Raises:
+            CheckpointNotFoundError: There is no such thread.
+            ConfigurationError: The agent has no checkpointer.
+            CheckpointConflictError: As for `run`, and so are the other errors.
+        """
+        session = await Session.load(self._threads, thread_id)
+        if session.checkpoint_id is None:
+            raise CheckpointNotFoundError(thread_id)
+        if session.finished and not session.is_waiting:
+            return session.result()
+        await self._answer_calls(session)
+        session.repair()
+        return await self._go_on(session)
+
+    async def _go_on(self, session: Session) -> AgentResult:
+        """The loop: the model speaks and its tools answer, until it asks for no more."""
+        await self._recall(session)
+        while session.is_waiting and session.iterations < self.max_iterations:
+            await self._ask_model(session)
+            await self._answer_calls(session)
+        await remember(self.memory_manager, session.state)
+        return await session.finish()
+
+    async def _ask_model(self, session: Session) -> None:
+        seen = await trimmed(self.conversation_manager, session.view)
+        specs = [each.spec for each in self.tools.values()]
+        await session.add(await ask(self.model, seen, specs, on_text=session.on_text))
+
+    async def _answer_calls(self, session: Session) -> None:
+        """Run the open calls at once, and save each result when it comes."""
+        tasks = [asyncio.create_task(self._call_tool(session, call)) for call in session.open_calls]
+        try:
+            for finished in asyncio.as_completed(tasks):
+                result = await finished
+                session.tell(ToolFinished(result))
+                await session.add(Message.tool(result))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _call_tool(self, session: Session, call: ToolCall) -> ToolResult:
+        session.tell(ToolStarted(call))
+        error = session.unreadable(call)
+        if error is not None:
+            error = f"invalid arguments: {error}"
+        elif call.name not in self.tools:
+            error = f"no tool {call.name!r}; there are: {', '.join(self.tools) or 'none'}"
+        if error is None:
+            return await self.tools[call.name].run(call)
+        return ToolResult(tool_call_id=call.id, name=call.name, error=error)
+
+    async def _recall(self, session: Session) -> None:
+        """Begin what the model sees: the system prompt, memories, and the thread so far."""
+        thread = session.state.messages
+        prompt = () if self.system_prompt is None else (Message.system(self.system_prompt),)
+        view = session.state.model_copy(update={"messages": (*prompt, *thread)})
+        session.lead_in(await recalled(self.memory_manager, view))
+
+    async def state(self, thread_id: str, checkpoint_id: str | None = None) -> AgentState:
+        """Return the thread as it was at a checkpoint, the newest by default.
+
+        Raises:
+            CheckpointNotFoundError: There is no such checkpoint.
+            ConfigurationError: The agent has no checkpointer.
+        """
+        return await load_state(self._threads, thread_id, checkpoint_id)
+
+    async def history(
+        self, thread_id: str, limit: int = 10, *, before: str | None = None
+    ) -> list[CheckpointInfo]:
+        """Return what is known of the thread's checkpoints, newest first.
+
+        A checkpoint's metadata says what it was saved after (`kind`: `user`, `assistant`, `tool`
+        or `done`), `step`, `run_id`, and `user_id` and `agent_id` where there is one.
+
+        Args:
+            thread_id: Which thread; there is nothing to tell of an unknown one.
+            limit: At most this many.
+            before: Only those older than this checkpoint: the cursor.
+
+        Raises:
+            ConfigurationError: The agent has no checkpointer.
+        """
+        return await self._threads.list_with_metadata(thread_id, limit, before=before)
+
+    async def fork(
+        self, thread_id: str, checkpoint_id: str | None = None, new_thread_id: str | None = None
+    ) -> str:
+        """Start a thread from a checkpoint of another, the newest by default; returns its id.
+
+        Raises:
+            CheckpointNotFoundError: There is no such checkpoint.
+            CheckpointConflictError: The new thread has checkpoints already.
+            ConfigurationError: The agent has no checkpointer.
+        """
+        if checkpoint_id is None:
+            newest = await self._threads.list_checkpoints(thread_id, 1)
+            if not newest:
+                raise CheckpointNotFoundError(thread_id)
+            checkpoint_id = newest[0]
+        name = uuid4().hex if new_thread_id is None else new_thread_id
+        await self._threads.fork(thread_id, checkpoint_id, name)
+        return name
+
+    @property
+    def _threads(self) -> BaseCheckpointer:
+        if self.checkpointer is None:
+            raise ConfigurationError(
+                'the agent keeps no threads: give it a checkpointer, such as "sqlite:./agent.db"'
+            )
+        return self.checkpointer
+
+    async def open(self) -> None:
+        """Connect now, rather than on first use."""
+        try:
+            for each in self._owned:
+                await each.open()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Close what the agent opened; calling it again is harmless."""
+        async with AsyncExitStack() as stack:
+            for each in self._owned:
+                stack.push_async_callback(each.close)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()

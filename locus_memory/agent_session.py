@@ -1,0 +1,249 @@
+"""One run of an agent on one thread: its state, saved after every step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+from uuid import uuid4
+
+from locus_memory.agent_events import (
+    AgentEvent,
+    AgentResult,
+    Done,
+    MessageAdded,
+    Saved,
+    StopReason,
+    Tell,
+    TextDelta,
+)
+from locus_memory.chat.base import INVALID_ARGUMENTS
+from locus_memory.checkpoint.base import BaseCheckpointer
+from locus_memory.conversation.faults import mend
+from locus_memory.errors import CheckpointNotFoundError, InvalidArgumentError, StateTypeError
+from locus_memory.events import emit
+from locus_memory.messages import Message, Role, ToolCall
+from locus_memory.state import AgentState
+from locus_memory.store.item import check_identifier
+
+__all__ = ["Session", "load_state"]
+
+_FINISHED = "done"
+
+
+class Session:
+    """A thread while an agent works on it; every change is saved, and then told.
+
+    A save names the checkpoint it builds on, so that of two runs on one thread the slower is
+    refused, with `CheckpointConflictError`, and the thread stays whole.
+
+    Attributes:
+        thread_id: The thread.
+        state: The thread as it is saved.
+        checkpoint_id: Its newest checkpoint; `None` for a new thread or without a checkpointer.
+        on_text: Called with the pieces of the model's text; `None` when nobody listens.
+        iterations: How often this run has asked the model.
+        finished: Whether an earlier run came to its end here, its end hook included.
+    """
+
+    def __init__(
+        self, checkpointer: BaseCheckpointer | None, thread_id: str, tell: Tell | None = None
+    ) -> None:
+        self.thread_id = check_identifier(thread_id, "a thread id")
+        self.state = AgentState()
+        self.checkpoint_id: str | None = None
+        self.iterations = 0
+        self.finished = False
+        self.on_text = None if tell is None else lambda text: tell(TextDelta(text))
+        self._tell = tell
+        self._checkpointer = checkpointer
+        self._added: list[Message] = []
+        self._lead: tuple[Message, ...] = ()
+        self._led = 0
+
+    @classmethod
+    async def load(
+        cls, checkpointer: BaseCheckpointer | None, thread_id: str, tell: Tell | None = None
+    ) -> Self:
+        """Return the session of a thread, which may be new."""
+        session = cls(checkpointer, thread_id, tell)
+        newest = await checkpointer.list_with_metadata(thread_id, 1) if checkpointer else []
+        if checkpointer and newest:
+            session.checkpoint_id = newest[0].checkpoint_id
+            session.finished = newest[0].metadata.get("kind") == _FINISHED
+            session.state = await load_state(checkpointer, thread_id, session.checkpoint_id)
+        return session
+
+    def begin(
+        self, *, agent_id: str | None, user_id: str | None, metadata: Mapping[str, Any] | None
+    ) -> None:
+        """Start a new run on the thread.
+
+        Raises:
+            InvalidArgumentError: The thread is another user's, or `metadata` is no mapping.
+        """
+        if not isinstance(metadata, Mapping | None):
+            raise InvalidArgumentError(f"metadata is an object, not {type(metadata).__name__}")
+        merged = {**self.state.metadata, **(metadata or {}), "thread_id": self.thread_id}
+        owner = self.state.metadata.get("user_id")
+        if user_id is not None:
+            if owner not in {None, check_identifier(user_id, "a user id")}:
+                raise InvalidArgumentError(f"thread {self.thread_id!r} is another user's")
+            owner = user_id
+        merged.pop("user_id", None)
+        self.state = self.state.model_copy(
+            update={
+                "run_id": uuid4().hex,
+                "agent_id": agent_id or self.state.agent_id,
+                "iteration": 0,
+                "metadata": merged | ({"user_id": owner} if owner is not None else {}),
+            }
+        )
+
+    def repair(self) -> None:
+        """Mend what a provider would refuse, such as a tool call that was never answered."""
+        mended, faults = mend(self.state.messages)
+        if faults:
+            emit("agent.thread_repaired", thread_id=self.thread_id, faults=len(faults))
+            messages = tuple(map(_with_id, mended))
+            self.state = self.state.model_copy(update={"messages": messages})
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is the model's turn."""
+        messages = self.state.messages
+        return bool(messages) and messages[-1].role in {Role.USER, Role.TOOL}
+
+    @property
+    def open_calls(self) -> list[ToolCall]:
+        """The tool calls at the end of the thread that have no result yet."""
+        answered: set[str | None] = set()
+        for message in reversed(self.state.messages):
+            if message.role != Role.TOOL:
+                return [call for call in message.tool_calls if call.id not in answered]
+            answered.add(message.tool_call_id)
+        return []
+
+    def unreadable(self, call: ToolCall) -> str | None:
+        """Return why the arguments of an open call could not be read, if so."""
+        asking = next(m for m in reversed(self.state.messages) if m.role == Role.ASSISTANT)
+        reasons: dict[str, str] = asking.metadata.get(INVALID_ARGUMENTS) or {}
+        return reasons.get(call.id)
+
+    def lead_in(self, seen: AgentState) -> None:
+        """Let the model see these messages for the thread so far; the metadata is the thread's."""
+        self._lead, self._led = seen.messages, len(self.state.messages)
+        self.state = self.state.model_copy(update={"metadata": seen.metadata})
+
+    @property
+    def view(self) -> list[Message]:
+        """What the model sees, before it is trimmed."""
+        return [*self._lead, *self.state.messages[self._led :]]
+
+    async def add(self, message: Message) -> None:
+        """Add a message to the thread and save it."""
+        added = _with_id(message)
+        if added.role == Role.ASSISTANT:
+            added = _with_own_calls(added, self.state.messages)
+            self.iterations += 1
+            self.state = self.state.with_iteration(self.state.iteration + 1)
+        self._added.append(added)
+        self.state = self.state.with_message(added)
+        await self._save(added.role.value, MessageAdded(added))
+
+    async def finish(self) -> AgentResult:
+        """Save that the run is over, and return what it came to."""
+        await self._save(_FINISHED)
+        result = self.result()
+        self.tell(Done(result))
+        return result
+
+    def tell(self, event: AgentEvent) -> None:
+        """Tell who listens, if anybody does."""
+        if self._tell is not None:
+            self._tell(event)
+
+    def result(self) -> AgentResult:
+        """Return what the run came to."""
+        answers = (m for m in reversed(self.state.messages) if m.role == Role.ASSISTANT)
+        stop_reason: StopReason = "max_iterations" if self.is_waiting else "done"
+        return AgentResult(
+            text=next((answer.content or "" for answer in answers), ""),
+            messages=tuple(self._added),
+            state=self.state,
+            thread_id=self.thread_id,
+            checkpoint_id=self.checkpoint_id,
+            iterations=self.iterations,
+            stop_reason=stop_reason,
+        )
+
+    async def _save(self, kind: str, *events: AgentEvent) -> None:
+        """Save the thread, and only then tell of it."""
+        if self._checkpointer is not None:
+            facts = {
+                "kind": kind,
+                "step": self.state.iteration,
+                "run_id": self.state.run_id,
+                "agent_id": self.state.agent_id,
+                "user_id": self.state.metadata.get("user_id"),
+            }
+            self.checkpoint_id = await self._checkpointer.save(
+                self.state,
+                self.thread_id,
+                metadata={name: fact for name, fact in facts.items() if fact is not None},
+                expected_parent=self.checkpoint_id,
+            )
+            events = (*events, Saved(self.checkpoint_id))
+        for event in events:
+            self.tell(event)
+
+
+async def load_state(
+    checkpointer: BaseCheckpointer, thread_id: str, checkpoint_id: str | None
+) -> AgentState:
+    """Return the state at a checkpoint, the newest by default.
+
+    Raises:
+        CheckpointNotFoundError: There is no such checkpoint.
+        StateTypeError: It holds something else than the state of an agent.
+    """
+    loaded = await checkpointer.load(thread_id, checkpoint_id)
+    if loaded is None:
+        raise CheckpointNotFoundError(thread_id, checkpoint_id)
+    if isinstance(loaded, AgentState):
+        return loaded
+    if not isinstance(loaded, dict):
+        raise StateTypeError(
+            f"an agent's thread holds AgentState, not {type(loaded).__name__}: give the agent a"
+            " checkpointer without state_type="
+        )
+    try:
+        return AgentState.from_checkpoint(loaded)
+    except ValueError as error:
+        raise StateTypeError(f"thread {thread_id!r} does not hold an agent's state") from error
+
+
+def _with_id(message: Message) -> Message:
+    return message if message.id else message.model_copy(update={"id": uuid4().hex})
+
+
+def _with_own_calls(message: Message, thread: Sequence[Message]) -> Message:
+    """Return an answer whose tool calls have ids that nothing else in the thread has.
+
+    Some servers count them from 0 in every answer, and a result must find its call.
+    """
+    if not message.tool_calls:
+        return message
+    taken = {call.id for earlier in thread for call in earlier.tool_calls}
+    calls: list[ToolCall] = []
+    for call in message.tool_calls:
+        is_own = bool(call.id) and call.id not in taken
+        calls.append(call if is_own else call.model_copy(update={"id": ToolCall(name="").id}))
+        taken.add(calls[-1].id)
+    reasons: dict[str, str] = message.metadata.get(INVALID_ARGUMENTS) or {}
+    renamed = {
+        new.id: reasons[old.id]
+        for old, new in zip(message.tool_calls, calls, strict=True)
+        if old.id in reasons
+    }
+    metadata = message.metadata | ({INVALID_ARGUMENTS: renamed} if renamed else {})
+    return message.model_copy(update={"tool_calls": tuple(calls), "metadata": metadata})
