@@ -126,15 +126,16 @@ def _changes(sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
 
 def _stated(text: str, sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
     parts = clauses(text)
+    unsure = sentence.unsure
     for rule in RULES:
-        if (rule.certain and sentence.unsure) or (rule.opening and not sentence.first):
+        if (rule.certain and unsure) or (rule.opening and not sentence.first):
             continue
         for part in [text] if rule.whole else parts:
             if found := rule.pattern.match(part):
                 yield from _filled(rule, found, sentence.message)
-    for part in parts:
+    for part in [] if unsure else parts:
         for retraction in RETRACTIONS:
-            if not sentence.unsure and (found := retraction.pattern.match(part)):
+            if found := retraction.pattern.match(part):
                 yield from _retracted(retraction, found, sentence.message, current)
 
 

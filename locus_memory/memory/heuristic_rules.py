@@ -51,7 +51,7 @@ _WHO: Final = (
 
 _WHERE: Final = (
     _user(
-        r"(?:I <ADV>(?:live|reside)|<IM> <ADV>(?:living|based|located)|<I>(?:'ve| have)? <ADV>"
+        r"(?:<I> <ADV>(?:live|reside)|<IM> <ADV>(?:living|based|located)|<I>(?:'ve| have)? <ADV>"
         r"(?:moved|relocated)(?: back)?|my home is) (?:in|to|near|outside|at) "
         r"(?!<DAYS>|Python|Rust|Java)(?P<x><PLACE>)<STOP>",
         "home",
@@ -169,9 +169,9 @@ _HEALTH: Final = (
         each=True,
     ),
     _user(
-        r"I have an? (?:\w+ )??(?P<x>[\w-]+) (?:allergy|intolerance)",
+        r"I have an? (?:\w+ )??(?P<x>[\w-]+) allergy",
         "allergy:{x}",
-        "The user is allergic to {x}.",
+        "The user has {an} {x} allergy.",
         0.95,
     ),
     _user(
@@ -221,7 +221,7 @@ _TASTES: Final = (
     _user(
         r"I <ADV>(?:hate|dislike|detest|loathe|despise|can't stand|cannot stand|don't "
         r"(?:really )?(?:like|enjoy))"
-        r"(?! to\b) (?!<OTHER>)(?P<x><THING>)<END>",
+        r"(?! to\b| .*any ?more\b) (?!<OTHER>)(?P<x><THING>)<END>",
         "likes:{x}",
         "The user dislikes {x}.",
     ),
@@ -253,8 +253,8 @@ _TASTES: Final = (
         r"I(?:'ve)? <ADV>(?:been |started |took up |love )?(?:play|playing|practi[cs]ing|doing"
         r"|do)? ?(?:the )?"
         r"(?P<x>(?:acoustic |electric |bass )?<HOBBY>)<END>",
-        "plays:{x}",
-        "The user does or plays {x}.",
+        "hobby:{x}",
+        "A hobby of the user: {x}.",
     ),
     _user(
         r"(?:I <ADV>speak|<IM> <ADV>fluent in|I'm a native speaker of) (?:some |fluent |basic "

@@ -11,6 +11,7 @@ __all__ = ["Sentence", "clauses", "sentences", "slot", "third_person", "without_
 
 _LONGEST_SENTENCE = 400
 _LONGEST_SLOT = 80
+_MOST_CLAUSES = 8
 
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED_LINE: Final = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
@@ -69,7 +70,7 @@ _THIRD: Final = {
     "am": "are",
 }
 _WORD: Final = re.compile(r"[\w']+")
-_ARTICLE: Final = re.compile(r"^(?:the|a|an|my|our|some|any|to) ")
+_ARTICLE: Final = re.compile(r"^(?:the|a|an|my|our|their|some|any|to) ")
 _NO_SLOT: Final = re.compile(r"[^\w'+#-]+")
 
 
@@ -116,7 +117,7 @@ def without_lead(text: str) -> str:
 
 def clauses(sentence: str) -> list[str]:
     """Return the parts of a sentence that have a subject of their own, without lead-ins."""
-    return list(filter(None, map(without_lead, _JOINT.split(sentence))))
+    return list(filter(None, map(without_lead, _JOINT.split(sentence)[:_MOST_CLAUSES])))
 
 
 def third_person(text: str) -> str:
