@@ -8,9 +8,11 @@ from locus_memory import get_store, open_backend
 from locus_memory.agent import Agent
 from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.conversation.base import NullManager
+from locus_memory.conversation.faults import validate
+from locus_memory.conversation.summary import SummarizingManager
+from locus_memory.conversation.window import SlidingWindowManager
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.messages import Message, Role
-from locus_memory.testing.model import FakeModel
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +65,55 @@ async def test_a_model_that_follows_instructions_extracts_by_itself():
     assert any("Graz" in (message.content or "") for message in asked[1])
 
 
-async def test_our_conversation_manager():
-    async with Agent(FakeModel(["Hi."]), conversation_manager=NullManager()) as agent:
-        result = await agent.run("Hello")
-    assert [m.role for m in result.messages] == [Role.USER, Role.ASSISTANT]
+@pytest.mark.parametrize("manager", [NullManager(), SlidingWindowManager(4)])
+async def test_what_the_model_sees_is_valid_and_begins_with_prompt_and_memories(manager):
+    options = {"conversation_manager": manager, "memory_manager": "memory"}
+    model = ScriptedModel()
+    seen = []
+
+    class Watched(ScriptedModel):
+        async def __call__(self, messages, /, *, tools=()):
+            seen.append(messages)
+            return await model(messages, tools=tools)
+
+    def add(a: int, b: int):
+        return a + b
+
+    agent = Agent(
+        Watched(), system_prompt="Be brief.", tools=[add], checkpointer="memory", **options
+    )
+    async with agent:
+        await agent.run("My name is Ada.", "t")
+        for number in range(6):
+            text = f"use add with a={number}, b=1 and use add with a={number}, b=2"
+            result = await agent.run(text, "t")
+            assert result.text == f"add: {number + 1}\nadd: {number + 2}"
+        assert (await agent.run("What is my name?", "t")).text.endswith("Ada.")
+    for messages in seen:
+        assert validate(messages) == []
+        assert messages[0].content == "Be brief."
+    assert [m.role for m in seen[-1][:2]] == [Role.SYSTEM, Role.SYSTEM]
+    assert "Ada" in seen[-1][1].content
+    longest = max(map(len, seen))
+    assert (longest > 20) is isinstance(manager, NullManager)
+
+
+async def test_each_message_is_summarised_once_whatever_is_remembered():
+    asked = []
+
+    def summarize(messages):
+        asked.extend(m.content for m in messages if m.role != Role.SYSTEM)
+        return f"{len(asked)} messages"
+
+    manager = SummarizingManager(threshold=6, keep_recent=2, summarize_fn=summarize)
+    async with Agent(
+        ScriptedModel(),
+        checkpointer="memory",
+        memory_manager="memory",
+        conversation_manager=manager,
+    ) as agent:
+        for number in range(20):
+            await agent.run(f"My age is {number}.", "t")
+    said = [text for text in asked if text != "Noted."]
+    assert len(said) > 10
+    assert len(said) == len(set(said))

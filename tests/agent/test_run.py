@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+import pytest
+
+from locus_memory import open_backend
+from locus_memory.agent import (
+    Agent,
+)
+from locus_memory.checkpoint.chain import DeltaCheckpointer
+from locus_memory.errors import (
+    BackendClosedError,
+    CheckpointConflictError,
+    CheckpointNotFoundError,
+    ConfigurationError,
+    InvalidArgumentError,
+    InvalidKeyError,
+    LocusMemoryError,
+    ModelAnswerError,
+    StateTypeError,
+)
+from locus_memory.messages import Message, Role, ToolCall
+from locus_memory.state import AgentState
+from locus_memory.testing.model import FakeModel
+
+BACKENDS = ["memory", "file:threads", "sqlite:agent.db"]
+
+
+@asynccontextmanager
+async def agent_of(*answers, **options):
+    async with Agent(FakeModel(answers), **options) as agent:
+        yield agent
+
+
+def calls(*names, **arguments):
+    """Return an answer that calls tools; each call's id is the tool's name."""
+    return Message.assistant(
+        tool_calls=[ToolCall(id=f"c-{name}", name=name, arguments=arguments) for name in names]
+    )
+
+
+def shape(state):
+    """Return who said what, a line a message."""
+    return [
+        (m.role.value, m.content or " ".join(c.name for c in m.tool_calls)) for m in state.messages
+    ]
+
+
+def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+class TestRun:
+    async def test_a_conversation_goes_on(self, checkpointer):
+        async with agent_of("Hi Ada.", "You are Ada.", checkpointer=checkpointer) as agent:
+            first = await agent.run("I am Ada.", "t")
+            second = await agent.run("Who am I?", "t")
+        assert (first.text, first.iterations, first.stop_reason) == ("Hi Ada.", 1, "done")
+        assert [m.content for m in second.messages] == ["Who am I?", "You are Ada."]
+        assert shape(second.state) == [
+            ("user", "I am Ada."),
+            ("assistant", "Hi Ada."),
+            ("user", "Who am I?"),
+            ("assistant", "You are Ada."),
+        ]
+        assert [m.content for m in agent.model.calls[1]] == ["I am Ada.", "Hi Ada.", "Who am I?"]
+        assert await checkpointer.load("t") == second.state
+        assert await checkpointer.list_checkpoints("t", 1) == [second.checkpoint_id]
+
+    @pytest.mark.parametrize("where", BACKENDS)
+    async def test_a_string_opens_lazily_and_is_closed(self, where):
+        agent = Agent(FakeModel(["Hi."] * 2), checkpointer=where)
+        result = await agent.run("Hello")
+        assert (await agent.state(result.thread_id)).messages == result.messages
+        await agent.close()
+        await agent.close()
+        if where != "memory":
+            async with agent_of(checkpointer=where) as again:
+                assert (await again.resume(result.thread_id)).text == "Hi."
+        if where.startswith("sqlite"):
+            with pytest.raises(BackendClosedError):
+                await agent.run("Hello")
+
+    async def test_what_is_given_is_not_closed(self):
+        async with open_backend("sqlite:agent.db") as backend:
+            async with agent_of("Hi.", checkpointer=backend) as agent:
+                await agent.run("Hello", "t")
+            assert await backend.checkpointer.list_threads() == ["t"]
+
+    async def test_a_checkpointer_of_dicts_will_do(self):
+        dicts = DeltaCheckpointer(state_type=None)
+        async with agent_of("Hi.", "Yes.", checkpointer=dicts) as agent:
+            await agent.run("Hello", "t")
+            result = await agent.run("Still there?", "t")
+            await dicts.save({"messages": "none"}, "other")
+            with pytest.raises(StateTypeError):
+                await agent.run("Hello", "other")
+        assert len(result.state.messages) == 4
+
+    async def test_without_a_checkpointer_nothing_is_kept(self):
+        async with agent_of("Hi.", "Who?") as agent:
+            assert (await agent.run("I am Ada.", "t")).checkpoint_id is None
+            result = await agent.run("Who am I?", "t")
+            assert len(result.state.messages) == 2
+            for verb in (agent.resume, agent.fork, agent.history, agent.state):
+                with pytest.raises(ConfigurationError, match="give it a checkpointer"):
+                    await verb("t")
+
+    async def test_the_system_prompt_is_seen_first_and_never_saved(self):
+        checkpointer = DeltaCheckpointer()
+        for prompt in ("Be brief.", "Be kind."):
+            options = {"checkpointer": checkpointer, "system_prompt": prompt}
+            async with agent_of("Hi.", **options) as agent:
+                result = await agent.run("Hello", "t")
+            seen = agent.model.calls[0]
+            assert [m.content for m in seen if m.role == Role.SYSTEM] == [prompt]
+            assert seen[0].content == prompt
+            assert "system" not in {m.role for m in result.state.messages}
+
+    async def test_every_message_has_an_id_of_its_own(self):
+        async with agent_of(calls("add", a=1, b=2), "Three.", tools=[add]) as agent:
+            result = await agent.run("Add")
+        ids = [message.id for message in result.state.messages]
+        assert len(ids) == len(set(ids)) == 4
+        assert all(ids)
+
+    async def test_metadata(self, checkpointer):
+        async with agent_of("1", "2", checkpointer=checkpointer, agent_id="helper") as agent:
+            await agent.run("Hi", "t", user_id="ada", metadata={"tenant": "x", "user_id": "eve"})
+            result = await agent.run("Hi", "t", metadata={"lang": "de", "thread_id": "u"})
+            with pytest.raises(InvalidArgumentError, match="another user's"):
+                await agent.run("Hi", "t", user_id="bob")
+        assert result.state.agent_id == "helper"
+        assert result.state.metadata == {
+            "tenant": "x",
+            "lang": "de",
+            "user_id": "ada",
+            "thread_id": "t",
+        }
+        found = await checkpointer.query_by_metadata({"user_id": "ada", "kind": "done"})
+        assert [info.thread_id for info in found] == ["t", "t"]
+        assert found[0].metadata == {
+            "kind": "done",
+            "step": 1,
+            "run_id": result.state.run_id,
+            "agent_id": "helper",
+            "user_id": "ada",
+        }
+
+    async def test_bad_arguments_write_nothing(self, checkpointer):
+        async with agent_of(checkpointer=checkpointer) as agent:
+            for text in (None, 7, "\ud83d"):
+                with pytest.raises(InvalidArgumentError):
+                    await agent.run(text, "t")
+            for name in ("", 7):
+                with pytest.raises(InvalidKeyError):
+                    await agent.run("Hi", name)
+                with pytest.raises(InvalidKeyError):
+                    await agent.run("Hi", "t", user_id=name)
+            with pytest.raises(InvalidArgumentError):
+                await agent.run("Hi", "t", metadata=["x"])
+            with pytest.raises(InvalidArgumentError):
+                await agent.run("Hi", "t", metadata={"when": object()})
+            assert await agent.history("t") == []
+
+
+class TestMaking:
+    def test_tools_for_a_model_that_takes_none(self):
+        async def model(messages):
+            return Message.assistant("Hi.")
+
+        Agent(model)
+        with pytest.raises(ConfigurationError, match="takes the keyword tools="):
+            Agent(model, tools=[add])
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"model": "gpt"},
+            {"tools": [add, add]},
+            {"tools": [7]},
+            {"max_iterations": 0},
+            {"checkpointer": "nowhere:"},
+            {"memory_manager": 7},
+            {"memory_manager": "nowhere:"},
+            {"conversation_manager": 7},
+        ],
+    )
+    def test_what_cannot_work(self, options):
+        with pytest.raises(LocusMemoryError):
+            Agent(**{"model": FakeModel(), **options})
+
+    async def test_a_three_line_model(self):
+        async def echo(messages):
+            return Message.assistant(f"You said {messages[-1].content!r}.")
+
+        assert (await Agent(echo).run("hi")).text == "You said 'hi'."
+
+    @pytest.mark.parametrize(
+        ("answer", "why"),
+        [(lambda: "hi", "with str, not"), (lambda: Message.user("hi"), "as 'user'")],
+    )
+    async def test_a_model_that_answers_with_something_else(self, answer, why):
+        async def model(messages):
+            return answer()
+
+        with pytest.raises(ModelAnswerError, match=why):
+            await Agent(model).run("hi")
+
+    async def test_an_answer_of_nothing_is_an_empty_text(self):
+        async with agent_of(Message.assistant()) as agent:
+            result = await agent.run("hi")
+        assert (result.messages[-1].content, result.text) == ("", "")
+
+
+class TestThreads:
+    async def test_fork_and_history(self, checkpointer):
+        async with agent_of(*"ABCDE", checkpointer=checkpointer) as agent:
+            await agent.run("one", "t", user_id="ada")
+            middle = (await agent.history("t", 1))[0].checkpoint_id
+            await agent.run("two", "t")
+            fork = await agent.fork("t", middle)
+            other = await agent.fork("t", new_thread_id="u")
+            assert other == "u"
+            forked = await agent.run("three", fork)
+            assert [m.content for m in forked.state.messages] == ["one", "A", "three", "C"]
+            assert forked.state.metadata == {"thread_id": fork, "user_id": "ada"}
+            assert len((await agent.state("u")).messages) == 4
+            assert len((await agent.state("t")).messages) == 4
+            assert len(await agent.history("t", 2)) == 2
+            older = await agent.history("t", 10, before=middle)
+            assert [info.metadata["kind"] for info in older] == ["assistant", "user"]
+
+    async def test_what_is_not_there(self, checkpointer):
+        async with agent_of("A", checkpointer=checkpointer) as agent:
+            assert await agent.history("t") == []
+            for verb in (agent.fork, agent.state):
+                with pytest.raises(CheckpointNotFoundError):
+                    await verb("t")
+                await checkpointer.save(AgentState(), "s")
+                with pytest.raises(CheckpointNotFoundError):
+                    await verb("s", "nothing")
+            with pytest.raises(CheckpointConflictError):
+                await agent.fork("s", new_thread_id="s")
