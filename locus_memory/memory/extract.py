@@ -177,10 +177,11 @@ def as_extractor(extract: object | None) -> Extractor:
     """
     if extract is None:
         return HeuristicExtractor()
-    if callable(getattr(extract, "extract", None)):
-        return cast("Extractor", extract)
-    if callable(extract) and not isinstance(extract, type):
-        return FunctionExtractor(extract)
+    if not isinstance(extract, type):
+        if callable(getattr(extract, "extract", None)):
+            return cast("Extractor", extract)
+        if callable(extract):
+            return FunctionExtractor(extract)
     raise InvalidArgumentError(
         f"extract_fn is a function or has extract(messages, memories), not {extract!r}"
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import islice
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,8 +16,9 @@ __all__ = ["SCHEMA", "AnsweredChange", "parse_answer"]
 
 _LONGEST_KEY, _LONGEST_CONTENT = 120, 1000
 _LONGEST_ERROR = 600
-# How many braces are tried as the start of the answer, in prose that has more of them.
+# How many brackets are tried as the start of the answer, in prose that has more of them.
 _ATTEMPTS = 20
+_START: Final = re.compile(r"[{\[]")
 
 
 class AnsweredChange(BaseModel):
@@ -93,23 +96,20 @@ def _describe(error: ValidationError) -> str:
 
 def _find_json(text: str) -> Any:
     """Return the first JSON document in `text` that may be the answer, or `None`."""
+    if text.strip() == "[]":
+        return {"changes": []}
     decoder = json.JSONDecoder()
-    start = -1
-    for _ in range(_ATTEMPTS):
-        starts = [
-            place for place in (text.find("{", start + 1), text.find("[", start + 1)) if place >= 0
-        ]
-        if not starts:
-            return None
-        start = min(starts)
+    for found in islice(_START.finditer(text), _ATTEMPTS):
         try:
-            document, _end = decoder.raw_decode(text, start)
+            document, _end = decoder.raw_decode(text, found.start())
         except (ValueError, RecursionError):
             continue
         if isinstance(document, dict) and "changes" in document:
             return document
-        if isinstance(document, list) and all(
-            isinstance(each, dict) and "op" in each for each in document
-        ):
+        if isinstance(document, list) and document and all(map(_is_change, document)):
             return {"changes": document}
     return None
+
+
+def _is_change(document: object) -> bool:
+    return isinstance(document, dict) and "op" in document
