@@ -114,7 +114,8 @@ def _news(found: dict[_Name, MemoryChange], known: _Facts) -> Iterator[MemoryCha
 
 def _changes(sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
     text = without_lead(sentence.text)
-    if note := NOTE.pattern.match(text):
+    note = NOTE.pattern.match(text)
+    if note and (note["request"] or not sentence.asks):
         yield from _noted(note, sentence, current)
     elif sentence.asks:
         return

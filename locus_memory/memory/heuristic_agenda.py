@@ -131,7 +131,7 @@ _ORDERS: Final = (
 
 NOTE: Final = Rule(
     pattern(
-        r"(?:please,? |(?:can|could|will) you (?:please )?)?"
+        r"(?:please,? |(?P<request>(?:can|could|will|would) you (?:please )?))?"
         r"(?:remember|don't forget|keep in mind|make a note|note)(?: (?:this|for me|for later))?"
         # A friend reminds of a story, or cheers: "remember that day we met", "you got this".
         r"(?: that (?!you\b|(?:\w+ ){1,3}(?:I|we|you|they|he|she)\b|it's (?:never|always|ok"

@@ -250,7 +250,7 @@ _TASTES: Final = (
         whole=True,
     ),
     _user(
-        r"I(?:'ve)? <ADV>(?:been |started |took up |love )?(?:play|playing|practi[cs]ing|doing"
+        r"I(?:'ve)? <ADV>(?:been |started |took up )?(?:play|playing|practi[cs]ing|doing"
         r"|do)? ?(?:the )?"
         r"(?P<x>(?:acoustic |electric |bass )?<HOBBY>)<END>",
         "hobby:{x}",

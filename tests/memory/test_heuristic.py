@@ -150,6 +150,7 @@ async def test_several_facts_of_one_sentence():
         "Write a story about a dog. My name is Bob.",
         "Remember when we met?",
         "Remember that day we met",
+        "Remember that block in the finals?",
         "Never mind",
         "Never give up!",
         "Always nice to see you",
