@@ -2,13 +2,121 @@ from __future__ import annotations
 
 import pytest
 
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.errors import BackendUnavailableError
 from locus_memory.events import subscribe
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.store.item import StoreCapabilities
+from locus_memory.store.wrappers import EncryptingStore, StoreWrapper
+from locus_memory.testing import FakeClock
+
+
+class PlainStore(StoreWrapper):
+    """A store that only promises the four verbs: no search, no transactions."""
+
+    capabilities = StoreCapabilities()
+
+    async def write_batch(self, operations):
+        raise AssertionError("it has no transactions")
+
+
+class FailingStore(StoreWrapper):
+    """A store whose verbs fail as long as they are named in `failing`."""
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.failing = set()
+
+    def __getattribute__(self, name):
+        failing = object.__getattribute__(self, "__dict__").get("failing", ())
+        if name in failing:
+            raise BackendUnavailableError(f"{name} is out of order")
+        return super().__getattribute__(name)
+
+
+def make_store(kind, clock, folder):
+    if kind == "sqlite":
+        return SQLiteStore(folder / "memory.db", clock=clock)
+    inner = InMemoryStore(clock=clock)
+    if kind == "encrypted":
+        return EncryptingStore(inner, {"k": b"k" * 16}, active="k", clock=clock)
+    return PlainStore(inner) if kind == "plain" else inner
+
+
+class Events(list):
+    """What was emitted, in order."""
+
+    @property
+    def names(self):
+        return [event.name for event in self]
+
+    def of(self, name):
+        return [event for event in self if event.name == name]
 
 
 @pytest.fixture
 def events():
     """The events of the test, in order."""
-    seen = []
+    seen = Events()
     unsubscribe = subscribe(seen.append)
     yield seen
     unsubscribe()
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture(params=["inmemory", "sqlite", "encrypted", "plain"])
+async def store(request, clock, tmp_path):
+    made = make_store(request.param, clock, tmp_path)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def failing_store(clock):
+    return FailingStore(InMemoryStore(clock=clock))
+
+
+class Scripted:
+    """An extractor that returns what it is told to, and remembers what it was given."""
+
+    name = "scripted"
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.calls = []
+
+    async def extract(self, messages, memories):
+        self.calls.append((list(messages), list(memories)))
+        answer = self.answers.pop(0) if self.answers else ()
+        if isinstance(answer, BaseException):
+            raise answer
+        return await answer(messages, memories) if callable(answer) else answer
+
+    @property
+    def texts(self):
+        return [[message.content for message in messages] for messages, _ in self.calls]
+
+
+@pytest.fixture
+def scripted():
+    return Scripted
+
+
+@pytest.fixture
+async def make(store, clock):
+    """Makes managers over the store, and closes them."""
+    made = []
+
+    def manager(**options):
+        options = {"extract_fn": Scripted(), "clock": clock, **options}
+        made.append(LLMMemoryManager(options.pop("store", store), **options))
+        return made[-1]
+
+    yield manager
+    for each in made:
+        await each.close()

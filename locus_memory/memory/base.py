@@ -1,0 +1,191 @@
+"""Contract 3: the memory manager, which brings memories to a run and takes new ones from it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from inspect import Parameter, signature
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from typing_extensions import override
+
+from locus_memory.conversation.tokens import TokenCounter
+from locus_memory.events import emit
+from locus_memory.memory.inject import inject, render_block
+from locus_memory.memory.models import Memory
+from locus_memory.memory.thread import conversation, is_worth_reading, latest_user_text
+
+__all__ = ["BaseMemoryManager", "NoopMemoryManager"]
+
+State = TypeVar("State")
+
+
+class BaseMemoryManager(ABC):
+    """Decides what an agent remembers, and what it is reminded of.
+
+    An agent calls `on_session_start` before a run's first model call and `on_session_end` after
+    its last one. Both have defaults that are built from `retrieve`, `extract` and `save`, which
+    a manager of your own implements. No failure of these reaches the run: it is reported as an
+    event (see `locus_memory.events`), and the run goes on without.
+
+    A state is anything with `messages`, and `model_copy(update=...)` as pydantic models have it.
+
+    Attributes:
+        retrieve_limit: The most memories a run is reminded of.
+        token_budget: The most tokens their block may take.
+        token_counter: Counts tokens; `None` estimates them.
+    """
+
+    retrieve_limit: int = 20
+    token_budget: int = 1000
+    token_counter: TokenCounter | None = None
+
+    @abstractmethod
+    async def extract(self, messages: Sequence[Any]) -> list[Memory]:
+        """Return what of a conversation is worth remembering; nothing is written.
+
+        Args:
+            messages: What was said, oldest first.
+        """
+
+    @abstractmethod
+    async def retrieve(self, limit: int = 20, query: str | None = None) -> list[Memory]:
+        """Return memories, the best first.
+
+        Args:
+            limit: At most this many.
+            query: What they are to be about; `None`: the newest come first.
+        """
+
+    @abstractmethod
+    async def save(self, memories: Sequence[Memory]) -> Sequence[Memory] | None:
+        """Write memories, each in place of the one of the same type and key."""
+
+    async def on_session_start(self, state: State) -> State:
+        """Return the state with what is remembered after its system prompt.
+
+        The latest text of the user is the query. A block of memories that an earlier run put
+        there is replaced; it is gone where there is nothing to say, or where that is not known.
+        """
+        messages: Any = state.messages  # type: ignore[attr-defined] # a state has messages
+        block = await self._block(latest_user_text(messages))
+        return with_block(state, block)
+
+    async def on_session_end(self, state: Any) -> None:
+        """Extract what is worth remembering from the state's conversation, and save it."""
+        said = conversation(state.messages)
+        if not is_worth_reading(said):
+            return
+        try:
+            memories = await self.extract(said)
+        except Exception as error:  # noqa: BLE001 - reported; it never fails the run
+            emit("memory.extract_failed", error=error)
+            return
+        if not memories:
+            return
+        try:
+            await self.save(memories)
+        except Exception as error:  # noqa: BLE001 - reported; it never fails the run
+            emit("memory.save_failed", error=error, memories=len(memories))
+
+    async def drain(self) -> int:
+        """Wait for what is done in the background; returns how much of it is left for later."""
+        return 0
+
+    @property
+    def pending(self) -> int:
+        """How much is left to do in the background."""
+        return 0
+
+    async def open(self) -> None:
+        """Connect now, and take up what an earlier process left, rather than on first use."""
+
+    async def close(self) -> None:
+        """Finish what is under way and release what this manager opened; harmless twice."""
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _block(self, query: str | None) -> str | None:
+        try:
+            memories = await self._recalled(query)
+        except Exception as error:  # noqa: BLE001 - reported; it never fails the run
+            emit("memory.retrieve_failed", error=error)
+            return None
+        try:
+            block = render_block(
+                memories, token_budget=self.token_budget, token_counter=self.token_counter
+            )
+        except Exception as error:  # noqa: BLE001 - reported; a caller's counter may raise
+            emit("memory.inject_failed", error=error)
+            return None
+        if block is not None:
+            emit("memory.injected", retrieved=len(memories), characters=len(block))
+        return block
+
+    async def _recalled(self, query: str | None) -> list[Memory]:
+        if takes_query(type(self).retrieve):
+            return await self.retrieve(self.retrieve_limit, query)
+        # A manager written for the contract before it had queries.
+        return await self.retrieve(self.retrieve_limit)
+
+
+class NoopMemoryManager(BaseMemoryManager):
+    """Remembers nothing, and changes nothing."""
+
+    @override
+    async def extract(self, messages: Sequence[Any]) -> list[Memory]:
+        """Return nothing."""
+        return []
+
+    @override
+    async def retrieve(self, limit: int = 20, query: str | None = None) -> list[Memory]:
+        """Return nothing."""
+        return []
+
+    @override
+    async def save(self, memories: Sequence[Memory]) -> Sequence[Memory] | None:
+        """Write nothing."""
+        return []
+
+    @override
+    async def on_session_start(self, state: State) -> State:
+        """Return the state as it is."""
+        return state
+
+    @override
+    async def on_session_end(self, state: Any) -> None:
+        """Do nothing."""
+
+
+def with_block(state: State, block: str | None) -> State:
+    """Return a state with `block` in place of the block of memories it has; `None`: with none."""
+    held: Any = state
+    messages = inject(held.messages, block)
+    if len(messages) == len(held.messages) and all(map(_is, messages, held.messages)):
+        return state
+    kept: Any = messages if isinstance(held.messages, list) else tuple(messages)
+    copied: State = held.model_copy(update={"messages": kept})
+    return copied
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+@lru_cache(maxsize=64)
+def takes_query(retrieve: Callable[..., Any]) -> bool:
+    """Whether a manager's `retrieve` takes a query."""
+    parameters = signature(retrieve).parameters.values()
+    return any(each.name == "query" or each.kind is Parameter.VAR_KEYWORD for each in parameters)

@@ -1,0 +1,155 @@
+"""From what was said to what is written: the extractor is asked, its answer is checked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.events import emit
+from locus_memory.memory.ledger import Ledger, Retirement
+from locus_memory.memory.models import Extractor, Memory, MemoryChange
+from locus_memory.memory.queue import Job
+from locus_memory.memory.recall import Recall
+from locus_memory.memory.scope import Scope
+from locus_memory.memory.secrets import find_secret
+from locus_memory.memory.thread import read_document, text_of
+from locus_memory.store.item import check_key, encode_json
+
+__all__ = ["Extraction", "Origin", "as_memory"]
+
+_SHOWN: Final = 40
+"""How many current memories an extractor is shown."""
+
+_MOST_IDS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where messages come from.
+
+    Attributes:
+        messages: The messages, oldest first.
+        numbers: Their numbers in the thread, from 1; no system message counts.
+        thread: The thread, if it is known.
+    """
+
+    messages: Sequence[Any]
+    numbers: Sequence[int]
+    thread: str | None = None
+
+    def ids(self, places: Sequence[int]) -> list[str]:
+        """Return the ids of the messages at some places, or else of what the user said."""
+        valid = [place for place in places if 0 <= place < len(self.messages)]
+        said = [n for n, message in enumerate(self.messages) if message.role == "user"]
+        return [self._id(place) for place in (valid or said)[-_MOST_IDS:]]
+
+    def _id(self, place: int) -> str:
+        return getattr(self.messages[place], "id", None) or f"#{self.numbers[place]}"
+
+
+class Extraction:
+    """Asks an extractor what to remember, and writes it.
+
+    Args:
+        extractor: Decides.
+        ledger: Where it is written.
+        recall: Finds the memories that may be changed.
+        timeout: The seconds an extractor may take.
+        allow_secrets: Whether to keep what looks like a password, a key or a card number.
+    """
+
+    def __init__(
+        self,
+        extractor: Extractor,
+        ledger: Ledger,
+        recall: Recall,
+        *,
+        timeout: float,
+        allow_secrets: bool,
+    ) -> None:
+        self._extractor = extractor
+        self._ledger = ledger
+        self._recall = recall
+        self._timeout = timeout
+        self._allow_secrets = allow_secrets
+
+    async def run(self, jobs: Sequence[Job]) -> None:
+        """Extract from the messages of jobs of one thread, in one go, and write what it gives.
+
+        Raises:
+            TimeoutError: The extractor took too long.
+            Exception: Whatever the extractor or the store raised.
+        """
+        scope, found = Scope(jobs[0].namespace), [each for job in jobs for each in job.messages]
+        numbers = [each["number"] for each in found]
+        origin = Origin([read_document(each) for each in found], numbers, jobs[0].thread)
+        edits = await self.edits(scope, origin)
+        written = await self._ledger.apply(scope, edits)
+        emit("memory.extracted", messages=len(found), changes=len(edits), memories=len(written))
+
+    async def edits(self, scope: Scope, origin: Origin) -> list[Memory | Retirement]:
+        """Return what an extractor wants written and retired, each with where it comes from."""
+        if not origin.messages:
+            return []
+        said = "\n".join(text_of(each) for each in origin.messages if each.role != "tool")
+        known = await self._recall.find(scope, _SHOWN, said)
+        async with asyncio.timeout(self._timeout):
+            changes = await self._extractor.extract(origin.messages, known)
+        edits = [self._edit(change, origin, self._extractor.name) for change in changes]
+        return [edit for edit in edits if edit is not None]
+
+    def _edit(self, change: object, origin: Origin, extractor: str) -> Memory | Retirement | None:
+        if isinstance(change, MemoryChange) and change.op == "delete":
+            return Retirement(change.type, change.key)
+        try:
+            memory = _memory_of(change, origin)
+            metadata = {
+                "extracted_at": self._ledger.now(),
+                "extractor": extractor,
+                **({} if origin.thread is None else {"thread_id": origin.thread}),
+                **memory.metadata,
+            }
+            memory = Memory(memory.type, check_key(memory.key), memory.content, metadata)
+            encode_json(memory.to_store_value())
+        except InvalidArgumentError as error:
+            emit("memory.change_refused", error=error, extractor=extractor)
+            return None
+        return memory if self._may_keep(memory) else None
+
+    def _may_keep(self, memory: Memory) -> bool:
+        if self._allow_secrets:
+            return True
+        kind = find_secret(memory.content) or find_secret(memory.key)
+        if kind is not None:
+            emit("memory.secret_dropped", type=memory.type.value, kind=kind)
+        return kind is None
+
+
+def _memory_of(change: object, origin: Origin) -> Memory:
+    """Return the memory a change writes, with the messages that say so."""
+    if not isinstance(change, MemoryChange):
+        memory = as_memory(change)
+        ids = {"message_ids": origin.ids(())}
+        return Memory(memory.type, memory.key, memory.content, ids | memory.metadata)
+    metadata: dict[str, Any] = {"message_ids": origin.ids(change.sources)}
+    if change.importance is not None:
+        metadata["importance"] = change.importance
+    return Memory(change.type, change.key, change.content, metadata)
+
+
+def as_memory(value: object) -> Memory:
+    """Return a memory, also from another library's of the same shape.
+
+    Raises:
+        InvalidArgumentError: It is none.
+    """
+    if isinstance(value, Memory):
+        return value
+    try:
+        found: Any = value
+        return Memory(found.type, found.key, found.content, dict(found.metadata or {}))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{type(value).__name__} is not a Memory") from error

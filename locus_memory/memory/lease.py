@@ -1,0 +1,109 @@
+"""Who works on something, and until when."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, Self
+from uuid import uuid4
+
+__all__ = ["Lease"]
+
+_running: set[str] = set()
+"""The tokens of the leases that this process works under."""
+
+_STARTED: Final = 19
+
+
+class Lease:
+    """A right to work on something until a moment, which others can check.
+
+    It outlives a process that is killed. So it says which process that was: on the same
+    machine, others see at once that it is gone; elsewhere they wait until the lease is over.
+
+    Args:
+        until: Seconds since the epoch.
+    """
+
+    def __init__(self, until: float) -> None:
+        self.token = uuid4().hex
+        self.until = until
+
+    def __enter__(self) -> Self:
+        _running.add(self.token)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _running.discard(self.token)
+
+    def to_value(self) -> dict[str, Any]:
+        """Return the lease as plain JSON."""
+        pid = os.getpid()
+        return {
+            "host": _host(),
+            "pid": pid,
+            "started": _started(pid),
+            "token": self.token,
+            "until": self.until,
+        }
+
+    @staticmethod
+    def holds(value: Any, now: float) -> bool:
+        """Whether somebody may still be at work under a lease that `to_value` wrote.
+
+        Args:
+            value: The lease; `None` is none.
+            now: Seconds since the epoch.
+        """
+        if not isinstance(value, Mapping) or value.get("until", 0) <= now:
+            return False
+        if value.get("host") != _host() or os.name != "posix":
+            return True
+        return _is_at_work(value.get("pid"), value.get("started"), value.get("token"))
+
+
+def _is_at_work(pid: Any, started: Any, token: Any) -> bool:
+    if not isinstance(pid, int) or not _is_alive(pid):
+        return False
+    # The number of a process that ended is given to another one, sooner or later.
+    now_started = _started(pid)
+    if None not in (started, now_started) and started != now_started:
+        return False
+    return pid != os.getpid() or token in _running
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OverflowError, PermissionError):
+        return True
+    # One that ended and was not waited for still has its number.
+    return _stat(pid)[:1] not in (["Z"], ["X"])
+
+
+def _started(pid: int) -> str | None:
+    """Return when a process started, in ticks since the boot; `None` if that is not known."""
+    fields = _stat(pid)
+    return fields[_STARTED] if len(fields) > _STARTED else None
+
+
+def _stat(pid: int) -> list[str]:
+    """Return what Linux says of a process after its name; nothing elsewhere.
+
+    See https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html; the name stands in
+    parentheses and may hold some itself.
+    """
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+@lru_cache(maxsize=1)
+def _host() -> str:
+    return socket.gethostname()

@@ -1,0 +1,249 @@
+"""The ledger: what is remembered now, and what was, in a store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+from weakref import WeakValueDictionary
+
+from locus_memory.errors import VersionConflictError
+from locus_memory.events import emit
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.revision import (
+    Shelf,
+    Step,
+    Writing,
+    read_memory,
+    retire,
+    undo,
+    versions,
+    write,
+)
+from locus_memory.memory.scope import Scope
+from locus_memory.memory.table import Table
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.item import (
+    Delete,
+    Namespace,
+    Put,
+    StoreItem,
+    check_embedding,
+    timestamp,
+)
+
+__all__ = ["Ledger", "Retirement"]
+
+_ATTEMPTS: Final = 100
+"""How often a change is planned anew because somebody else was quicker."""
+
+_PAGE: Final = 200
+
+_Plan = Callable[[Shelf, Writing], Step | None]
+_Vectors = dict[str, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """A memory to retire: it stops being current and stays in the history."""
+
+    type: MemoryType
+    key: str
+
+
+class Ledger:
+    """Reads and writes the memories of any scope; safe for many tasks and processes.
+
+    A change writes the current memory and the history together: atomically where the store
+    has transactions, else the history first. Each write names the version it replaces, so two
+    that change one key at the same time both end up in its history.
+
+    Args:
+        store: Where; somebody else closes it.
+        clock: Returns seconds since the epoch.
+        max_memories: The most current memories of one type.
+        history_limit: The most past versions of one key.
+        embedder: Gives each current memory a vector; the store must have semantic search.
+    """
+
+    def __init__(
+        self,
+        store: BaseStore,
+        *,
+        clock: Callable[[], float],
+        max_memories: int,
+        history_limit: int,
+        embedder: Embedder | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._max_memories = max_memories
+        self._history_limit = history_limit
+        self._embedder = embedder
+        self._locks: WeakValueDictionary[Namespace, asyncio.Lock] = WeakValueDictionary()
+
+    def now(self) -> str:
+        """Return the moment, ISO 8601 in UTC."""
+        return timestamp(self._clock()).isoformat(timespec="microseconds")
+
+    async def apply(self, scope: Scope, edits: Iterable[Memory | Retirement]) -> list[Memory]:
+        """Write memories and retire others, in order; then let go of what is too much.
+
+        Returns:
+            The memories that were written and are still current.
+        """
+        wanted = list(edits)
+        if not wanted:
+            return []
+        vectors = await self._embed([each.content for each in wanted if isinstance(each, Memory)])
+        async with self._lock(scope):
+            tables = await self._tables(scope, {each.type for each in wanted})
+            written: dict[tuple[MemoryType, str], Memory] = {}
+            for edit in wanted:
+                memory = await self._edit(scope, tables[edit.type], edit, vectors)
+                if memory is not None:
+                    written[memory.type, memory.key] = memory
+            for kind, table in tables.items():
+                await self._evict(scope, kind, table)
+        return [memory for memory in written.values() if memory.key in tables[memory.type]]
+
+    async def undo(self, scope: Scope, kind: MemoryType, key: str) -> Memory | None:
+        """Take back the last change of a key; returns what is current now."""
+        async with self._lock(scope):
+            step = await self._change(scope, kind, key, undo)
+        return None if step is None else step.memory
+
+    async def history(self, scope: Scope, kind: MemoryType, key: str) -> list[Memory]:
+        """Return all versions of a key: the current one, then the newest first."""
+        return versions(await self._shelf(scope, kind, key))
+
+    async def forget(self, scope: Scope, kind: MemoryType, key: str) -> int:
+        """Erase a key with its vector and its history; returns how many items that were."""
+        async with self._lock(scope):
+            erased = await self._store.delete(scope.current(kind), key)
+            return erased + await self._store.clear_namespace(scope.history(kind, key))
+
+    async def memories(self, scope: Scope, kind: MemoryType) -> AsyncIterator[Memory]:
+        """Yield the current memories of a type, in the order of their keys."""
+        async for item in scan_all(self._store, scope.current(kind)):
+            memory = read_memory(item)
+            if memory is not None:
+                yield memory
+
+    def _lock(self, scope: Scope) -> asyncio.Lock:
+        return self._locks.setdefault(scope.namespace, asyncio.Lock())
+
+    async def _tables(self, scope: Scope, kinds: set[MemoryType]) -> dict[MemoryType, Table]:
+        async def table(kind: MemoryType) -> Table:
+            return Table([item async for item in scan_all(self._store, scope.current(kind))])
+
+        ordered = sorted(kinds)
+        return dict(zip(ordered, await asyncio.gather(*map(table, ordered)), strict=True))
+
+    async def _edit(
+        self, scope: Scope, table: Table, edit: Memory | Retirement, vectors: _Vectors
+    ) -> Memory | None:
+        """Make one change; returns the memory it wrote, if it wrote one."""
+        if isinstance(edit, Retirement):
+            await self._change(scope, edit.type, edit.key, partial(retire, ending="delete"))
+            table.remove(edit.key)
+            return None
+        duplicate = table.duplicate_of(edit)
+        if duplicate is not None:
+            kind = edit.type.value
+            emit("memory.duplicate_dropped", type=kind, key=edit.key, duplicate_of=duplicate)
+            return None
+        plan = partial(write, memory=edit)
+        step = await self._change(scope, edit.type, edit.key, plan, vectors)
+        if step is None or step.memory is None:
+            return None
+        table.put(step.memory)
+        return step.memory
+
+    async def _evict(self, scope: Scope, kind: MemoryType, table: Table) -> None:
+        for key in table.surplus(self._max_memories):
+            await self._change(scope, kind, key, partial(retire, ending="evict"))
+            table.remove(key)
+            emit("memory.evicted", type=kind.value, key=key)
+
+    async def _shelf(self, scope: Scope, kind: MemoryType, key: str) -> Shelf:
+        item, records = await asyncio.gather(
+            self._store.get_item(scope.current(kind), key),
+            self._records(scope.history(kind, key)),
+        )
+        return Shelf(kind, key, item, tuple(records))
+
+    async def _records(self, history: Namespace) -> list[StoreItem]:
+        # One call in the usual case: there are few.
+        records = await self._store.scan(history, _PAGE)
+        if len(records) < _PAGE:
+            return records
+        return [record async for record in scan_all(self._store, history)]
+
+    async def _change(
+        self,
+        scope: Scope,
+        kind: MemoryType,
+        key: str,
+        plan: _Plan,
+        vectors: Mapping[str, Sequence[float]] | None = None,
+    ) -> Step | None:
+        """Plan a change and write it, anew as long as somebody else is quicker."""
+        known = dict(vectors or {})
+        for attempt in range(1, _ATTEMPTS + 1):
+            writing = Writing(scope, self.now(), self._history_limit)
+            step = plan(await self._shelf(scope, kind, key), writing)
+            if step is None:
+                return None
+            try:
+                await self._write(await self._with_vector(step, known))
+            except VersionConflictError:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                return step
+        return None
+
+    async def _write(self, operations: Sequence[Put | Delete]) -> None:
+        if self._store.capabilities.transactions:
+            await self._store.write_batch(operations)
+            return
+        for each in operations:
+            if isinstance(each, Put):
+                await self._store.put_batch([each])
+            else:
+                await self._store.delete(each.namespace, each.key, if_version=each.if_version)
+
+    async def _with_vector(self, step: Step, vectors: _Vectors) -> Sequence[Put | Delete]:
+        """Return the operations of a step, the current memory's put with its vector."""
+        memory = step.memory
+        if memory is None or self._embedder is None:
+            return step.operations
+        if memory.content not in vectors:
+            vectors |= await self._embed([memory.content])
+        vector = vectors.get(memory.content)
+        current = memory.to_store_value()
+        return [
+            replace(each, embedding=vector)
+            if isinstance(each, Put) and each.value == current
+            else each
+            for each in step.operations
+        ]
+
+    async def _embed(self, contents: Sequence[str]) -> _Vectors:
+        """Return the vectors of contents; none if the embedder fails, and text must do."""
+        distinct = list(dict.fromkeys(contents))
+        embedder = self._embedder
+        if embedder is None or not distinct or not self._store.capabilities.semantic_search:
+            return {}
+        try:
+            vectors = await embedder.embed(distinct, kind="document")
+            for vector in vectors:
+                check_embedding(vector, embedder.dimension)
+            return dict(zip(distinct, vectors, strict=True))
+        except Exception as error:  # noqa: BLE001 - reported; what was said is kept all the same
+            emit("memory.embed_failed", error=error, texts=len(distinct))
+            return {}

@@ -1,0 +1,401 @@
+"""The memory manager over a store: everything the contract asks for, and history."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any, Final, Literal, Self
+
+from typing_extensions import override
+
+from locus_memory.backends.base import Backend
+from locus_memory.conversation.tokens import TokenCounter, as_token_counter
+from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.events import emit
+from locus_memory.memory.base import BaseMemoryManager, State, with_block
+from locus_memory.memory.extract import as_extractor
+from locus_memory.memory.extraction import Extraction, Origin, as_memory
+from locus_memory.memory.ledger import Ledger
+from locus_memory.memory.models import Extractor, Memory, MemoryType
+from locus_memory.memory.queue import ExtractionQueue
+from locus_memory.memory.recall import Recall
+from locus_memory.memory.scope import (
+    NamespaceResolver,
+    Scope,
+    namespace_of,
+    thread_of,
+    user_namespace,
+)
+from locus_memory.memory.thread import conversation
+from locus_memory.memory.worker import Worker, WorkerOptions
+from locus_memory.registry import as_store
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Namespace, check_key, check_namespace
+
+__all__ = ["LLMMemoryManager"]
+
+_AT_ONCE: Final = 4
+"""How many threads are extracted from at the same time in the background."""
+
+
+class LLMMemoryManager(BaseMemoryManager):
+    """Memories in any store: extracted, kept with their history, recalled by relevance.
+
+    The memories of a run are those of its scope. A run whose state's metadata has a `user_id`
+    has that user's, at `(*namespace_prefix, "users", user_id)`; any other one has those at
+    `namespace_prefix`; a `namespace_resolver` decides otherwise. No run ever sees another
+    scope. Called directly, the methods work on `namespace_prefix`; `for_user` and `scoped`
+    return the same manager bound to another scope.
+
+    Extraction sees each message once. What a run adds to its thread is queued in the store,
+    together with a cursor that says how far the thread was read, and leaves the queue when it
+    is extracted: `"inline"` before `on_session_end` returns, `"background"` later, in a task.
+    What is queued survives the process. It is done with the next run of the same thread, by
+    `drain()`, or when the next process starts to use the store, whichever comes first. A job
+    that fails `max_attempts` times is dropped, with an event.
+
+    Args:
+        store: A store, a backend or a provider string; what a string opens is closed here.
+        extract_fn: An `Extractor`, such as `LLMExtractor(model)`, or a function of messages; `None`:
+            the `HeuristicExtractor`.
+        namespace_prefix: Where the memories are.
+        namespace_resolver: Returns the namespace of a run from its state, or `None` for a run
+            without memory. Let all its namespaces have the same length.
+        max_memories: The most current memories of one type; the least important and oldest
+            go to the history.
+        retrieve_limit: The most memories a run is reminded of.
+        token_budget: The most tokens the block of memories may take.
+        token_counter: Counts tokens; `None` estimates them.
+        embedder: Finds memories by meaning as well, where the store has semantic search.
+        extract_mode: When to extract.
+        batch_messages: Extract from a thread once so many of its messages wait; `drain` and
+            `close` do not wait for more, nor does the next process.
+        extract_timeout: The seconds an extractor may take.
+        history_limit: The most past versions to keep of each memory.
+        clock: Returns seconds since the epoch.
+        allow_secrets: Whether to keep what an extractor returns that looks like a password, a
+            key or a card number.
+        drain_timeout: The seconds `close` waits for what is under way.
+        max_attempts: How often to try an extraction that fails.
+
+    Raises:
+        ConfigurationError: An option that cannot work.
+    """
+
+    def __init__(
+        self,
+        store: str | BaseStore | Backend,
+        *,
+        extract_fn: Extractor | Callable[..., Any] | None = None,
+        namespace_prefix: Namespace = ("locus_memory",),
+        namespace_resolver: NamespaceResolver | None = None,
+        max_memories: int = 50,
+        retrieve_limit: int = 20,
+        token_budget: int = 1000,
+        token_counter: TokenCounter | None = None,
+        embedder: Embedder | None = None,
+        extract_mode: Literal["inline", "background"] = "inline",
+        batch_messages: int = 0,
+        extract_timeout: float = 60.0,
+        history_limit: int = 20,
+        clock: Callable[[], float] = time.time,
+        allow_secrets: bool = False,
+        drain_timeout: float = 30.0,
+        max_attempts: int = 5,
+    ) -> None:
+        _check_at_least(1, max_memories=max_memories, max_attempts=max_attempts)
+        _check_at_least(
+            0,
+            retrieve_limit=retrieve_limit,
+            token_budget=token_budget,
+            batch_messages=batch_messages,
+            history_limit=history_limit,
+            drain_timeout=drain_timeout,
+            extract_timeout=extract_timeout,
+        )
+        if extract_mode not in ("inline", "background"):
+            raise ConfigurationError(
+                f"extract_mode is 'inline' or 'background', not {extract_mode!r}"
+            )
+        self.retrieve_limit = retrieve_limit
+        self.token_budget = token_budget
+        self.token_counter = as_token_counter(token_counter)
+        self.namespace_prefix = check_namespace(namespace_prefix)
+        self._resolver = namespace_resolver
+        self._scope, self._bound = Scope(namespace_prefix), False
+        self._store, self._owned = as_store(store)
+        self._ledger = Ledger(
+            self._store,
+            clock=clock,
+            max_memories=max_memories,
+            history_limit=history_limit,
+            embedder=embedder,
+        )
+        self._recall = Recall(self._store, embedder)
+
+        self._extraction = Extraction(
+            as_extractor(extract_fn),
+            self._ledger,
+            self._recall,
+            timeout=extract_timeout,
+            allow_secrets=allow_secrets,
+        )
+        self._drain_timeout = drain_timeout
+        self._inline = extract_mode == "inline"
+        self._queue = ExtractionQueue(self._store, self._scope)
+        options = WorkerOptions(
+            clock=clock,
+            timeout=extract_timeout,
+            batch=batch_messages,
+            most_attempts=max_attempts,
+            at_once=None if self._inline else _AT_ONCE,
+        )
+        self._worker = Worker(self._queue, self._extraction.run, options)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._store!r}, namespace={self.namespace!r})"
+
+    @property
+    def namespace(self) -> Namespace:
+        """Where the memories are that the methods work on."""
+        return self._scope.namespace
+
+    def scoped(self, namespace: Namespace) -> Self:
+        """Return this manager bound to another namespace, whatever a run's state says.
+
+        It shares the store and the work in the background; closing it does nothing.
+
+        Raises:
+            InvalidNamespaceError: It is no namespace.
+        """
+        view = copy.copy(self)
+        view._scope, view._bound = Scope(namespace), True  # noqa: SLF001 - it is one of us
+        return view
+
+    def for_user(self, user_id: str) -> Self:
+        """Return this manager bound to a user's memories; as `scoped`."""
+        return self.scoped(user_namespace(self.namespace_prefix, user_id))
+
+    @override
+    async def extract(self, messages: Sequence[Any]) -> list[Memory]:
+        """Return what the extractor would write; nothing is written or marked as seen.
+
+        Raises:
+            TimeoutError: The extractor took too long.
+            BackendError: The store failed.
+        """
+        said = conversation(messages)
+        edits = await self._extraction.edits(self._scope, Origin(said, range(1, len(said) + 1)))
+        return [edit for edit in edits if isinstance(edit, Memory)]
+
+    @override
+    async def retrieve(self, limit: int | None = None, query: str | None = None) -> list[Memory]:
+        """Return current memories, the best first.
+
+        Text search, vector search where there is an embedder, and recency are fused. Without a
+        query, and where the store cannot search, the newest come first.
+
+        Args:
+            limit: At most this many; `None`: the `retrieve_limit`.
+            query: What they are to be about; of a long text, its two ends are looked at.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        return await self._recall.find(
+            self._scope, self.retrieve_limit if limit is None else limit, query
+        )
+
+    @override
+    async def save(self, memories: Iterable[Memory]) -> list[Memory]:
+        """Write memories, each in place of the one of the same type and key.
+
+        What is replaced goes to the history. What is there already, but for case, spaces and
+        punctuation, stays; its metadata is merged, and its importance never falls. A new key
+        whose content another key of the type has is dropped, with an event. Of a type that has
+        too many, the least important and oldest go to the history, with an event.
+
+        Returns:
+            What was written and is still there.
+
+        Raises:
+            InvalidArgumentError: One is no memory.
+            BackendError: The store failed; each memory is written whole or not at all.
+        """
+        return await self._ledger.apply(self._scope, [as_memory(each) for each in memories])
+
+    async def history(self, key: str, type: MemoryType | str | None = None) -> list[Memory]:  # noqa: A002 - the field's word
+        """Return all versions of a memory: the current one, then past ones, newest first.
+
+        A past version says in its metadata when it ended, `superseded_at`, and by what,
+        `superseded_by`: a change (`update`, `delete`, `evict` or `undo`) and the version that
+        took its place, if there was one.
+
+        Args:
+            key: The memory's key.
+            type: The memory's type; `None`: whatever types have the key, one after another.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        check_key(key)
+        kinds = _kinds(type)
+        found = await asyncio.gather(
+            *(self._ledger.history(self._scope, kind, key) for kind in kinds)
+        )
+        return [memory for versions in found for memory in versions]
+
+    async def undo(self, key: str, type: MemoryType | str | None = None) -> Memory | None:  # noqa: A002 - the field's word
+        """Take back the last change of a memory; a second call takes back the one before.
+
+        A replaced memory is current again, a deleted or evicted one is restored, an added one
+        is removed. What was taken back stays in the history. Nothing happens where there is no
+        change left, or the version to go back to is no longer kept.
+
+        Args:
+            key: The memory's key.
+            type: The memory's type; `None`: of the types that have the key, the one that was
+                changed last.
+
+        Returns:
+            What is current now, or `None`.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        check_key(key)
+        kinds = _kinds(type)
+        if len(kinds) > 1:
+            kinds = await self._last_changed(key)
+        for kind in kinds:
+            return await self._ledger.undo(self._scope, kind, key)
+        return None
+
+    async def forget(self, key: str, type: MemoryType | str | None = None) -> int:  # noqa: A002 - the field's word
+        """Erase a memory for good: what is current, its vector and its history.
+
+        Messages that still wait for extraction are left alone, and may bring it back.
+
+        Args:
+            key: The memory's key.
+            type: The memory's type; `None`: all types.
+
+        Returns:
+            How many versions were erased.
+
+        Raises:
+            BackendError: The store failed; call it again.
+        """
+        check_key(key)
+        return sum([await self._ledger.forget(self._scope, kind, key) for kind in _kinds(type)])
+
+    async def memories(self, type: MemoryType | str | None = None) -> AsyncIterator[Memory]:  # noqa: A002 - the field's word
+        """Yield all current memories, by type and key, however many."""
+        for kind in _kinds(type):
+            async for memory in self._ledger.memories(self._scope, kind):
+                yield memory
+
+    @override
+    async def on_session_start(self, state: State) -> State:
+        """Return the state with what its scope remembers after its system prompt.
+
+        As the contract says. The first time, what an earlier process left is taken up.
+        """
+        await self._worker.start()
+        if self._bound:
+            return await super().on_session_start(state)
+        scoped = await self._of_run(state)
+        return with_block(state, None) if scoped is None else await scoped.on_session_start(state)
+
+    @override
+    async def on_session_end(self, state: Any) -> None:
+        """Extract from what the run added to its thread, now or in the background."""
+        if not self._bound:
+            scoped = await self._of_run(state)
+            if scoped is not None:
+                await scoped.on_session_end(state)
+            return
+        await self._worker.start()
+        try:
+            said = conversation(state.messages)
+            job = await self._queue.add(self._scope, thread_of(state), said)
+        except Exception as error:  # noqa: BLE001 - reported; it never fails the run
+            emit("memory.queue_failed", error=error)
+            return
+        task = None if job is None else self._worker.add(job)
+        if self._inline and task is not None:
+            # Not awaited as such: a run that is cancelled does not cancel the extraction.
+            await asyncio.wait([task])
+
+    @override
+    async def drain(self) -> int:
+        """Extract from all that waits in the store, once; returns how many jobs still wait."""
+        return await self._worker.drain()
+
+    @property
+    @override
+    def pending(self) -> int:
+        """How many jobs wait for extraction or are under way, as far as this process knows."""
+        return self._worker.pending
+
+    @override
+    async def open(self) -> None:
+        """Connect now, and take up what an earlier process left, rather than on first use."""
+        await self._store.open()
+        await self._worker.start()
+
+    @override
+    async def close(self) -> None:
+        """Drain for at most `drain_timeout` seconds, and close a store that was opened here.
+
+        What is not done by then stays in the store for the next process.
+        """
+        if self._bound:
+            return
+        try:
+            await self._worker.close(self._drain_timeout)
+        finally:
+            if self._owned:
+                await self._store.close()
+
+    async def _of_run(self, state: Any) -> Self | None:
+        """Return this manager bound to the scope of a run; `None`: the run has no memory."""
+        try:
+            namespace = await namespace_of(state, self.namespace_prefix, self._resolver)
+            return None if namespace is None else self.scoped(namespace)
+        except Exception as error:  # noqa: BLE001 - reported; a run of nobody sees nothing
+            emit("memory.scope_failed", error=error)
+            return None
+
+    async def _last_changed(self, key: str) -> list[MemoryType]:
+        found = await asyncio.gather(
+            *(self._ledger.history(self._scope, kind, key) for kind in MemoryType)
+        )
+        changed = {
+            kind: max(map(_last_moment, versions))
+            for kind, versions in zip(MemoryType, found, strict=True)
+            if versions
+        }
+        return sorted(changed, key=lambda kind: changed[kind], reverse=True)[:1]
+
+
+def _kinds(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 - the field's word
+    try:
+        return list(MemoryType) if type is None else [MemoryType(type)]
+    except ValueError:
+        known = ", ".join(MemoryType)
+        raise InvalidArgumentError(f"a memory's type is one of {known}, not {type!r}") from None
+
+
+def _last_moment(memory: Memory) -> str:
+    moments = (memory.metadata.get(name) for name in ("valid_from", "superseded_at"))
+    return max((moment for moment in moments if isinstance(moment, str)), default="")
+
+
+def _check_at_least(least: int, **options: float) -> None:
+    for name, value in options.items():
+        if value < least:
+            raise ConfigurationError(f"{name} is at least {least}, not {value}")

@@ -1,0 +1,201 @@
+"""What waits for extraction, in the store: it outlives the process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+from locus_memory.errors import VersionConflictError
+from locus_memory.events import emit
+from locus_memory.memory.lease import Lease
+from locus_memory.memory.scope import Scope
+from locus_memory.memory.thread import Cursor, document, is_worth_reading
+from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.item import Namespace, Put, StoreItem
+
+__all__ = ["ExtractionQueue", "Job"]
+
+_ATTEMPTS: Final = 100
+_DIGITS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """New messages of one thread that wait for extraction.
+
+    Attributes:
+        key: Its name in the queue; of one lane, jobs are in the order of their keys.
+        version: The store's version of it.
+        namespace: The scope of the memories.
+        thread: The thread.
+        messages: What `document` made of the messages, each with its `number` in the thread.
+        cursor: The thread's cursor once this job was queued.
+        attempts: How often it was tried.
+        lease: Who works on it, or `None`.
+    """
+
+    key: str
+    version: int
+    namespace: Namespace
+    thread: str
+    messages: list[dict[str, Any]]
+    cursor: Cursor
+    attempts: int = 0
+    lease: Mapping[str, Any] | None = None
+
+    @property
+    def lane(self) -> str:
+        """The thread's part of the key."""
+        return self.lane_of(self.key)
+
+    @staticmethod
+    def lane_of(key: str) -> str:
+        """Return the thread's part of a key."""
+        return key[:-_DIGITS]
+
+    def to_value(self) -> dict[str, Any]:
+        """Return the job as plain JSON."""
+        return {
+            "namespace": list(self.namespace),
+            "thread": self.thread,
+            "messages": self.messages,
+            "cursor": self.cursor.to_value(),
+            "attempts": self.attempts,
+            "lease": None if self.lease is None else dict(self.lease),
+        }
+
+    @classmethod
+    def from_item(cls, item: StoreItem) -> Self | None:
+        """Return the job an item is, or `None` if it is none of ours."""
+        value = item.value
+        try:
+            return cls(
+                item.key,
+                item.version,
+                tuple(value["namespace"]),
+                value["thread"],
+                value["messages"],
+                Cursor.from_value(value["cursor"]),
+                value["attempts"],
+                value["lease"],
+            )
+        except (KeyError, TypeError) as error:
+            emit("memory.queue_unreadable", error=error)
+            return None
+
+
+class ExtractionQueue:
+    """Jobs of all threads below one namespace, and the cursors of these threads.
+
+    Args:
+        store: Where; somebody else closes it.
+        scope: The scope whose namespace has the queue.
+    """
+
+    def __init__(self, store: BaseStore, scope: Scope) -> None:
+        self._store = store
+        self._namespace = scope.queue
+
+    async def add(self, scope: Scope, thread: str, said: Sequence[Any]) -> Job | None:
+        """Queue what is new in a conversation, and move the thread's cursor behind it.
+
+        Both are written together: atomically where the store has transactions. Elsewhere the
+        job goes first, and one whose process was killed before it moved the cursor moves it
+        here, later.
+
+        Returns:
+            The job; `None` where nobody said anything new, and nothing was written.
+        """
+        for _ in range(_ATTEMPTS):
+            item = await self._store.get_item(scope.cursors, thread)
+            cursor = Cursor() if item is None else Cursor.from_value(item.value)
+            start, before = cursor.unseen(said)
+            if not is_worth_reading(said[start:]):
+                return None
+            moved = cursor.after(said, start, before)
+            messages = [
+                {**document(message), "number": number}
+                for number, message in enumerate(said[start:], before + 1)
+            ]
+            key = f"{scope.lane(thread)}{moved.sequence:0{_DIGITS}}"
+            job = Job(key, 1, scope.namespace, thread, messages, moved)
+            version = 0 if item is None else item.version
+            try:
+                await self._write([self._put(job, 0), _cursor_put(scope, job, version)])
+            except VersionConflictError:
+                await self._adopt(scope, key, version)
+            else:
+                return job
+        raise VersionConflictError(0, 1)
+
+    async def waiting(self, lane: str) -> list[Job]:
+        """Return the jobs of a thread, in order."""
+        items = [item async for item in scan_all(self._store, self._namespace, prefix=lane)]
+        return [job for job in map(Job.from_item, items) if job is not None]
+
+    async def names(self) -> list[str]:
+        """Return the keys of all jobs of all threads."""
+        return [item.key async for item in scan_all(self._store, self._namespace)]
+
+    async def claim(self, job: Job, lease: Lease, now: float) -> Job | None:
+        """Put a job under a lease, as one more attempt; `None`: somebody else has it."""
+        if Lease.holds(job.lease, now):
+            return None
+        claimed = replace(job, lease=lease.to_value(), attempts=job.attempts + 1)
+        return await self._replace(claimed)
+
+    async def give_back(self, job: Job) -> None:
+        """Let go of a claimed job that was not tried to the end."""
+        await self._replace(replace(job, lease=None, attempts=job.attempts - 1))
+
+    async def finish(self, jobs: Sequence[Job]) -> None:
+        """Take jobs out of the queue."""
+        await self._store.delete_batch([(self._namespace, job.key) for job in jobs])
+
+    async def fail(self, jobs: Sequence[Job], most: int) -> list[Job]:
+        """Leave jobs for another attempt, the first of which is counted already.
+
+        Returns:
+            Those that had the `most` attempts, and were taken out of the queue.
+        """
+        head, *rest = jobs
+        tried = [head, *(replace(job, attempts=job.attempts + 1) for job in rest)]
+        for job in tried:
+            if job.attempts < most:
+                await self._replace(replace(job, lease=None))
+        spent = [job for job in tried if job.attempts >= most]
+        await self.finish(spent)
+        return spent
+
+    async def _replace(self, job: Job) -> Job | None:
+        try:
+            await self._write([self._put(job, job.version)])
+        except VersionConflictError:
+            return None
+        return replace(job, version=job.version + 1)
+
+    async def _adopt(self, scope: Scope, key: str, version: int) -> None:
+        """Move the cursor behind a job that is queued already, unless somebody did."""
+        item = await self._store.get_item(self._namespace, key)
+        job = None if item is None else Job.from_item(item)
+        if job is not None:
+            with suppress(VersionConflictError):
+                await self._write([_cursor_put(scope, job, version)])
+
+    def _put(self, job: Job, version: int) -> Put:
+        value = job.to_value()
+        return Put(namespace=self._namespace, key=job.key, value=value, if_version=version, text="")
+
+    async def _write(self, puts: Sequence[Put]) -> None:
+        if self._store.capabilities.transactions:
+            await self._store.write_batch(puts)
+            return
+        for put in puts:
+            await self._store.put_batch([put])
+
+
+def _cursor_put(scope: Scope, job: Job, version: int) -> Put:
+    value = job.cursor.to_value()
+    return Put(namespace=scope.cursors, key=job.thread, value=value, if_version=version, text="")

@@ -1,0 +1,144 @@
+"""Recall: which memories matter now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from heapq import merge
+from itertools import chain, islice
+from typing import Final
+
+from locus_memory.events import emit
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.revision import read_memory
+from locus_memory.memory.scope import Scope
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.fusion import reciprocal_rank_fusion
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import StoreItem, check_limit
+from locus_memory.store.text import query_words
+
+__all__ = ["Recall", "bounded_query"]
+
+_ENDS: Final = 1000
+"""How many characters of each end of a long query are looked at."""
+
+_MOST_WORDS: Final = 48
+
+_RELEVANCE: Final = 1.0
+_RECENCY: Final = 0.2
+"""With 10 for k, the newest of all still comes after the 40 most relevant."""
+
+_Name = tuple[MemoryType, str]
+
+
+class Recall:
+    """Finds memories of a scope by relevance, blended with recency.
+
+    Args:
+        store: Where the memories are.
+        embedder: Searches by meaning as well, if the store can.
+    """
+
+    def __init__(self, store: BaseStore, embedder: Embedder | None = None) -> None:
+        self._store = store
+        self._embedder = embedder
+
+    async def find(self, scope: Scope, limit: int, query: str | None = None) -> list[Memory]:
+        """Return current memories, the best first.
+
+        Without a query, or where the store cannot search, that is the newest first. With one,
+        text search and vector search are fused with recency, and what is missing to the limit
+        is filled up with the newest. A search that fails is reported, and the others must do.
+
+        Raises:
+            InvalidArgumentError: A limit that is no integer of at least 0.
+            BackendError: The store failed.
+        """
+        check_limit(limit)
+        if limit == 0:
+            return []
+        rankings = await self._searches(scope, limit, query) if query else []
+        found = {_name(item): item for item in chain(*rankings)}
+        if len(found) < limit:
+            newest = await self._newest(scope, limit)
+            found |= {_name(item): item for item in newest}
+        else:
+            newest = sorted(found.values(), key=_moment, reverse=True)
+        names = [[_name(item) for item in ranking] for ranking in (*rankings, newest)]
+        weights = [_RELEVANCE] * len(rankings) + [_RECENCY]
+        fused = reciprocal_rank_fusion(names, weights=weights)
+        memories = (read_memory(found[name]) for name, _ in fused)
+        return list(islice((memory for memory in memories if memory is not None), limit))
+
+    async def _searches(self, scope: Scope, limit: int, query: str) -> list[list[StoreItem]]:
+        """Return one ranking for each way of searching that works."""
+        short = bounded_query(query)
+        capabilities = self._store.capabilities
+        searches: list[Awaitable[list[StoreItem]]] = []
+        if capabilities.search and short:
+            searches.append(self._survived("text", self._by_text(scope, limit, short)))
+        if self._embedder is not None and capabilities.semantic_search:
+            search = self._by_meaning(self._embedder, scope, limit, _both_ends(query))
+            searches.append(self._survived("vectors", search))
+        return await asyncio.gather(*searches)
+
+    async def _newest(self, scope: Scope, limit: int) -> list[StoreItem]:
+        by_type = await asyncio.gather(
+            *(self._store.search(scope.current(kind), None, limit) for kind in MemoryType)
+        )
+        # Merged, not sorted: within a type the store's order of writes stands, whatever the
+        # clock did.
+        return list(islice(merge(*by_type, key=_moment, reverse=True), limit))
+
+    async def _by_text(self, scope: Scope, limit: int, query: str) -> list[StoreItem]:
+        by_type = await asyncio.gather(
+            *(self._store.search(scope.current(kind), query, limit) for kind in MemoryType)
+        )
+        return sorted(chain(*by_type), key=_score, reverse=True)[:limit]
+
+    async def _by_meaning(
+        self, embedder: Embedder, scope: Scope, limit: int, query: str
+    ) -> list[StoreItem]:
+        (vector,) = await embedder.embed([query], kind="query")
+        by_type = await asyncio.gather(
+            *(
+                self._store.search_by_embedding(scope.current(kind), vector, limit)
+                for kind in MemoryType
+            )
+        )
+        hits = sorted(chain(*by_type), key=lambda hit: hit.distance)[:limit]
+        return [hit.item for hit in hits]
+
+    @staticmethod
+    async def _survived(way: str, search: Awaitable[list[StoreItem]]) -> list[StoreItem]:
+        try:
+            return await search
+        except Exception as error:  # noqa: BLE001 - reported; what else there is must do
+            emit("memory.search_failed", error=error, search=way)
+            return []
+
+
+def bounded_query(query: str) -> str:
+    """Return the words of a query that are searched for, few enough however long it is."""
+    whole = query.encode("utf-8", "replace").decode()
+    words = query_words(_both_ends(whole))
+    half = _MOST_WORDS // 2
+    return " ".join(words if len(words) <= _MOST_WORDS else words[:half] + words[-half:])
+
+
+def _both_ends(text: str) -> str:
+    # A question stands before or after what was pasted.
+    return text if len(text) <= 2 * _ENDS else f"{text[:_ENDS]} {text[-_ENDS:]}"
+
+
+def _name(item: StoreItem) -> _Name:
+    return MemoryType(item.namespace[-1]), item.key
+
+
+def _moment(item: StoreItem) -> float:
+    return item.updated_at.timestamp()
+
+
+def _score(item: StoreItem) -> float:
+    return item.score or 0.0

@@ -1,0 +1,316 @@
+"""What a change of one memory writes: pure, from what is there to the operations.
+
+A key's versions are numbered from 1. The current one is an item of its type's namespace; each
+past one is an item of the key's history, under its number, and says in `superseded_by` which
+change ended it. The number of a version never changes, nor is it given to another, as long as
+the key has a version at all.
+
+Each function returns a `Step`, or `None` where there is nothing to do. Its operations name the
+versions they expect, and are in an order in which any beginning of them leaves a history that
+can be read: a past version whose number the current one also has was never ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.likeness import same_content
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.scope import Scope
+from locus_memory.store.item import Delete, Put, StoreItem
+
+__all__ = [
+    "Ending",
+    "Shelf",
+    "Step",
+    "Writing",
+    "ending_of",
+    "read_memory",
+    "retire",
+    "search_text",
+    "undo",
+    "write",
+]
+
+Ending = Literal["update", "delete", "evict", "undo"]
+
+_MANAGED: Final = frozenset(
+    ("created_at", "valid_from", "sequence", "supersedes", "superseded_at", "superseded_by")
+)
+_PROVENANCE: Final = frozenset(("thread_id", "message_ids", "extracted_at", "extractor"))
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How changes are written.
+
+    Attributes:
+        scope: Whose memory it is.
+        now: The moment, ISO 8601 in UTC.
+        history_limit: The most past versions to keep of a key.
+    """
+
+    scope: Scope
+    now: str
+    history_limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """All there is of one key.
+
+    Attributes:
+        kind: The memory's type.
+        key: The memory's key.
+        item: The current version as it is stored, or `None`.
+        records: The items of its history.
+    """
+
+    kind: MemoryType
+    key: str
+    item: StoreItem | None
+    records: tuple[StoreItem, ...]
+
+    @property
+    def memory(self) -> Memory | None:
+        """The current version; `None` also for something there that is no memory."""
+        return None if self.item is None else read_memory(self.item)
+
+    @property
+    def past(self) -> list[StoreItem]:
+        """The items of the past versions, the newest first."""
+        current = self._stated_sequence()
+        past = [each for each in self.records if _number(each) not in (0, current)]
+        return sorted(past, key=_number, reverse=True)
+
+    @property
+    def last(self) -> int:
+        """The highest number among the past versions, 0 if there are none."""
+        return max(map(_number, self.past), default=0)
+
+    @property
+    def sequence(self) -> int:
+        """The number of the current version; of one written elsewhere, the next one free."""
+        return self._stated_sequence() or self.last + 1
+
+    def record(self, sequence: int) -> StoreItem | None:
+        """Return the item of a past version."""
+        return next((each for each in self.past if _number(each) == sequence), None)
+
+    def stored_version(self, sequence: int) -> int:
+        """Return the store's version of the record of this number; 0 if there is none."""
+        return next((each.version for each in self.records if _number(each) == sequence), 0)
+
+    def _stated_sequence(self) -> int:
+        memory = self.memory
+        stated = None if memory is None else memory.metadata.get("sequence")
+        return stated if isinstance(stated, int) and stated > 0 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to write, and what is current once it is written."""
+
+    operations: tuple[Put | Delete, ...]
+    memory: Memory | None
+
+
+def read_memory(item: StoreItem) -> Memory | None:
+    """Return the memory a stored item is, or `None` if it is none.
+
+    The name of the item decides over what its value says of it: another library's values may
+    say nothing.
+    """
+    value = item.value
+    if not isinstance(value, Mapping):
+        return None
+    names = {"type": item.namespace[-1], "key": item.key}
+    try:
+        return Memory.from_store_value({**value, **names})
+    except InvalidArgumentError:
+        return None
+
+
+def search_text(memory: Memory) -> str:
+    """Return what text search sees of a memory."""
+    return f"{memory.key}\n{memory.content}"
+
+
+def ending_of(memory: Memory) -> str | None:
+    """Return what ended a past version, an `Ending`; `None` for a current one."""
+    by = memory.metadata.get("superseded_by")
+    return by.get("change") if isinstance(by, Mapping) else None
+
+
+def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
+    """Make `memory` the current version; what was current goes to the history.
+
+    What says the same is only brought up to date: metadata of the caller's own is merged, and
+    the importance never falls by being told again.
+    """
+    current = shelf.memory
+    if current is not None and same_content(current.content, memory.content):
+        return _refresh(shelf, current, memory, writing)
+    sequence = max(shelf.last, shelf.sequence if shelf.item is not None else 0) + 1
+    managed: dict[str, Any] = {
+        "created_at": writing.now,
+        "valid_from": writing.now,
+        "sequence": sequence,
+    }
+    before: list[Put | Delete] = []
+    if shelf.item is not None:
+        managed["created_at"] = _created_at(shelf.item, current)
+    if current is not None:
+        managed["supersedes"] = _link(shelf, shelf.sequence)
+        before = _ended(shelf, current, writing, "update", sequence)
+    given = {key: value for key, value in memory.metadata.items() if key not in _MANAGED}
+    new = Memory(memory.type, memory.key, memory.content, given | managed)
+    return Step((*before, _put(shelf, new, writing), *_trim(shelf, before, writing)), new)
+
+
+def retire(shelf: Shelf, writing: Writing, ending: Ending) -> Step | None:
+    """Move the current version to the history, with nothing in its place."""
+    memory = shelf.memory
+    if shelf.item is None or memory is None:
+        return None
+    before = _ended(shelf, memory, writing, ending)
+    gone = _remove(shelf.item)
+    return Step((*before, gone, *_trim(shelf, before, writing)), None)
+
+
+def undo(shelf: Shelf, writing: Writing) -> Step | None:
+    """Take back the last change that was not taken back before.
+
+    `None` also where the version to go back to is no longer kept.
+    """
+    memory = shelf.memory
+    if shelf.item is None:
+        return _bring_back(shelf, writing)
+    if memory is None:
+        return None
+    supersedes = memory.metadata.get("supersedes")
+    if not isinstance(supersedes, Mapping):
+        return retire(shelf, writing, "undo")
+    target = shelf.record(supersedes.get("sequence", 0))
+    if target is None:
+        return None
+    restored = _restored(target, shelf)
+    before = _ended(shelf, memory, writing, "undo", _number(target))
+    gone = _remove(target)
+    return Step((*before, _put(shelf, restored, writing), gone), restored)
+
+
+def _bring_back(shelf: Shelf, writing: Writing) -> Step | None:
+    retired = (each for each in shelf.past if _ending(each) in ("delete", "evict"))
+    target = next(retired, None)
+    if target is None:
+        return None
+    restored = _restored(target, shelf)
+    return Step((_put(shelf, restored, writing), _remove(target)), restored)
+
+
+def _refresh(shelf: Shelf, current: Memory, given: Memory, writing: Writing) -> Step | None:
+    own = {
+        key: value
+        for key, value in given.metadata.items()
+        if key not in _MANAGED and key not in _PROVENANCE
+    }
+    merged = current.metadata | own
+    if "importance" in own:
+        merged["importance"] = max(importance_of(current), importance_of(given))
+    if merged == current.metadata:
+        return None
+    new = Memory(current.type, current.key, current.content, merged)
+    return Step((_put(shelf, new, writing),), new)
+
+
+def importance_of(memory: Memory) -> float:
+    """Return how much a memory matters, from 0 to 1; 0.5 where nothing says so."""
+    stated = memory.metadata.get("importance")
+    if isinstance(stated, bool) or not isinstance(stated, int | float):
+        return 0.5
+    return min(1.0, max(0.0, float(stated)))
+
+
+def _put(shelf: Shelf, memory: Memory, writing: Writing) -> Put:
+    return Put(
+        namespace=writing.scope.current(shelf.kind),
+        key=shelf.key,
+        value=memory.to_store_value(),
+        if_version=0 if shelf.item is None else shelf.item.version,
+        text=search_text(memory),
+    )
+
+
+def _ended(
+    shelf: Shelf, memory: Memory, writing: Writing, ending: Ending, sequence: int | None = None
+) -> list[Put | Delete]:
+    """Return the put of the current version's record; none where no history is kept."""
+    if writing.history_limit == 0:
+        return []
+    by = _link(shelf, sequence) | {"change": ending}
+    ends = {"sequence": shelf.sequence, "superseded_at": writing.now, "superseded_by": by}
+    ended = Memory(memory.type, memory.key, memory.content, memory.metadata | ends)
+    record = Put(
+        namespace=writing.scope.history(shelf.kind, shelf.key),
+        key=f"{shelf.sequence:012}",
+        value=ended.to_store_value(),
+        if_version=shelf.stored_version(shelf.sequence),
+        text="",
+    )
+    return [record]
+
+
+def _trim(shelf: Shelf, added: list[Put | Delete], writing: Writing) -> list[Delete]:
+    surplus = shelf.past[max(0, writing.history_limit - len(added)) :]
+    return [_remove(each) for each in surplus]
+
+
+def _restored(record: StoreItem, shelf: Shelf) -> Memory:
+    value = record.value
+    metadata = {
+        name: part
+        for name, part in value["metadata"].items()
+        if name not in ("superseded_at", "superseded_by")
+    }
+    return Memory(shelf.kind, shelf.key, value["content"], metadata)
+
+
+def _remove(item: StoreItem) -> Delete:
+    return Delete(namespace=item.namespace, key=item.key, if_version=item.version)
+
+
+def _link(shelf: Shelf, sequence: int | None) -> dict[str, Any]:
+    link: dict[str, Any] = {"type": shelf.kind.value, "key": shelf.key}
+    return link if sequence is None else link | {"sequence": sequence}
+
+
+def _created_at(item: StoreItem, current: Memory | None) -> str:
+    stated = None if current is None else current.metadata.get("created_at")
+    return stated if isinstance(stated, str) else item.created_at.isoformat()
+
+
+def _number(record: StoreItem) -> int:
+    return int(record.key) if record.key.isdecimal() else 0
+
+
+def _ending(record: StoreItem) -> str | None:
+    memory = past_memory(record)
+    return None if memory is None else ending_of(memory)
+
+
+def past_memory(record: StoreItem) -> Memory | None:
+    """Return the past version that an item of a history is."""
+    try:
+        return Memory.from_store_value(record.value)
+    except InvalidArgumentError:
+        return None
+
+
+def versions(shelf: Shelf) -> list[Memory]:
+    """Return all versions of a key: the current one, then the past ones, the newest first."""
+    found: Iterable[Memory | None] = (shelf.memory, *map(past_memory, shelf.past))
+    return [memory for memory in found if memory is not None]

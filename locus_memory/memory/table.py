@@ -1,0 +1,84 @@
+"""The current memories of one type while changes are made to them: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from locus_memory.memory.likeness import gist
+from locus_memory.memory.models import Memory
+from locus_memory.memory.revision import importance_of, read_memory
+from locus_memory.store.item import StoreItem
+
+__all__ = ["Table"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A memory and when it was written: at `updated_at`, or as the `saved`th change of now."""
+
+    memory: Memory
+    updated_at: datetime | None
+    saved: int
+
+    def worth(self) -> tuple[float, int, float, str]:
+        moment = 0.0 if self.updated_at is None else self.updated_at.timestamp()
+        return importance_of(self.memory), self.saved, moment, self.memory.key
+
+
+class Table:
+    """What is remembered of one type: tells near-duplicates and what to let go first.
+
+    Args:
+        items: The items of the type's namespace; those that are no memories do not count.
+    """
+
+    def __init__(self, items: Iterable[StoreItem]) -> None:
+        self._entries: dict[str, _Entry] = {}
+        self._gists: dict[tuple[str, ...], str] = {}
+        self._saved = 0
+        for item in items:
+            memory = read_memory(item)
+            if memory is not None:
+                self._set(_Entry(memory, item.updated_at, 0))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    def duplicate_of(self, memory: Memory) -> str | None:
+        """Return the key of a memory that says the same as a new one, or `None`."""
+        if memory.key in self._entries:
+            return None
+        return self._gists.get(gist(memory.content))
+
+    def put(self, memory: Memory) -> None:
+        """Take in what was just saved."""
+        self._saved += 1
+        self._set(_Entry(memory, None, self._saved))
+
+    def remove(self, key: str) -> None:
+        """Take out what is no longer current."""
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return
+        meant = gist(entry.memory.content)
+        if self._gists.get(meant) == key:
+            del self._gists[meant]
+
+    def surplus(self, most: int) -> list[str]:
+        """Return the keys of the least valued memories beyond the `most` that may stay.
+
+        The least important go first; of equals those that were not just saved, then the
+        oldest update.
+        """
+        worth = sorted(self._entries.values(), key=_Entry.worth)
+        return [entry.memory.key for entry in worth[: max(0, len(worth) - most)]]
+
+    def _set(self, entry: _Entry) -> None:
+        key = entry.memory.key
+        self.remove(key)
+        self._entries[key] = entry
+        meant = gist(entry.memory.content)
+        if meant:
+            self._gists.setdefault(meant, key)

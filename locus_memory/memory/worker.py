@@ -1,0 +1,231 @@
+"""The worker: takes jobs from the queue, one thread's in order, several threads at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Final
+
+from locus_memory.events import emit
+from locus_memory.memory.lease import Lease
+from locus_memory.memory.queue import ExtractionQueue, Job
+
+__all__ = ["Worker", "WorkerOptions"]
+
+_SLACK: Final = 10.0
+"""Seconds of a lease beyond what an extractor may take: to save what it found."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """How a worker works.
+
+    Attributes:
+        clock: Returns seconds since the epoch.
+        timeout: The seconds one attempt may take.
+        batch: The fewest messages of a thread worth an attempt, unless it is drained.
+        most_attempts: After how many failed attempts a job is dropped.
+        at_once: How many threads at the same time; `None`: all.
+    """
+
+    clock: Callable[[], float]
+    timeout: float
+    batch: int
+    most_attempts: int
+    at_once: int | None
+
+
+class Worker:
+    """Handles jobs in tasks of the running event loop: at most one task a thread.
+
+    All that waits of a thread is handled together. A job leaves the queue when it is done, or
+    has failed too often; whatever happens to the process, it is there at the next start.
+
+    Args:
+        queue: The jobs.
+        handle: Does the work of the jobs of one thread; raises what went wrong.
+        options: How.
+    """
+
+    def __init__(
+        self,
+        queue: ExtractionQueue,
+        handle: Callable[[Sequence[Job]], Awaitable[None]],
+        options: WorkerOptions,
+    ) -> None:
+        self._queue = queue
+        self._handle = handle
+        self._options = options
+        self._known: dict[str, set[str]] = {}
+        self._failed: set[str] = set()
+        self._closed = False
+        self._started = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()
+        self._forced: set[str] = set()
+        self._slots: AbstractAsyncContextManager[Any] = nullcontext()
+
+    @property
+    def pending(self) -> int:
+        """How many jobs wait or are worked on, as far as this process knows."""
+        return sum(map(len, self._known.values()))
+
+    async def start(self) -> None:
+        """Take up what an earlier process left; the first time in an event loop only."""
+        self._bind()
+        if not self._started:
+            self._started = True
+            self._started = await self._take_up()
+
+    def add(self, job: Job) -> asyncio.Task[None] | None:
+        """Take up a job that was just queued; returns the task that handles its thread."""
+        self._known.setdefault(job.lane, set()).add(job.key)
+        return self._wake(job.lane)
+
+    async def drain(self) -> int:
+        """Try all that waits, and wait until it is done; returns how many jobs still wait.
+
+        A job that fails is left for the next time.
+        """
+        self._bind()
+        await self._take_up()
+        for lane in list(self._known):
+            self._wake(lane, forced=True)
+        while running := self._running():
+            await asyncio.wait(running)
+        return self.pending
+
+    async def close(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound, then clean up
+        """Drain for as long as `timeout` seconds; what is not done by then is left queued."""
+        try:
+            if self._known or self._started:
+                async with asyncio.timeout(timeout):
+                    await self.drain()
+        except TimeoutError as error:
+            emit("memory.drain_timeout", error=error, pending=self.pending)
+        finally:
+            self._closed = True
+            running = self._running()
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def _running(self) -> list[asyncio.Task[None]]:
+        return [task for task in self._tasks.values() if not task.done()]
+
+    def _bind(self) -> None:
+        """Start anew in another event loop: the tasks of one that ended will never go on."""
+        loop = asyncio.get_running_loop()
+        if loop is self._loop:
+            return
+        self._loop = loop
+        self._tasks, self._again, self._forced = {}, set(), set()
+        self._started = False
+        most = self._options.at_once
+        self._slots = nullcontext() if most is None else asyncio.Semaphore(most)
+
+    async def _take_up(self) -> bool:
+        """Look for jobs in the store and wake their threads; returns whether that worked."""
+        try:
+            keys = await self._queue.names()
+        except Exception as error:  # noqa: BLE001 - reported; it is tried again at the next run
+            emit("memory.queue_failed", error=error)
+            return False
+        for lane, names in _by_lane(keys).items():
+            self._known[lane] = self._known.get(lane, set()) | names
+            self._wake(lane, forced=True)
+        return True
+
+    def _wake(self, lane: str, *, forced: bool = False) -> asyncio.Task[None] | None:
+        if self._closed:
+            return None
+        self._bind()
+        if forced:
+            self._forced.add(lane)
+        task = self._tasks.get(lane)
+        if task is not None and not task.done():
+            self._again.add(lane)
+            return task
+        task = asyncio.create_task(self._work(lane), name="locus-memory-extraction")
+        self._tasks[lane] = task
+        return task
+
+    async def _work(self, lane: str) -> None:
+        self._failed.discard(lane)
+        try:
+            async with self._slots:
+                more = True
+                while more:
+                    self._again.discard(lane)
+                    done = await self._step(lane)
+                    more = done or lane in self._again
+        except Exception as error:  # noqa: BLE001 - reported; the jobs stay in the store
+            emit("memory.queue_failed", error=error)
+            self._failed.add(lane)
+        finally:
+            self._forced.discard(lane)
+            self._tasks.pop(lane, None)
+
+    async def _step(self, lane: str) -> bool:
+        """Handle what waits of a thread; returns whether there may be more."""
+        jobs = await self._queue.waiting(lane)
+        self._known[lane] = {job.key for job in jobs}
+        if not jobs:
+            del self._known[lane]
+            return False
+        waiting = sum(len(job.messages) for job in jobs)
+        if waiting < self._options.batch and lane not in self._forced:
+            return False
+        now = self._options.clock()
+        with Lease(now + self._options.timeout + _SLACK) as lease:
+            head = await self._queue.claim(jobs[0], lease, now)
+            return head is not None and await self._attempt(lane, [head, *jobs[1:]])
+
+    async def _attempt(self, lane: str, jobs: Sequence[Job]) -> bool:
+        head = jobs[0]
+        if head.attempts > self._options.most_attempts:
+            # It took its process down each time, and would do so for ever.
+            await self._queue.finish([head])
+            self._drop(lane, [head])
+            return True
+        try:
+            await self._handle(jobs)
+        except asyncio.CancelledError:
+            await self._give_back(head)
+            raise
+        except Exception as error:  # noqa: BLE001 - reported; the jobs stay in the store
+            emit("memory.extract_failed", error=error, attempts=head.attempts)
+            self._failed.add(lane)
+            self._drop(lane, await self._queue.fail(jobs, self._options.most_attempts))
+            return False
+        await self._queue.finish(jobs)
+        self._known[lane] -= {job.key for job in jobs}
+        self._retry()
+        return True
+
+    async def _give_back(self, job: Job) -> None:
+        try:
+            await self._queue.give_back(job)
+        except Exception as error:  # noqa: BLE001 - reported; the lease ends by itself
+            emit("memory.queue_failed", error=error)
+
+    def _drop(self, lane: str, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            self._known[lane].discard(job.key)
+            emit("memory.extract_dropped", messages=len(job.messages), attempts=job.attempts)
+
+    def _retry(self) -> None:
+        """Wake the threads that failed: what works for one may work for them by now."""
+        for lane in list(self._failed):
+            self._failed.discard(lane)
+            self._wake(lane)
+
+
+def _by_lane(keys: Iterable[str]) -> dict[str, set[str]]:
+    lanes: dict[str, set[str]] = {}
+    for key in keys:
+        lanes.setdefault(Job.lane_of(key), set()).add(key)
+    return lanes

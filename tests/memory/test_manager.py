@@ -1,0 +1,505 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.errors import (
+    BackendUnavailableError,
+    ConfigurationError,
+    InvalidArgumentError,
+    ValueNotSerializableError,
+)
+from locus_memory.memory.base import BaseMemoryManager, NoopMemoryManager
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.models import Memory, MemoryChange, MemoryType
+from locus_memory.messages import Message
+from locus_memory.state import AgentState
+from locus_memory.store.view import NamespacedStore
+from locus_memory.testing import FakeEmbedder
+
+USER, PROJECT = MemoryType.USER, MemoryType.PROJECT
+
+
+def fact(key, content, kind=USER, **metadata):
+    return Memory(kind, key, content, metadata)
+
+
+def said(*texts, **metadata):
+    """A state in which user and assistant speak in turns."""
+    roles = (Message.user, Message.assistant)
+    messages = tuple(roles[n % 2](text) for n, text in enumerate(texts))
+    metadata = {"thread_id": "t", **metadata}
+    return AgentState(messages=(Message.system("You help."), *messages), metadata=metadata)
+
+
+async def contents(manager, **options):
+    return [memory.content for memory in await manager.retrieve(**options)]
+
+
+async def test_what_is_saved_is_retrieved(make):
+    manager = make()
+    await manager.save([fact("city", "Lives in Oslo.", source="form")])
+    (memory,) = await manager.retrieve()
+    assert (memory.type, memory.key, memory.content) == (USER, "city", "Lives in Oslo.")
+    assert memory.metadata["source"] == "form"
+
+
+async def test_the_newest_come_first_never_the_oldest(make, clock):
+    manager = make()
+    kinds = list(MemoryType)
+    for number in range(30):
+        clock.advance(1)
+        await manager.save([fact(f"k{number}", f"Number {number}.", kinds[number % 4])])
+    assert await contents(manager, limit=5) == [f"Number {n}." for n in range(29, 24, -1)]
+    assert await contents(manager, limit=0) == []
+
+
+async def test_the_same_key_replaces(make):
+    manager = make()
+    await manager.save([fact("city", "Lives in Oslo.")])
+    await manager.save([fact("city", "Lives in Rome.")])
+    assert await contents(manager) == ["Lives in Rome."]
+
+
+async def test_the_same_key_of_another_type_is_another_memory(make):
+    manager = make()
+    await manager.save([fact("it", "One."), fact("it", "Two.", PROJECT)])
+    assert sorted(await contents(manager)) == ["One.", "Two."]
+
+
+async def test_saying_it_again_changes_nothing(make, store):
+    manager = make()
+    await manager.save([fact("city", "Lives in Oslo.")])
+    before = await store.get_item(("locus_memory", "user"), "city")
+    assert await manager.save([fact("city", "  lives IN\toslo!")]) == []
+    assert await store.get_item(("locus_memory", "user"), "city") == before
+    assert len(await manager.history("city")) == 1
+
+
+async def test_importance_rises_by_saying_it_again_and_never_falls(make):
+    manager = make()
+    for importance in (0.3, 0.8, 0.4):
+        await manager.save([fact("city", "Lives in Oslo.", importance=importance)])
+    (memory,) = await manager.history("city")
+    assert memory.metadata["importance"] == 0.8
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The user likes tea.", "user likes  Tea"),
+        ("The user has 2 cats", "user has 2 cats!"),
+    ],
+)
+async def test_a_near_duplicate_under_another_key_is_dropped(make, events, one, other):
+    manager = make()
+    await manager.save([fact("a", one), fact("b", other)])
+    assert await contents(manager) == [one]
+    (event,) = events.of("memory.duplicate_dropped")
+    assert event.attributes == {"type": "user", "key": "b", "duplicate_of": "a"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I have 2 cats", "I have 3 cats"),
+        ("likes tea", "does not like tea"),
+        ("Ana likes Bob", "Bob likes Ana"),
+        ("moved from Oslo", "moved to Oslo"),
+        ("tea with sugar", "tea without sugar"),
+        ("likes C", "likes C++"),
+        ("I like tea", "She likes tea"),
+        ("is a teacher", "was a teacher"),
+    ],
+)
+async def test_what_differs_in_meaning_stays_apart(make, one, other):
+    manager = make()
+    await manager.save([fact("a", one), fact("b", other)])
+    assert sorted(await contents(manager)) == sorted([one, other])
+    await manager.save([fact("a", other)])
+    assert await contents(manager, limit=1) == [other]
+
+
+async def test_a_near_duplicate_of_another_type_is_kept(make):
+    manager = make()
+    await manager.save([fact("a", "Ships in May"), fact("b", "Ships in May", PROJECT)])
+    assert len(await manager.retrieve()) == 2
+
+
+async def test_an_update_is_never_taken_for_a_duplicate(make):
+    manager = make()
+    await manager.save([fact("home", "Lives in Oslo"), fact("birthplace", "Lives in Rome")])
+    await manager.save([fact("home", "lives in Rome!")])
+    assert "Lives in Oslo" not in await contents(manager)
+
+
+async def test_the_least_valued_are_evicted_per_type(make, clock, events):
+    manager = make(max_memories=2)
+    await manager.save([fact("old", "Old one"), fact("goal", "Ship it", PROJECT)])
+    clock.advance(1)
+    await manager.save([fact("dear", "Dear one", importance=0.9)])
+    clock.advance(1)
+    assert len(await manager.save([fact("new", "New one")])) == 1
+    assert await contents(manager) == ["New one", "Dear one", "Ship it"]
+    (event,) = events.of("memory.evicted")
+    assert event.attributes == {"type": "user", "key": "old"}
+    restored = await manager.undo("old")
+    assert restored is not None
+    assert restored.content == "Old one"
+
+
+async def test_what_was_just_saved_goes_only_if_it_is_worth_least(make, clock):
+    manager = make(max_memories=1)
+    await manager.save([fact("a", "First one", importance=0.7)])
+    clock.set(0.0)
+    assert await manager.save([fact("b", "Second one", importance=0.7)]) != []
+    assert await contents(manager) == ["Second one"]
+    assert await manager.save([fact("c", "Third one", importance=0.1)]) == []
+    assert await contents(manager) == ["Second one"]
+
+
+async def test_many_at_once_leave_the_newest(make):
+    manager = make(max_memories=5)
+    written = await manager.save([fact(f"k{n}", f"Number {n}") for n in range(12)])
+    assert [memory.key for memory in written] == [f"k{n}" for n in range(7, 12)]
+    assert len(await manager.retrieve()) == 5
+
+
+async def test_what_is_no_memory_is_refused(make):
+    manager = make()
+    with pytest.raises(InvalidArgumentError):
+        await manager.save(["Lives in Oslo"])
+    with pytest.raises(ValueNotSerializableError):
+        await manager.save([fact("a", "One", when=object())])
+    assert await manager.retrieve() == []
+
+
+async def test_memories_of_another_library_are_taken(make):
+    @dataclass
+    class Foreign:
+        type: str
+        key: str
+        content: str
+        metadata: dict
+
+    manager = make()
+    await manager.save([Foreign("user", "city", "Lives in Oslo", {"why": "said so"})])
+    (memory,) = await manager.retrieve()
+    assert memory.metadata["why"] == "said so"
+
+
+async def test_data_of_the_locus_sdk_is_read_and_carried_on(make, store):
+    place = ("locus_memory", "user")
+    await store.put(place, "city", {"content": "Lives in Oslo", "metadata": {}})
+    await store.put(place, "job", Memory(USER, "job", "Bakes").to_store_value())
+    await store.put(place, "junk", ["not", "a", "memory"])
+    manager = make()
+    assert sorted(await contents(manager)) == ["Bakes", "Lives in Oslo"]
+    await manager.save([fact("city", "Lives in Rome")])
+    assert [each.content for each in await manager.history("city")] == [
+        "Lives in Rome",
+        "Lives in Oslo",
+    ]
+    back = await manager.undo("city")
+    assert back is not None
+    assert back.content == "Lives in Oslo"
+
+
+async def test_all_memories_are_listed_by_type_and_key(make):
+    manager = make(max_memories=1000)
+    await manager.save([fact(f"k{n:03}", f"Number {n}") for n in range(120)])
+    await manager.save([fact("goal", "Ship it", PROJECT)])
+    listed = [memory.key async for memory in manager.memories()]
+    assert listed == [*(f"k{n:03}" for n in range(120)), "goal"]
+    assert [memory.key async for memory in manager.memories("project")] == ["goal"]
+
+
+async def test_forgetting_leaves_nothing(make, store):
+    manager = make(embedder=FakeEmbedder())
+    await manager.save([fact("city", "Lives in Oslo")])
+    await manager.save([fact("city", "Lives in Rome")])
+    assert await manager.forget("city") == 2
+    assert await manager.retrieve() == []
+    assert await manager.history("city") == []
+    assert await manager.undo("city") is None
+    assert await manager.forget("city") == 0
+    inner = getattr(store, "inner", store)
+    assert await inner.list_namespaces(("locus_memory",)) == []
+
+
+async def test_a_session_is_told_what_is_remembered(make):
+    manager = make()
+    await manager.save([fact("city", "Lives in Oslo.")])
+    state = await manager.on_session_start(said("Where do I live?"))
+    assert [message.role for message in state.messages] == ["system", "system", "user"]
+    assert "Lives in Oslo." in state.messages[1].content
+
+
+async def test_the_block_is_replaced_and_goes_when_there_is_nothing_to_say(make):
+    manager = make()
+    await manager.save([fact("city", "Lives in Oslo.")])
+    once = await manager.on_session_start(said("Hi"))
+    assert await manager.on_session_start(once) is once
+    await manager.save([fact("city", "Lives in Rome.")])
+    twice = await manager.on_session_start(once)
+    assert len(twice.messages) == len(once.messages)
+    assert "Oslo" not in twice.messages[1].content
+    await manager.forget("city")
+    assert (await manager.on_session_start(twice)).messages == said("Hi").messages
+
+
+async def test_a_session_without_memories_gets_its_own_state_back(make):
+    manager = make()
+    state = said("Hi")
+    assert await manager.on_session_start(state) is state
+
+
+async def test_a_list_of_messages_stays_a_list(make):
+    @dataclass
+    class Listed:
+        messages: list
+        run_id: str = "r"
+
+        def model_copy(self, *, update):
+            return Listed(**{**vars(self), **update})
+
+    manager = make()
+    await manager.save([fact("city", "Lives in Oslo.")])
+    state = await manager.on_session_start(Listed([Message.user("Hi")]))
+    assert isinstance(state.messages, list)
+    assert len(state.messages) == 2
+
+
+async def test_a_session_is_extracted_with_its_origin(make, scripted, clock):
+    change = MemoryChange(
+        op="add", type=USER, key="city", content="Lives in Oslo", importance=0.9, sources=(0,)
+    )
+    extractor = scripted([change])
+    manager = make(extract_fn=extractor)
+    await manager.on_session_end(said("I live in Oslo", "Noted"))
+    (memory,) = await manager.retrieve()
+    assert memory.metadata["message_ids"] == ["#1"]
+    assert memory.metadata["thread_id"] == "t"
+    assert memory.metadata["extractor"] == "scripted"
+    assert memory.metadata["importance"] == 0.9
+    assert memory.metadata["extracted_at"].startswith("2023-11-14T22:13:20")
+    assert memory.metadata["valid_from"] == memory.metadata["created_at"]
+    assert manager.pending == 0
+
+
+async def test_messages_with_ids_are_named_by_them(make, scripted):
+    extractor = scripted([fact("city", "Lives in Oslo")])
+    manager = make(extract_fn=extractor)
+    message = Message.user("I live in Oslo").model_copy(update={"id": "m-7"})
+    await manager.on_session_end(AgentState(messages=(message, Message.assistant("Noted"))))
+    (memory,) = await manager.retrieve()
+    assert memory.metadata["message_ids"] == ["m-7"]
+
+
+async def test_an_extractor_retires_and_corrects(make, scripted):
+    delete = MemoryChange(op="delete", type=USER, key="pet")
+    update = MemoryChange(op="update", type=USER, key="city", content="Lives in Rome")
+    manager = make(extract_fn=scripted([delete, update]))
+    await manager.save([fact("pet", "Has a cat"), fact("city", "Lives in Oslo")])
+    await manager.on_session_end(said("I moved to Rome, and the cat died", "I am sorry"))
+    assert await contents(manager) == ["Lives in Rome"]
+    assert [memory.content for memory in await manager.history("pet")] == ["Has a cat"]
+
+
+async def test_an_extractor_is_shown_what_it_may_change_and_no_block(make, scripted):
+    extractor = scripted()
+    manager = make(extract_fn=extractor)
+    await manager.save([fact("city", "Lives in Oslo")])
+    await manager.on_session_end(await manager.on_session_start(said("I moved to Rome", "Ah")))
+    ((messages, memories),) = extractor.calls
+    assert [message.content for message in messages] == ["I moved to Rome", "Ah"]
+    assert [memory.content for memory in memories] == ["Lives in Oslo"]
+
+
+async def test_extracting_directly_writes_nothing(make, scripted):
+    manager = make(extract_fn=scripted([fact("city", "Lives in Oslo")]))
+    (memory,) = await manager.extract(said("I live in Oslo", "Noted").messages)
+    assert memory.metadata["message_ids"] == ["#1"]
+    assert "thread_id" not in memory.metadata
+    assert await manager.retrieve() == []
+    assert await manager.extract([Message.system("You help.")]) == []
+
+
+async def test_a_secret_an_extractor_returns_is_dropped(make, scripted, events):
+    secret = "The password is hunter2"
+    manager = make(extract_fn=scripted([fact("a", secret), fact("b", "Likes tea")]))
+    await manager.on_session_end(said("My password is hunter2 and I like tea", "Ok"))
+    assert await contents(manager) == ["Likes tea"]
+    (event,) = events.of("memory.secret_dropped")
+    assert "hunter2" not in repr(event)
+    await manager.save([fact("a", secret)])
+    assert secret in await contents(manager)
+
+
+async def test_secrets_are_kept_if_that_is_asked_for(make, scripted):
+    manager = make(extract_fn=scripted([fact("a", "The password is hunter2")]), allow_secrets=True)
+    await manager.on_session_end(said("My password is hunter2", "Ok"))
+    assert len(await manager.retrieve()) == 1
+
+
+async def test_a_change_that_cannot_be_written_is_dropped_alone(make, scripted, events):
+    bad = [fact("\ud800", "Half a character"), fact("a", "One", when={1, 2}), "no memory"]
+    manager = make(extract_fn=scripted([*bad, fact("b", "Likes tea")]))
+    await manager.on_session_end(said("I like tea", "Ok"))
+    assert await contents(manager) == ["Likes tea"]
+    assert events.names.count("memory.change_refused") == 3
+
+
+@pytest.mark.parametrize("verb", ["search", "scan", "get_item", "write_batch"])
+async def test_a_failing_store_is_reported_and_never_fails_a_run(
+    failing_store, make, scripted, events, verb
+):
+    manager = make(store=failing_store, extract_fn=scripted([fact("a", "Likes tea")]))
+    failing_store.failing.add(verb)
+    state = said("I like tea", "Ok")
+    assert await manager.on_session_start(state) is state
+    await manager.on_session_end(state)
+    assert any(isinstance(event.error, BackendUnavailableError) for event in events)
+    failing_store.failing.clear()
+    await manager.on_session_end(said("I like tea", "Ok", "Really", "Yes"))
+    assert await manager.drain() == 0
+    assert await contents(manager) == ["Likes tea"]
+
+
+async def test_a_failing_store_takes_an_old_block_away(failing_store, make, events):
+    manager = make(store=failing_store)
+    await manager.save([fact("city", "Lives in Oslo.")])
+    state = await manager.on_session_start(said("Hi"))
+    failing_store.failing.add("search")
+    assert (await manager.on_session_start(state)).messages == said("Hi").messages
+    assert "memory.retrieve_failed" in events.names
+
+
+async def test_direct_calls_raise_what_the_store_raises(failing_store, make):
+    manager = make(store=failing_store)
+    failing_store.failing |= {"search", "scan", "get_item"}
+    with pytest.raises(BackendUnavailableError):
+        await manager.retrieve()
+    with pytest.raises(BackendUnavailableError):
+        await manager.save([fact("a", "One")])
+    with pytest.raises(BackendUnavailableError):
+        await manager.history("a")
+
+
+async def test_a_counter_that_fails_is_reported(make, events):
+    def counter(text):
+        raise RuntimeError("no tokenizer")
+
+    manager = make(token_counter=counter)
+    await manager.save([fact("city", "Lives in Oslo.")])
+    state = said("Hi")
+    assert await manager.on_session_start(state) is state
+    assert "memory.inject_failed" in events.names
+
+
+async def test_two_managers_on_one_store_lose_nothing(make):
+    one, other = make(), make()
+    await asyncio.gather(
+        *(one.save([fact("k", f"From one, {n}")]) for n in range(5)),
+        *(other.save([fact("k", f"From other, {n}")]) for n in range(5)),
+    )
+    found = {memory.content for memory in await one.history("k")}
+    assert found == {f"From {who}, {n}" for who in ("one", "other") for n in range(5)}
+    assert sorted(m.metadata["sequence"] for m in await one.history("k")) == list(range(1, 11))
+
+
+async def test_a_provider_string_is_opened_and_closed_here(tmp_path):
+    where = f"sqlite:{tmp_path / 'agent.db'}"
+    async with LLMMemoryManager(where) as manager:
+        await manager.save([fact("city", "Lives in Oslo")])
+    async with LLMMemoryManager(where) as manager:
+        assert await contents(manager) == ["Lives in Oslo"]
+        await manager.for_user("ana").close()
+        assert await contents(manager) == ["Lives in Oslo"]
+
+
+async def test_a_store_that_was_given_stays_open():
+    store = InMemoryStore()
+    async with LLMMemoryManager(store) as manager:
+        await manager.save([fact("city", "Lives in Oslo")])
+        await manager.close()
+    assert await NamespacedStore(store, ("locus_memory", "user")).exists("city")
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_memories": 0},
+        {"retrieve_limit": -1},
+        {"batch_messages": -1},
+        {"history_limit": -1},
+        {"extract_timeout": -1.0},
+        {"extract_mode": "later"},
+        {"max_attempts": 0},
+    ],
+)
+def test_options_that_cannot_work_are_refused(options):
+    with pytest.raises(ConfigurationError):
+        LLMMemoryManager(InMemoryStore(), **options)
+
+
+async def test_an_unknown_type_is_refused(make):
+    with pytest.raises(InvalidArgumentError, match="user, feedback"):
+        await make().history("k", "mood")
+
+
+class Own(BaseMemoryManager):
+    """A manager as it was written before `retrieve` took a query."""
+
+    def __init__(self, error=None):
+        self.saved = []
+        self.error = error
+
+    async def extract(self, messages):
+        if self.error == "extract":
+            raise RuntimeError("no model")
+        return [fact("last", messages[-1].content)]
+
+    async def retrieve(self, limit=20):
+        return self.saved[:limit]
+
+    async def save(self, memories):
+        if self.error == "save":
+            raise RuntimeError("no disk")
+        self.saved += memories
+
+
+async def test_a_manager_of_ones_own_needs_three_methods():
+    async with Own() as manager:
+        await manager.on_session_end(said("Hi", "Hello there"))
+        state = await manager.on_session_start(said("Hi"))
+        assert "Hello there" in state.messages[1].content
+        assert (await manager.drain(), manager.pending) == (0, 0)
+
+
+@pytest.mark.parametrize("step", ["extract", "save"])
+async def test_a_manager_of_ones_own_may_fail(step, events):
+    manager = Own(error=step)
+    await manager.on_session_end(said("Hi", "Hello there"))
+    assert events.names == [f"memory.{step}_failed"]
+    assert isinstance(events[0].error, RuntimeError)
+
+
+async def test_a_conversation_in_which_nobody_spoke_is_not_extracted():
+    manager = Own(error="extract")
+    await manager.on_session_end(AgentState(messages=(Message.system("You help."),)))
+    assert manager.saved == []
+
+
+async def test_the_noop_manager_does_nothing():
+    manager = NoopMemoryManager()
+    state = said("Hi")
+    assert await manager.on_session_start(state) is state
+    await manager.on_session_end(state)
+    assert await manager.save([fact("a", "One")]) == []
+    assert await manager.retrieve() == []
+    assert await manager.extract(state.messages) == []
