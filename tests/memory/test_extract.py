@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from locus_memory.conversation.tokens import count_tokens
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.events import subscribe
 from locus_memory.memory.extract import FunctionExtractor, LLMExtractor, as_extractor
 from locus_memory.memory.extract_answer import SCHEMA, parse_answer
 from locus_memory.memory.extract_prompt import build_prompt, lines_of, system_text
@@ -32,6 +33,15 @@ TALK = [
     Message.tool(ToolResult(tool_call_id="1", name="look_up", content="out " * 1000)),
     Message.user("Always answer in French."),
 ]
+
+
+@pytest.fixture
+def emitted():
+    """The events of the test, in order."""
+    seen = []
+    unsubscribe = subscribe(seen.append)
+    yield seen
+    unsubscribe()
 
 
 def answer(*changes):
@@ -185,10 +195,10 @@ BAD = [
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad[:30])
-async def test_a_bad_answer_is_repaired_once(bad, events):
+async def test_a_bad_answer_is_repaired_once(bad, emitted):
     found, model = await extract(bad, answer(change("update")))
     assert len(found) == 1
-    assert events == []
+    assert emitted == []
     first, second = model.calls
     assert second[: len(first)] == first
     assert [message.role for message in second[2:]] == ["assistant", "user"]
@@ -197,27 +207,27 @@ async def test_a_bad_answer_is_repaired_once(bad, events):
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad[:30])
-async def test_a_second_bad_answer_is_dropped_and_reported(bad, events):
+async def test_a_second_bad_answer_is_dropped_and_reported(bad, emitted):
     found, model = await extract("What?", bad)
     assert found == ()
     assert len(model.calls) == 2
-    [event] = events
+    [event] = emitted
     assert event.name == "memory.extraction_invalid"
     assert event.attributes["extractor"] == "fake"
     assert event.error is None
 
 
-async def test_the_report_quotes_no_answer(events):
+async def test_the_report_quotes_no_answer(emitted):
     bad = answer(change(kind="hunter2", op="swordfish", importance="bluefish"))
     await extract(bad, bad)
-    assert all(word not in str(events) for word in ("hunter2", "swordfish", "bluefish"))
-    assert "changes.0.type" in events[0].attributes["reason"]
+    assert all(word not in str(emitted) for word in ("hunter2", "swordfish", "bluefish"))
+    assert "changes.0.type" in emitted[0].attributes["reason"]
 
 
-async def test_an_answer_without_text_is_a_bad_one(events):
+async def test_an_answer_without_text_is_a_bad_one(emitted):
     found, _ = await extract(Message.assistant(None), Message.assistant(None))
     assert found == ()
-    assert [event.name for event in events] == ["memory.extraction_invalid"]
+    assert [event.name for event in emitted] == ["memory.extraction_invalid"]
 
 
 @pytest.mark.parametrize("answers", [(TimeoutError("late"),), ("bad", TimeoutError("late"))])
@@ -254,14 +264,14 @@ async def test_numbers_of_messages_that_are_none_are_dropped():
     assert found[0].sources == (4,)
 
 
-async def test_surplus_changes_are_dropped_and_reported(events):
+async def test_surplus_changes_are_dropped_and_reported(emitted):
     changes = [change(key=f"k{n}") for n in range(5)]
     found, _ = await extract(answer(*changes), max_changes=3)
     assert [each.key for each in found] == ["k0", "k1", "k2"]
-    assert [(e.name, e.attributes["dropped"]) for e in events] == [("memory.changes_dropped", 2)]
+    assert [(e.name, e.attributes["dropped"]) for e in emitted] == [("memory.changes_dropped", 2)]
 
 
-async def test_a_long_message_is_clipped_in_the_middle(events):
+async def test_a_long_message_is_clipped_in_the_middle(emitted):
     long = Message.user("begin " + "x " * 50_000 + "end")
     found, model = await extract(answer(), messages=[*TALK, long], max_prompt_tokens=2000)
     assert found == ()
@@ -273,12 +283,12 @@ async def test_a_long_message_is_clipped_in_the_middle(events):
     assert " ... " in line
     assert "1. user: I moved to Paris." in text
     assert 1700 < count_tokens(model.calls[0]) <= 2000
-    [event] = events
+    [event] = emitted
     assert event.name == "memory.extraction_clipped"
     assert (event.attributes["dropped"], event.attributes["memories"]) == (0, 0)
 
 
-async def test_too_many_messages_lose_those_in_the_middle(events):
+async def test_too_many_messages_lose_those_in_the_middle(emitted):
     messages = [Message.user(f"This is fact number {n}.") for n in range(2000)]
     numbers = [1, 1000, 2000]
     found, model = await extract(
@@ -291,10 +301,10 @@ async def test_too_many_messages_lose_those_in_the_middle(events):
     assert "(2000 messages, of which some are left out here)" in lines
     assert count_tokens(model.calls[0]) <= 2000
     assert found[0].sources == (0, 999, 1999)
-    assert events[0].attributes["dropped"] == 2000 - len(shown)
+    assert emitted[0].attributes["dropped"] == 2000 - len(shown)
 
 
-async def test_too_many_memories_leave_room_for_the_messages(events):
+async def test_too_many_memories_leave_room_for_the_messages(emitted):
     memories = [Memory("user", f"k{n}", f"Fact number {n}.") for n in range(1000)]
     found, model = await extract(
         answer(change(key="k999")), memories=memories, max_prompt_tokens=2000
@@ -303,7 +313,7 @@ async def test_too_many_memories_leave_room_for_the_messages(events):
     assert "m1. user | k0 | Fact number 0." in text
     assert "Always answer in French." in text
     assert found[0].op == "update"
-    assert events[0].attributes["memories"] == 1000 - text.count("Fact number")
+    assert emitted[0].attributes["memories"] == 1000 - text.count("Fact number")
 
 
 TEXT = st.one_of(
