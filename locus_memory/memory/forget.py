@@ -1,0 +1,114 @@
+"""Forgetting for good: memories with their vectors and history, and what they came from."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from locus_memory.backends.base import Backend
+from locus_memory.checkpoint.base import BaseCheckpointer
+from locus_memory.errors import ConfigurationError
+from locus_memory.events import emit
+from locus_memory.memory.forget_plan import ForgetPlan, ForgetTarget
+from locus_memory.memory.forget_report import ForgetReport, ForgottenMemory
+from locus_memory.memory.models import MemoryType
+from locus_memory.registry import as_checkpointer, open_backend
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Namespace, check_namespace
+
+__all__ = ["ForgetReport", "ForgottenMemory", "forget"]
+
+
+async def forget(
+    where: str | BaseStore | Backend,
+    checkpointer: str | BaseCheckpointer | Backend | None = None,
+    *,
+    user_id: str | None = None,
+    key: str | None = None,
+    type: MemoryType | str | None = None,  # noqa: A002 - the field's word
+    query: str | None = None,
+    prefix: Namespace = ("locus_memory",),
+    threads: bool = False,
+    thread_namespaces: Iterable[Namespace] = (),
+    dry_run: bool = False,
+) -> ForgetReport:
+    """Erase for good: by user, by key or by query; unlike a retired memory, nothing is kept.
+
+    - With `user_id` alone, everything of that user: the memories with their vectors and
+      histories, messages that wait for extraction, the items of `("users", user_id)`, which a
+      `StoreContext` writes, and whole every thread whose checkpoints or newest state have that
+      `user_id` in their metadata, with the rolling summaries of it.
+    - With `key`, that memory, of the user or else of the scope that has no user. The report
+      names the threads, forks included, that still hold the messages it came from; with
+      `threads`, these go as well. What waits for extraction of these messages goes in any case.
+    - With `query`, the memories that have all its words, stop words aside, in the key or the
+      content, and otherwise as with `key`. Of a memory that has them in past versions only,
+      just those go. Messages with these words that wait for extraction go, too.
+
+    A thread of another user is never touched. Every thread is looked at, so it takes its time.
+    If it is interrupted, call it again: what leads to the rest is erased last. A run that is
+    under way may write anew: let the user's runs end first.
+
+    Args:
+        where: A store or a backend, which stays open, or a provider string.
+        checkpointer: Where the threads are; by default those of the backend. Without, no thread
+            is looked at.
+        user_id: Whose memories.
+        key: The memory's key.
+        type: Only memories of this type.
+        query: Words.
+        prefix: The `namespace_prefix` of the memory manager. Its summaries are below it.
+        threads: Erase the threads that the memories came from.
+        thread_namespaces: Namespaces that hold one for each thread, which goes with its thread.
+        dry_run: Only say what would go; nothing at all is written.
+
+    Raises:
+        InvalidArgumentError: It is not said what to forget, or in two ways at once.
+        StoreCapabilityError: The store cannot list its namespaces.
+        BackendError: The database failed; call it again.
+    """
+    target = ForgetTarget.of(user_id, key, type, query, prefix)
+    spaces = tuple(map(check_namespace, thread_namespaces))
+    async with _opened(where, checkpointer) as (store, checkpoints):
+        plan = ForgetPlan(store, checkpoints, target, with_threads=threads or target.is_user)
+        await plan.find(spaces)
+        report = await plan.report(dry_run=dry_run)
+        if not dry_run:
+            await plan.carry_out()
+            emit(
+                "memory.forgotten",
+                memories=len(report.memories),
+                items=len(report.items),
+                threads=len(report.threads),
+            )
+    return report
+
+
+@asynccontextmanager
+async def _opened(
+    where: str | BaseStore | Backend, checkpointer: str | BaseCheckpointer | Backend | None
+) -> AsyncGenerator[tuple[BaseStore, BaseCheckpointer | None]]:
+    """Yield the store and the checkpoints; what is opened here is closed again."""
+    async with AsyncExitStack() as stack:
+        threads: BaseCheckpointer | None = None
+        if isinstance(where, str):
+            where = await stack.enter_async_context(open_backend(where))
+        if checkpointer is not None:
+            threads, owned = as_checkpointer(checkpointer)
+            if owned:
+                await stack.enter_async_context(threads)
+        elif isinstance(where, Backend):
+            threads = _threads_of(where)
+        if not isinstance(where, BaseStore | Backend):
+            raise ConfigurationError(
+                f"a store, a backend or a provider string, not {type(where).__name__}"
+            )
+        yield where.store if isinstance(where, Backend) else where, threads
+
+
+def _threads_of(backend: Backend) -> BaseCheckpointer | None:
+    try:
+        return backend.checkpointer
+    except ConfigurationError:
+        # A store alone will do.
+        return None

@@ -1,0 +1,169 @@
+"""What a store holds of a user or of a memory, found and named before it is erased."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.forget_threads import Source
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.revision import past_memory, read_memory, search_text
+from locus_memory.memory.scope import Scope
+from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.item import Namespace, StoreItem
+from locus_memory.store.text import query_words, segment, stem, tokens
+
+__all__ = ["Findings", "Words", "find_below", "find_jobs", "find_key", "find_matching"]
+
+Name = tuple[Namespace, str]
+
+_PAGE: Final = 500
+_TYPES: Final = frozenset(MemoryType)
+
+
+@dataclass(slots=True)
+class Findings:
+    """The names of what there is, by what it is.
+
+    Attributes:
+        current: Current memories.
+        past: Past versions of memories.
+        cursors: How much of a thread was seen; the key is the thread.
+        jobs: What waits for extraction, with its thread.
+        others: Anything else.
+        sources: The messages that the memories were made from.
+    """
+
+    current: list[Name] = field(default_factory=list[Name])
+    past: list[Name] = field(default_factory=list[Name])
+    cursors: list[Name] = field(default_factory=list[Name])
+    jobs: dict[Name, str] = field(default_factory=dict[Name, str])
+    others: list[Name] = field(default_factory=list[Name])
+    sources: set[Source] = field(default_factory=set[Source])
+
+    def add_memory(self, item: StoreItem, memory: Memory | None, *, is_current: bool) -> None:
+        """Take in a version of a memory, and where it came from."""
+        (self.current if is_current else self.past).append((item.namespace, item.key))
+        if memory is not None:
+            self.sources.update(_sources(memory))
+
+
+class Words:
+    """The words of a query, all of which must be in a text.
+
+    Raises:
+        InvalidArgumentError: The query has no word.
+    """
+
+    def __init__(self, query: str) -> None:
+        self._stems = {stem(word) for word in query_words(query)}
+        if not self._stems:
+            raise InvalidArgumentError("a query to forget by has at least one word")
+        # Scripts without spaces: their characters must stand together as well.
+        self._runs = [run.casefold() for run in query.split() if segment(run) != run]
+
+    def are_in(self, text: str) -> bool:
+        """Whether a text has all the words, in any form of theirs and in any order."""
+        folded = text.casefold()
+        return self._stems <= set(tokens(text)) and all(run in folded for run in self._runs)
+
+    def are_in_memory(self, memory: Memory | None) -> bool:
+        """Whether a memory has all the words, its key included."""
+        return memory is not None and self.are_in(search_text(memory))
+
+
+async def find_below(store: BaseStore, root: Namespace, scope: Scope, found: Findings) -> None:
+    """Add all items of a namespace and of those below it; never one of a neighbour's."""
+    for namespace in await namespaces_below(store, root):
+        async for item in scan_all(store, namespace):
+            _sort_in(item, scope, found)
+
+
+async def namespaces_below(store: BaseStore, root: Namespace) -> list[Namespace]:
+    """Return a namespace and those below it that hold an item, however many."""
+    found: list[Namespace] = []
+    after: Namespace | None = None
+    # A label that is "*" would match any: keep the true descendants only.
+    while page := await store.list_namespaces(root, _PAGE, after=after):
+        found += [each for each in page if each[: len(root)] == root]
+        after = page[-1]
+    return found
+
+
+def _sort_in(item: StoreItem, scope: Scope, found: Findings) -> None:
+    depth = len(scope.namespace)
+    is_ours = item.namespace[:depth] == scope.namespace
+    match item.namespace[depth:] if is_ours else ():
+        case (kind,) if kind in _TYPES:
+            found.add_memory(item, read_memory(item), is_current=True)
+        case ("history", kind, _) if kind in _TYPES:
+            found.add_memory(item, past_memory(item), is_current=False)
+        case ("cursors",):
+            found.cursors.append((item.namespace, item.key))
+        case ("queue",):
+            found.jobs[item.namespace, item.key] = _thread_of_job(item)
+        case _:
+            found.others.append((item.namespace, item.key))
+
+
+async def find_key(
+    store: BaseStore, scope: Scope, kinds: Sequence[MemoryType], key: str, found: Findings
+) -> None:
+    """Add the memories under a key, with all their versions."""
+    for kind in kinds:
+        item = await store.get_item(scope.current(kind), key)
+        if item is not None:
+            found.add_memory(item, read_memory(item), is_current=True)
+        async for record in scan_all(store, scope.history(kind, key)):
+            found.add_memory(record, past_memory(record), is_current=False)
+
+
+async def find_matching(
+    store: BaseStore, scope: Scope, kinds: Sequence[MemoryType], words: Words, found: Findings
+) -> None:
+    """Add the memories that have all the words; of others, the past versions that have them."""
+    for kind in kinds:
+        matching: set[str] = set()
+        async for item in scan_all(store, scope.current(kind)):
+            if words.are_in_memory(read_memory(item)):
+                matching.add(item.key)
+                found.add_memory(item, read_memory(item), is_current=True)
+        async for record in _records(store, scope, kind):
+            version = past_memory(record)
+            if record.namespace[-1] in matching or words.are_in_memory(version):
+                found.add_memory(record, version, is_current=False)
+
+
+async def _records(store: BaseStore, scope: Scope, kind: MemoryType) -> AsyncIterator[StoreItem]:
+    root = (*scope.namespace, "history", kind.value)
+    for namespace in await namespaces_below(store, root):
+        if len(namespace) == len(root) + 1:
+            async for record in scan_all(store, namespace):
+                yield record
+
+
+async def find_jobs(
+    store: BaseStore, queue: Namespace, wanted: Callable[[Mapping[str, Any]], bool]
+) -> dict[Name, str]:
+    """Return those jobs of a queue that are wanted, each with its thread."""
+    return {
+        (item.namespace, item.key): _thread_of_job(item)
+        async for item in scan_all(store, queue)
+        if isinstance(item.value, Mapping) and wanted(item.value)
+    }
+
+
+def _thread_of_job(item: StoreItem) -> str:
+    value = item.value
+    thread = value.get("thread") if isinstance(value, Mapping) else None
+    return thread if isinstance(thread, str) else item.key
+
+
+def _sources(memory: Memory) -> list[Source]:
+    thread_id, ids = memory.metadata.get("thread_id"), memory.metadata.get("message_ids")
+    thread = thread_id if isinstance(thread_id, str) else None
+    names = [name for name in ids if isinstance(name, str)] if isinstance(ids, list) else []
+    # Of one that only names its thread, any message may be the source.
+    return [(thread, name) for name in names or ["#"]]

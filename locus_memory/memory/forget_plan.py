@@ -1,0 +1,273 @@
+"""What is to be forgotten: found first, and erased then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from locus_memory.checkpoint.base import BaseCheckpointer
+from locus_memory.errors import CheckpointError, InvalidArgumentError
+from locus_memory.memory.forget_items import (
+    Findings,
+    Name,
+    Words,
+    find_below,
+    find_jobs,
+    find_key,
+    find_matching,
+)
+from locus_memory.memory.forget_report import ForgetReport, ForgottenMemory
+from locus_memory.memory.forget_threads import ThreadView, all_threads, holds, summary_keys
+from locus_memory.memory.models import MemoryType
+from locus_memory.memory.scope import Scope, user_namespace
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Namespace, check_identifier, check_key, check_namespace
+
+__all__ = ["ForgetPlan", "ForgetTarget"]
+
+_BATCH: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetTarget:
+    """Of whom or what; with neither key nor words, everything of the user.
+
+    Attributes:
+        scope: Whose memories.
+        prefix: Where the queue and the summaries are.
+        user_id: The user of the scope, if it has one.
+        kinds: The types of memories.
+        key: One key, or `None`.
+        words: What a memory must contain, or `None`.
+    """
+
+    scope: Scope
+    prefix: Scope
+    user_id: str | None
+    kinds: tuple[MemoryType, ...]
+    key: str | None
+    words: Words | None
+
+    @classmethod
+    def of(
+        cls,
+        user_id: str | None,
+        key: str | None,
+        kind: MemoryType | str | None,
+        query: str | None,
+        prefix: Namespace,
+    ) -> ForgetTarget:
+        """Return what the arguments of `forget` ask for.
+
+        Raises:
+            InvalidArgumentError: Nothing, or two things at once.
+        """
+        if key is not None and query is not None:
+            raise InvalidArgumentError("forget by key or by query, not by both")
+        if key is None and query is None:
+            if user_id is None:
+                raise InvalidArgumentError("say what to forget: a user_id, a key or a query")
+            if kind is not None:
+                raise InvalidArgumentError("a type goes with a key or a query")
+        scope = check_namespace(prefix)
+        if user_id is not None:
+            scope = user_namespace(prefix, check_identifier(user_id, "a user id"))
+        return cls(
+            Scope(scope),
+            Scope(prefix),
+            user_id,
+            tuple(MemoryType) if kind is None else (_checked_type(kind),),
+            None if key is None else check_key(key),
+            None if query is None else Words(query),
+        )
+
+    @property
+    def is_user(self) -> bool:
+        """Whether it is everything of the user."""
+        return self.key is None and self.words is None
+
+    def may_erase(self, view: ThreadView) -> bool:
+        """Whether a thread is nobody else's."""
+        return self.user_id is None or not view.users or self.user_id in view.users
+
+
+def _checked_type(kind: MemoryType | str) -> MemoryType:
+    try:
+        return MemoryType(kind)
+    except ValueError:
+        known = ", ".join(MemoryType)
+        raise InvalidArgumentError(f"a memory's type is one of {known}, not {kind!r}") from None
+
+
+@dataclass(slots=True)
+class ForgetPlan:
+    """What is to go, found first and erased then."""
+
+    store: BaseStore
+    checkpointer: BaseCheckpointer | None
+    target: ForgetTarget
+    with_threads: bool
+    found: Findings = field(default_factory=Findings)
+    threads: dict[str, int] = field(default_factory=dict[str, int])
+    summaries: list[Name] = field(default_factory=list[Name])
+    sources: list[str] = field(default_factory=list[str])
+    unreadable: list[str] = field(default_factory=list[str])
+
+    async def find(self, thread_namespaces: Sequence[Namespace]) -> None:
+        """Look at everything; nothing is written."""
+        await self._find_items()
+        if self.checkpointer is not None and (self.target.is_user or self.found.sources):
+            async for view in all_threads(self.checkpointer):
+                await self._look_at(self.checkpointer, view)
+        await self._find_jobs()
+        if not self.target.is_user:
+            await self._find_cursors()
+        for space in thread_namespaces:
+            for thread_id in self.threads:
+                await find_below(self.store, (*space, thread_id), self.target.scope, self.found)
+
+    async def _find_items(self) -> None:
+        store, target, found = self.store, self.target, self.found
+        if target.words is not None:
+            await find_matching(store, target.scope, target.kinds, target.words, found)
+        elif target.key is not None:
+            await find_key(store, target.scope, target.kinds, target.key, found)
+        else:
+            for root in self._roots():
+                await find_below(store, root, target.scope, found)
+
+    def _roots(self) -> list[Namespace]:
+        user_id = self.target.user_id
+        return [] if user_id is None else [self.target.scope.namespace, ("users", user_id)]
+
+    async def _look_at(self, checkpointer: BaseCheckpointer, view: ThreadView) -> None:
+        try:
+            is_wanted = await self._is_wanted(checkpointer, view)
+        except CheckpointError:
+            is_wanted = False
+            view = ThreadView(view.thread_id, view.checkpoints, view.users, (), is_readable=False)
+        if not is_wanted:
+            if not view.is_readable and not view.users:
+                self.unreadable.append(view.thread_id)
+        elif self.with_threads:
+            self.threads[view.thread_id] = view.checkpoints
+            await self._find_summaries(view)
+        else:
+            self.sources.append(view.thread_id)
+
+    async def _is_wanted(self, checkpointer: BaseCheckpointer, view: ThreadView) -> bool:
+        if self.target.is_user:
+            return self.target.user_id in view.users
+        if not self.target.may_erase(view):
+            return False
+        return await holds(checkpointer, view, self.found.sources)
+
+    async def _find_summaries(self, view: ThreadView) -> None:
+        space = (*self.target.prefix.namespace, "summaries")
+        names = [(space, key) for key in sorted(summary_keys(view.messages))]
+        for batch in _batches(names):
+            self.summaries += await self.store.get_batch(batch)
+
+    async def _find_jobs(self) -> None:
+        if not (self.target.is_user or self.found.sources or self.target.words):
+            return
+        queue = self.target.prefix.queue
+        self.found.jobs |= await find_jobs(self.store, queue, self._is_wanted_job)
+
+    def _is_wanted_job(self, job: Mapping[str, Any]) -> bool:
+        namespace, scope = job.get("namespace"), self.target.scope.namespace
+        if not isinstance(namespace, list):
+            return False
+        if self.target.is_user:
+            return tuple(namespace[: len(scope)]) == scope
+        if tuple(namespace) != scope:
+            return False
+        return job.get("thread") in self.threads or any(map(self._is_source(job), _said(job)))
+
+    def _is_source(self, job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], bool]:
+        thread, sources, words = job.get("thread"), self.found.sources, self.target.words
+
+        def is_source(message: Mapping[str, Any]) -> bool:
+            names = (message.get("id"), f"#{message.get('number')}")
+            if any((thread, name) in sources for name in names):
+                return True
+            return words is not None and words.are_in(str(message.get("content")))
+
+        return is_source
+
+    async def _find_cursors(self) -> None:
+        names = [(self.target.scope.cursors, thread_id) for thread_id in self.threads]
+        self.found.cursors += await self.store.get_batch(names)
+
+    async def report(self, *, dry_run: bool) -> ForgetReport:
+        """Say what there is to erase."""
+        found = self.found
+        return ForgetReport(
+            dry_run=dry_run,
+            namespace=self.target.scope.namespace,
+            memories=tuple(_memories(found, self.target.scope)),
+            items=tuple(found.others),
+            vectors=await self._count_vectors(),
+            jobs=tuple(found.jobs.values()),
+            cursors=tuple(thread for _, thread in found.cursors),
+            threads=tuple(self.threads),
+            checkpoints=sum(self.threads.values()),
+            summaries=len(self.summaries),
+            sources=tuple(self.sources),
+            unreadable=tuple(self.unreadable),
+        )
+
+    async def _count_vectors(self) -> int:
+        if not self.store.capabilities.semantic_search:
+            return 0
+        names = (*self.found.current, *self.found.others)
+        vectors = [await self.store.get_embedding(*name) for name in names]
+        return sum(vector is not None for vector in vectors)
+
+    async def carry_out(self) -> None:
+        """Erase what was found: first what could bring a memory back, last what leads there."""
+        found = self.found
+        await self._erase(found.jobs)
+        await self._erase(self.summaries)
+        for thread_id in self.threads:
+            if self.checkpointer is not None:
+                await self.checkpointer.delete(thread_id)
+        for names in (found.cursors, found.others, found.past, found.current):
+            await self._erase(names)
+        if self.target.is_user:
+            # What was written since.
+            for root in self._roots():
+                await self.store.clear_namespace(root, recursive=True)
+
+    async def _erase(self, names: Iterable[Name]) -> None:
+        for batch in _batches(list(names)):
+            await self.store.delete_batch(batch)
+
+
+def _batches(names: Sequence[Name]) -> Iterator[Sequence[Name]]:
+    for start in range(0, len(names), _BATCH):
+        yield names[start : start + _BATCH]
+
+
+def _said(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    messages = job.get("messages")
+    listed = messages if isinstance(messages, list) else []
+    return [each for each in listed if isinstance(each, Mapping)]
+
+
+def _memories(found: Findings, scope: Scope) -> Iterator[ForgottenMemory]:
+    """Yield one for each type and key, by type and key."""
+    current = {(MemoryType(namespace[-1]), key) for namespace, key in found.current}
+    past: dict[tuple[MemoryType, str], int] = {}
+    for namespace, _ in found.past:
+        name = MemoryType(namespace[-2]), namespace[-1]
+        past[name] = past.get(name, 0) + 1
+    for kind, key in sorted(current | set(past)):
+        yield ForgottenMemory(
+            namespace=scope.namespace,
+            type=kind,
+            key=key,
+            is_current=(kind, key) in current,
+            past=past.get((kind, key), 0),
+        )
