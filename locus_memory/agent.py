@@ -45,7 +45,7 @@ from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.registry import as_checkpointer
 from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import check_text
+from locus_memory.store.item import check_limit, check_text
 from locus_memory.tools import Tool, as_tools
 
 __all__ = [
@@ -106,10 +106,10 @@ class Agent:
         max_iterations: int = 20,
         agent_id: str | None = None,
     ) -> None:
-        if max_iterations < 1:
+        if check_limit(max_iterations, "max_iterations") < 1:
             raise InvalidArgumentError(f"max_iterations is at least 1, not {max_iterations}")
         self.model = model
-        self.system_prompt = system_prompt
+        self.system_prompt = check_text(system_prompt, "system_prompt")
         self.tools = as_tools(tools)
         if not callable(model):
             raise ConfigurationError(f"a model is an async function, not {type(model).__name__}")
@@ -192,7 +192,8 @@ class Agent:
         """Finish what a crash, an error or `max_iterations` cut short.
 
         Tool calls that were saved with their results are never run again; one that was under
-        way is. When there is nothing to finish, the last answer is returned and nobody is asked.
+        way is, so make sure that no other process is still at it. When there is nothing to
+        finish, the last answer is returned and nobody is asked.
 
         Raises:
             CheckpointNotFoundError: There is no such thread.

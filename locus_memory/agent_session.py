@@ -70,7 +70,9 @@ class Session:
         if checkpointer and newest:
             session.checkpoint_id = newest[0].checkpoint_id
             session.finished = newest[0].metadata.get("kind") == _FINISHED
-            session.state = await load_state(checkpointer, thread_id, session.checkpoint_id)
+            state = await load_state(checkpointer, thread_id, session.checkpoint_id)
+            # A fork still holds the name of the thread it comes from.
+            session.state = state.with_metadata(thread_id=thread_id)
         return session
 
     def begin(
@@ -86,7 +88,7 @@ class Session:
         merged = {**self.state.metadata, **(metadata or {}), "thread_id": self.thread_id}
         owner = self.state.metadata.get("user_id")
         if user_id is not None:
-            if owner not in {None, check_identifier(user_id, "a user id")}:
+            if owner not in (None, check_identifier(user_id, "a user id")):
                 raise InvalidArgumentError(f"thread {self.thread_id!r} is another user's")
             owner = user_id
         merged.pop("user_id", None)

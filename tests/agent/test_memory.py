@@ -11,7 +11,7 @@ from locus_memory.conversation.base import NullManager
 from locus_memory.conversation.faults import validate
 from locus_memory.conversation.summary import SummarizingManager
 from locus_memory.conversation.window import SlidingWindowManager
-from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.base import NoopMemoryManager
 from locus_memory.messages import Message, Role
 
 
@@ -43,7 +43,7 @@ async def test_ways_to_give_a_memory(kind):
             "string": "memory",
             "store": store,
             "backend": backend,
-            "manager": LLMMemoryManager(store),
+            "manager": NoopMemoryManager(),
         }[kind]
         async with Agent(ScriptedModel(), memory_manager=given) as agent:
             await agent.run("My name is Ada.")

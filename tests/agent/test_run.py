@@ -182,6 +182,8 @@ class TestMaking:
             {"tools": [add, add]},
             {"tools": [7]},
             {"max_iterations": 0},
+            {"max_iterations": "2"},
+            {"system_prompt": 7},
             {"checkpointer": "nowhere:"},
             {"memory_manager": 7},
             {"memory_manager": "nowhere:"},
@@ -232,6 +234,15 @@ class TestThreads:
             assert len(await agent.history("t", 2)) == 2
             older = await agent.history("t", 10, before=middle)
             assert [info.metadata["kind"] for info in older] == ["assistant", "user"]
+
+    async def test_a_fork_that_is_resumed_knows_its_name(self, checkpointer):
+        async with agent_of(*"ABC", checkpointer=checkpointer) as agent:
+            await agent.run("one", "t", user_id="ada")
+            start = (await agent.history("t"))[-1].checkpoint_id
+            await agent.fork("t", start, "u")
+            resumed = await agent.resume("u")
+        assert resumed.state.metadata == {"thread_id": "u", "user_id": "ada"}
+        assert [m.content for m in resumed.state.messages] == ["one", "B"]
 
     async def test_what_is_not_there(self, checkpointer):
         async with agent_of("A", checkpointer=checkpointer) as agent:

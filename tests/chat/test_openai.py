@@ -8,6 +8,7 @@ from itertools import pairwise
 import openai
 import pytest
 
+from locus_memory.agent import Agent, TextDelta
 from locus_memory.chat.base import INVALID_ARGUMENTS, StreamingModel, ToolSpec
 from locus_memory.chat.openai import OpenAIChat
 from locus_memory.chat.openai_errors import _class
@@ -331,6 +332,34 @@ class TestStreams:
         assert await anext(stream) == "a"
         await stream.aclose()
         assert (await chat(ASK)).content == "Hello!"
+
+
+def add(a: int) -> int:
+    return a + 1
+
+
+class TestAgents:
+    async def test_a_run_with_tools_over_the_wire(self, endpoint, chat, wire):
+        calls = [
+            wire.call("add", '{"a": 1}', "c1", index=0),
+            wire.call("add", '{"a": ', "c2", index=1),
+        ]
+        endpoint.add(
+            wire.Reply(stream=[wire.chunk(tool_calls=calls), "[DONE]"]),
+            wire.Reply(stream=[wire.chunk(content="It is "), wire.chunk(content="two.")]),
+        )
+        agent = Agent(chat, tools=[add], checkpointer="memory", system_prompt="Be brief.")
+        told = [event async for event in agent.stream("Add 1")]
+        assert [e.text for e in told if isinstance(e, TextDelta)] == ["It is ", "two."]
+        assert told[-1].result.text == "It is two."
+        sent = endpoint.bodies[1]["messages"]
+        assert [m["role"] for m in sent] == ["system", "user", "assistant", "tool", "tool"]
+        assert {m["tool_call_id"]: m["content"][:24] for m in sent[3:]} == {
+            "c1": "2",
+            "c2": "Error: invalid arguments",
+        }
+        assert [c["function"]["arguments"] for c in sent[2]["tool_calls"]] == ['{"a":1}', "{}"]
+        assert set().union(*sent) <= {"role", "content", "tool_calls", "tool_call_id"}
 
 
 HALVES = ["a\\ud83d", "\\udc4bb", "\\udc4b", "\\ud83d"]
