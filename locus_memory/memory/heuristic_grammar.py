@@ -29,9 +29,9 @@ _PIECES: Final = {
     r"|before|these days|right now|at the moment|lately|any ?more|and (?:I|my|we|have|am)|now)\b)",
     # Where a thing ends.
     "END": r"(?=$|[.,;:!?()\u2014\"]| (?:because|since|so|but|when|whenever|while|as|though"
-    r"|although|if"
-    r"|after|before|too|very much|a lot|these days|right now|at the moment|lately|anymore"
-    r"|itself|either|which|who|where|especially|even|and (?:I|my|we|it|the|that|have|am|was)|for now|now|- )\b)",
+    r"|although|if|after|before|too|very much|a lot|these days|right now|at the moment|lately"
+    r"|anymore|itself|either|which|who|where|especially|even|and (?:I|my|we|it|the|that|have|am"
+    r"|was)|for now|now|- )\b)",
     "OTHER": r"(?:it|its|that|this|these|those|you|your|he|she|him|her|his|hers|they|them|their|how"
     r"|what|when|where|why|who|the|seeing that|being able|to see|to hear|hearing|all|every"
     r"|everything|something|anything|stuff|things|myself|each|both|one|so|too|to|just|not|having"
