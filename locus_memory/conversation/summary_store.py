@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from locus_memory.conversation.summary_thread import Summary, Thread
 from locus_memory.events import emit
@@ -34,22 +33,23 @@ class SummaryStore:
             thread: The conversation.
             after: It must cover more messages than this.
         """
-        named = dict(thread.digests_at(bound for bound in thread.bounds if bound > after))
-        bounds = sorted(named, reverse=True)
+        named = list(thread.digests_at(bound for bound in thread.bounds if bound > after))
+        named.reverse()
         try:
-            for start in range(0, len(bounds), _PAGE):
-                page = [named[bound] for bound in bounds[start : start + _PAGE]]
-                texts = await self._texts(page)
-                for bound in bounds[start : start + _PAGE]:
-                    if named[bound] in texts:
-                        return thread.summary_of(bound, texts[named[bound]])
+            for start in range(0, len(named), _PAGE):
+                if found := await self._newest_of(thread, named[start : start + _PAGE]):
+                    return found
         except Exception as error:  # noqa: BLE001 - reported; it is summarised again instead
             emit("conversation.store_failed", error=error, verb="get_batch")
         return None
 
-    async def _texts(self, digests: Sequence[str]) -> dict[str, str]:
-        values = await self._store.get_batch([(self._namespace, key) for key in digests])
-        return {key: value["text"] for (_, key), value in values.items() if _is_stored(value)}
+    async def _newest_of(self, thread: Thread, named: list[tuple[int, str]]) -> Summary | None:
+        values = await self._store.get_batch([(self._namespace, digest) for _, digest in named])
+        for bound, digest in named:
+            value = values.get((self._namespace, digest))
+            if isinstance(value, Mapping) and isinstance(value.get("text"), str):
+                return thread.summary_of(bound, value["text"])
+        return None
 
     async def save(self, summary: Summary) -> None:
         """Store a summary."""
@@ -58,7 +58,3 @@ class SummaryStore:
             await self._store.put(self._namespace, summary.digest, value, text="")
         except Exception as error:  # noqa: BLE001 - reported; this process still has it
             emit("conversation.store_failed", error=error, verb="put")
-
-
-def _is_stored(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(value.get("text"), str)

@@ -31,37 +31,40 @@ _ACCENTED = re.compile(f"[{_LATIN}]")
 _LOWER = re.compile(f"[A-Z]?[a-z{_LATIN}]+")
 _UPPER = re.compile("[A-Z]+(?![a-z])")
 _DIGITS = re.compile("[0-9]{1,3}")
-_MARKS = re.compile(r"[!-/:-@\[-`{-~]+")
+_MARKS = re.compile(r"[!-/:-@\[-`{-\x7f\x00-\x08\x0b\x0c\x0e-\x1f]+")
 _INDENTS = re.compile(r"[ \t]{2,}|\t")
 _NEWLINES = re.compile(r"[\r\n]+")
 _SPACED_NUMBER = re.compile(" (?=[0-9])")
 _NOT_ASCII = re.compile("[^\x00-\x7f]+")
 
+_ACCENTED_SHARE = 100
+"""One accented letter in so many characters, or more, is not English."""
+
 _SCRIPTS = (
     (0x0000, 0.0),  # counted as words, digits, marks and whitespace
-    (0x0080, 2.75),  # what has no line of its own: emoji, symbols, rare scripts
-    (0x00C0, 1.65),  # accented Latin letters, on top of their word
-    (0x0250, 2.75),
-    (0x0370, 1.12),  # Greek
+    (0x0080, 2.8),  # what has no line of its own: emoji, symbols, rare scripts
+    (0x00C0, 1.05),  # accented Latin letters, on top of their word
+    (0x0250, 2.8),
+    (0x0370, 1.15),  # Greek
     (0x0400, 0.76),  # Cyrillic
-    (0x0530, 2.2),  # Armenian
-    (0x0590, 1.23),  # Hebrew
-    (0x0600, 0.93),  # Arabic
-    (0x0780, 2.75),
-    (0x0900, 1.32),  # Devanagari
-    (0x0980, 2.02),  # the other scripts of India
-    (0x0E00, 0.98),  # Thai
-    (0x0E80, 2.75),
-    (0x10A0, 2.17),  # Georgian
-    (0x1100, 2.75),
-    (0x1E00, 1.65),  # Vietnamese letters, on top of their word
-    (0x1F00, 2.75),
+    (0x0530, 2.25),  # Armenian
+    (0x0590, 1.28),  # Hebrew
+    (0x0600, 0.96),  # Arabic
+    (0x0780, 2.8),
+    (0x0900, 1.35),  # Devanagari
+    (0x0980, 2.06),  # the other scripts of India
+    (0x0E00, 1.0),  # Thai
+    (0x0E80, 2.8),
+    (0x10A0, 2.22),  # Georgian
+    (0x1100, 2.8),
+    (0x1E00, 1.05),  # Vietnamese letters, on top of their word
+    (0x1F00, 2.8),
     (0x3000, 1.05),  # kana and CJK punctuation
-    (0x3100, 2.75),
+    (0x3100, 2.8),
     (0x4E00, 1.7),  # Han
-    (0xA000, 2.75),
+    (0xA000, 2.8),
     (0xAC00, 1.45),  # Hangul
-    (0xD7A4, 2.75),
+    (0xD7A4, 2.8),
 )
 """From which code point on a character is how many tokens."""
 
@@ -89,25 +92,40 @@ def estimate_tokens(text: str) -> int:
     languages, of code in 8, of JSON, logs, URLs, hex and base64. English prose comes out about
     a fifth too high; `docs/conversation.md` has the errors of each kind.
     """
-    accented = len(_ACCENTED.findall(text))
-    words = [len(word) for word in _LOWER.findall(text)]
-    count = _foreign_words(words) if accented * 100 > len(text) else _english_words(words)
-    count += _marks(text)
+    count = _words(text) + _marks(text)
     if not text.isascii():
         count += sum(map(_RATES.__getitem__, "".join(_NOT_ASCII.findall(text))))
     return math.ceil(count)
 
 
-def _english_words(lengths: list[int]) -> float:
+def _words(text: str) -> float:
+    """Count words; those of other languages than English are cut shorter.
+
+    A line of them is told by its accented letters, or by those of the whole text.
+    """
+    accented = len(_ACCENTED.findall(text))
+    if accented * _ACCENTED_SHARE > len(text):
+        return _foreign_words(text)
+    if not accented:
+        return _english_words(text)
+    return sum(
+        (_foreign_words if _ACCENTED.search(line) else _english_words)(line)
+        for line in text.splitlines()
+    )
+
+
+def _english_words(text: str) -> float:
+    lengths = [len(word) for word in _LOWER.findall(text)]
     return 1.08 * len(lengths) + 0.45 * _beyond(lengths, 6) + 0.9 * _beyond(lengths, 12)
 
 
-def _foreign_words(lengths: list[int]) -> float:
-    return 0.1 * len(lengths) + 0.72 * _beyond(lengths, 3)
+def _foreign_words(text: str) -> float:
+    lengths = [len(word) for word in _LOWER.findall(text)]
+    return 1.08 * len(lengths) + 0.62 * _beyond(lengths, 4)
 
 
 def _marks(text: str) -> float:
-    """Count capitals, digits, punctuation and whitespace."""
+    """Count capitals, digits, punctuation, control characters and whitespace."""
     capitals = [len(run) for run in _UPPER.findall(text)]
     marks = [len(run) for run in _MARKS.findall(text)]
     return (
@@ -146,7 +164,8 @@ def as_token_counter(counter: object | None) -> TokenCounter:
     if counter is None:
         return estimate_tokens
     encode = getattr(counter, "encode", None)
-    if callable(encode):
+    # A text has an `encode`, too: here it can only be the name of something.
+    if callable(encode) and not isinstance(counter, str):
         return _encoding_counter(encode)
     if callable(counter):
         return cast("TokenCounter", counter)
