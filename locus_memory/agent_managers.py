@@ -64,11 +64,10 @@ def as_memory_manager(
         )
     # Loaded only for agents with memory.
     from locus_memory.memory.extract import LLMExtractor  # noqa: PLC0415
-    from locus_memory.memory.heuristic import HeuristicExtractor  # noqa: PLC0415
     from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415
 
     can_extract = getattr(model, "follows_instructions", True)
-    extractor = LLMExtractor(model) if can_extract else HeuristicExtractor()
+    extractor = LLMExtractor(model) if can_extract else None
     return LLMMemoryManager(where, extract_fn=extractor), True
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import date
@@ -179,7 +180,10 @@ class TestSpec:
         def socket(x: asyncio.Event):
             """Take what is no JSON."""
 
-        for function in (many, named, placed, unknown, socket):
+        def hook(x: Callable[[], None]):
+            """Take what JSON Schema has no word for."""
+
+        for function in (many, named, placed, unknown, socket, hook):
             with pytest.raises(ConfigurationError, match=function.__name__):
                 as_tool(function)
 

@@ -4,13 +4,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from locus_memory import open_backend
+from locus_memory import get_store, open_backend
 from locus_memory.agent import (
     Agent,
 )
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.errors import (
     BackendClosedError,
+    BackendError,
     CheckpointConflictError,
     CheckpointNotFoundError,
     ConfigurationError,
@@ -98,6 +99,29 @@ class TestRun:
             with pytest.raises(StateTypeError):
                 await agent.run("Hello", "other")
         assert len(result.state.messages) == 4
+
+    async def test_a_checkpointer_of_something_else_will_not(self):
+        class Total(dict):
+            @classmethod
+            def from_checkpoint(cls, document):
+                return sum(document.values())
+
+            def to_checkpoint(self):
+                return dict(self)
+
+        totals = DeltaCheckpointer(state_type=Total)
+        await totals.save({"a": 1, "b": 2}, "t")
+        async with agent_of(checkpointer=totals) as agent:
+            with pytest.raises(StateTypeError, match="AgentState, not int"):
+                await agent.run("Hello", "t")
+
+    async def test_what_cannot_be_opened_leaves_nothing_open(self, tmp_path):
+        (tmp_path / "folder").mkdir()
+        with pytest.raises(BackendError):
+            async with agent_of(checkpointer="sqlite:folder", memory_manager="sqlite:agent.db"):
+                raise AssertionError
+        async with get_store("sqlite:agent.db") as store:
+            await store.put(("a",), "b", 1)
 
     async def test_without_a_checkpointer_nothing_is_kept(self):
         async with agent_of("Hi.", "Who?") as agent:
