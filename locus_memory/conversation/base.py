@@ -10,9 +10,10 @@ from typing import Any, Self
 from typing_extensions import override
 
 from locus_memory.conversation.faults import mend
+from locus_memory.conversation.groups import Group, split_groups, split_sound
 from locus_memory.events import emit
 
-__all__ = ["ConversationManager", "NullManager", "mended"]
+__all__ = ["ConversationManager", "NullManager", "sound_groups"]
 
 
 class ConversationManager(ABC):
@@ -63,13 +64,16 @@ class NullManager(ConversationManager):
 
     @override
     def apply(self, messages: Sequence[Any]) -> list[Any]:
-        return mended(messages)
+        return [message for group in sound_groups(messages) for message in group.messages]
 
 
-def mended(messages: Sequence[Any]) -> list[Any]:
-    """Return the conversation as `repair` does, and tell of what was wrong with it."""
-    result, faults = mend(messages)
-    if faults:
-        kinds = ", ".join(sorted({fault.kind for fault in faults}))
-        emit("conversation.repaired", faults=len(faults), kinds=kinds)
-    return result
+def sound_groups(messages: Sequence[Any]) -> list[Group]:
+    """Return the groups of the conversation as `repair` leaves it, and tell what was wrong."""
+    given = list(messages)
+    groups = split_sound(given)
+    if groups is not None:
+        return groups
+    repaired, faults = mend(given)
+    kinds = ", ".join(sorted({fault.kind for fault in faults}))
+    emit("conversation.repaired", faults=len(faults), kinds=kinds)
+    return split_groups(repaired)

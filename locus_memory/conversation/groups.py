@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Group", "split_groups"]
+__all__ = ["Group", "split_groups", "split_sound"]
 
 
 class Group(NamedTuple):
@@ -28,24 +28,56 @@ def split_groups(messages: Iterable[Any]) -> list[Group]:
     Only results that directly follow their call's message join its group: `repair` first, if
     there may be others.
     """
-    listed = list(messages)
-    groups: list[Group] = []
-    end = 0
-    for index, message in enumerate(listed):
-        if index < end:
-            continue
-        role = message.role
-        end = index + 1
-        if role == "assistant" and message.tool_calls:
-            end = _end_of_results(listed, end, {call.id for call in message.tool_calls})
-        groups.append(Group(index, role, tuple(listed[index:end])))
-    return groups
+    return _Splitter(list(messages)).groups
 
 
-def _end_of_results(messages: Sequence[Any], start: int, ids: set[str]) -> int:
-    end = start
-    while (
-        end < len(messages) and messages[end].role == "tool" and messages[end].tool_call_id in ids
-    ):
-        end += 1
-    return end
+def split_sound(messages: Sequence[Any]) -> list[Group] | None:
+    """Return the groups of a conversation, or `None` if there is any fault in it.
+
+    One pass, since it is asked at every step of an agent; `validate` names the faults.
+    """
+    splitter = _Splitter(messages)
+    return splitter.groups if splitter.is_sound else None
+
+
+class _Splitter:
+    """The groups of a conversation, and whether each call in it has its own id and result."""
+
+    def __init__(self, messages: Sequence[Any]) -> None:
+        self.groups: list[Group] = []
+        self.is_sound = True
+        self._messages = messages
+        self._ids: set[str | None] = set()
+        add = self.groups.append
+        place, length = 0, len(messages)
+        while place < length:
+            message = messages[place]
+            role = message.role
+            if role == "assistant" and message.tool_calls:
+                end = self._end_of_results(place)
+                add(Group(place, role, tuple(messages[place:end])))
+                place = end
+                continue
+            if role == "tool":
+                self.is_sound = False
+            add(Group(place, role, (message,)))
+            place += 1
+
+    def _end_of_results(self, place: int) -> int:
+        """Return where the results end that follow the call at a place."""
+        called = [call.id for call in self._messages[place].tool_calls]
+        ids = set(called)
+        end = place + 1
+        while end < len(self._messages) and self._answers(self._messages[end], ids):
+            end += 1
+        answered = {message.tool_call_id for message in self._messages[place + 1 : end]}
+        if not all(called) or len(ids) < len(called) or not ids.isdisjoint(self._ids):
+            self.is_sound = False
+        if answered != ids or end - place - 1 != len(ids):
+            self.is_sound = False
+        self._ids |= ids
+        return end
+
+    @staticmethod
+    def _answers(message: Any, ids: set[str | None]) -> bool:
+        return message.role == "tool" and message.tool_call_id in ids

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from typing_extensions import override
 
 from locus_memory.backends.base import Backend
-from locus_memory.conversation.base import ConversationManager, mended
+from locus_memory.conversation.base import ConversationManager, sound_groups
 from locus_memory.conversation.groups import Group
 from locus_memory.conversation.memo import MessageMemo
 from locus_memory.conversation.selection import Size, newest_run
@@ -174,10 +174,10 @@ class SummarizingManager(ConversationManager):
         }
 
     def _read(self, messages: Sequence[Any]) -> Thread | None:
-        given = mended(messages)
-        if not given:
+        groups = sound_groups(messages)
+        if not groups:
             return None
-        return read_thread(given, self._digests, preserve_system=self._preserve_system)
+        return read_thread(groups, self._digests, preserve_system=self._preserve_system)
 
     def _known(self, thread: Thread) -> Summary:
         """Return the good summary of this process that covers most of the conversation."""

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from itertools import accumulate
 from typing import Any
 
-from locus_memory.conversation.groups import Group, split_groups
+from locus_memory.conversation.groups import Group
 from locus_memory.conversation.memo import MessageMemo
 from locus_memory.conversation.summary_text import is_summary, summary_message, text_of_summary
 
@@ -109,31 +109,32 @@ class Thread:
 
 
 def read_thread(
-    messages: Sequence[Any], digests: MessageMemo[bytes], *, preserve_system: bool
+    groups: Sequence[Group], digests: MessageMemo[bytes], *, preserve_system: bool
 ) -> Thread:
     """Take a conversation without faults apart.
 
     Args:
-        messages: The conversation; not empty.
+        groups: The conversation; not empty.
         digests: Computes `message_digest`.
         preserve_system: Whether system messages are pinned.
     """
     pinned: list[Group] = []
-    groups: list[Group] = []
+    others: list[Group] = []
     base = Summary(0, _digest_of(""), "")
-    for group in split_groups(messages):
+    for group in groups:
         if group.role != "system":
-            groups.append(group)
+            others.append(group)
         elif is_summary(group.messages[0]):
             # It stands for all that came before it.
-            groups.clear()
+            others.clear()
             base = _summary_in(group.messages[0])
         else:
-            (pinned if preserve_system else groups).append(group)
-    bounds = [0, *accumulate(len(group.messages) for group in groups)]
-    told = [message for group in groups for message in group.messages]
-    leading = _leading(messages) if preserve_system else 0
-    return Thread(pinned, leading, groups, bounds, base, digests.values(told), messages[0])
+            (pinned if preserve_system else others).append(group)
+    bounds = [0, *accumulate(len(group.messages) for group in others)]
+    told = [message for group in others for message in group.messages]
+    leading = _leading(groups) if preserve_system else 0
+    sample = groups[0].messages[0]
+    return Thread(pinned, leading, others, bounds, base, digests.values(told), sample)
 
 
 def _summary_in(message: Any) -> Summary:
@@ -141,9 +142,9 @@ def _summary_in(message: Any) -> Summary:
     return Summary(0, _digest_of(text), text, message)
 
 
-def _leading(messages: Sequence[Any]) -> int:
-    places = (place for place, message in enumerate(messages) if message.role != "system")
-    return next(places, len(messages))
+def _leading(groups: Sequence[Group]) -> int:
+    places = (place for place, group in enumerate(groups) if group.role != "system")
+    return next(places, len(groups))
 
 
 def _digest_of(text: str) -> str:

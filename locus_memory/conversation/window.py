@@ -8,8 +8,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from locus_memory.conversation.base import ConversationManager, mended
-from locus_memory.conversation.groups import Group, split_groups
+from locus_memory.conversation.base import ConversationManager, sound_groups
+from locus_memory.conversation.groups import Group
 from locus_memory.conversation.memo import MessageMemo
 from locus_memory.conversation.selection import Size, newest_fitting
 from locus_memory.conversation.tokens import as_token_counter, message_tokens
@@ -57,7 +57,7 @@ class SlidingWindowManager(ConversationManager):
     def apply(self, messages: Sequence[Any]) -> list[Any]:
         pinned: list[Group] = []
         others: list[Group] = []
-        for group in split_groups(mended(messages)):
+        for group in sound_groups(messages):
             is_pinned = self._preserve_system and group.role == "system"
             (pinned if is_pinned else others).append(group)
         limit = Size(self._window_size or math.inf, self._max_tokens or math.inf)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from locus_memory.conversation.base import NullManager
 from locus_memory.conversation.faults import CUT_OFF, mend, repair, validate
-from locus_memory.conversation.groups import split_groups
+from locus_memory.conversation.groups import split_groups, split_sound
 from locus_memory.conversation.summary import SummarizingManager
 from locus_memory.conversation.summary_text import is_summary
 from locus_memory.conversation.tokens import count_tokens
@@ -96,6 +96,8 @@ def test_groups_hold_every_message_once(messages):
         sum(len(before.messages) for before in groups[:place]) for place in range(len(groups))
     ]
     assert all(group.role != "tool" for group in groups)
+    assert split_sound(repaired) == groups
+    assert (split_sound(messages) is None) == bool(validate(messages))
 
 
 @PROPERTY
