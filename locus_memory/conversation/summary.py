@@ -18,7 +18,7 @@ from locus_memory.conversation.selection import Size, newest_run
 from locus_memory.conversation.summarizer import SummarizeFunction, summarize, summarize_async
 from locus_memory.conversation.summary_store import SummaryStore
 from locus_memory.conversation.summary_text import extract, shortened
-from locus_memory.conversation.summary_thread import Summary, Thread, message_digest, read_thread
+from locus_memory.conversation.summary_thread import Summary, Thread, message_digest, read_groups
 from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.conversation.window import check_positive, token_memo, windowed
 from locus_memory.errors import InvalidArgumentError
@@ -177,7 +177,7 @@ class SummarizingManager(ConversationManager):
         groups = sound_groups(messages)
         if not groups:
             return None
-        return read_thread(groups, self._digests, preserve_system=self._preserve_system)
+        return read_groups(groups, self._digests, preserve_system=self._preserve_system)
 
     def _known(self, thread: Thread) -> Summary:
         """Return the good summary of this process that covers most of the conversation."""

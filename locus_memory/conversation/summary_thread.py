@@ -10,11 +10,11 @@ from hashlib import blake2b
 from itertools import accumulate
 from typing import Any
 
-from locus_memory.conversation.groups import Group
+from locus_memory.conversation.groups import Group, split_groups
 from locus_memory.conversation.memo import MessageMemo
 from locus_memory.conversation.summary_text import is_summary, summary_message, text_of_summary
 
-__all__ = ["Summary", "Thread", "message_digest", "read_thread"]
+__all__ = ["Summary", "Thread", "message_digest", "read_groups", "read_thread"]
 
 _DIGEST_SIZE = 20
 
@@ -109,15 +109,22 @@ class Thread:
 
 
 def read_thread(
-    groups: Sequence[Group], digests: MessageMemo[bytes], *, preserve_system: bool
+    messages: Iterable[Any], digests: MessageMemo[bytes], *, preserve_system: bool
 ) -> Thread:
     """Take a conversation without faults apart.
 
     Args:
-        groups: The conversation; not empty.
+        messages: The conversation; not empty.
         digests: Computes `message_digest`.
         preserve_system: Whether system messages are pinned.
     """
+    return read_groups(split_groups(messages), digests, preserve_system=preserve_system)
+
+
+def read_groups(
+    groups: Sequence[Group], digests: MessageMemo[bytes], *, preserve_system: bool
+) -> Thread:
+    """Do as `read_thread` does, for a conversation that is split into groups."""
     pinned: list[Group] = []
     others: list[Group] = []
     base = Summary(0, _digest_of(""), "")
