@@ -23,6 +23,10 @@ from locus_memory.errors import (
     InvalidNamespaceError,
     LocusMemoryError,
     MissingDriverError,
+    ModelAnswerError,
+    ModelError,
+    ModelRequestError,
+    ModelUnavailableError,
     StateTypeError,
     StoreCapabilityError,
     UnknownOptionError,
@@ -33,6 +37,17 @@ from locus_memory.errors import (
 from locus_memory.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from locus_memory.agent import Agent
+    from locus_memory.agent_events import (
+        AgentEvent,
+        AgentResult,
+        Done,
+        MessageAdded,
+        Saved,
+        TextDelta,
+        ToolFinished,
+        ToolStarted,
+    )
     from locus_memory.backends.base import Backend
     from locus_memory.backends.file.backend import FileBackend
     from locus_memory.backends.file.checkpoints import FileCheckpointer, FileDeltaStorage
@@ -43,6 +58,9 @@ if TYPE_CHECKING:
     from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer, SQLiteDeltaStorage
     from locus_memory.backends.sqlite.connection import SQLiteDatabase
     from locus_memory.backends.sqlite.store import SQLiteStore
+    from locus_memory.chat.base import ChatModel, StreamingModel, ToolModel, ToolSpec
+    from locus_memory.chat.openai import OpenAIChat
+    from locus_memory.chat.scripted import ScriptedModel
     from locus_memory.checkpoint.base import (
         BaseCheckpointer,
         Checkpointable,
@@ -52,7 +70,18 @@ if TYPE_CHECKING:
     )
     from locus_memory.checkpoint.chain import DeltaCheckpointer
     from locus_memory.checkpoint.storage import DeltaStorage
+    from locus_memory.conversation.base import ConversationManager, NullManager
+    from locus_memory.conversation.summary import SummarizingManager
+    from locus_memory.conversation.tokens import TokenCounter, count_tokens, estimate_tokens
+    from locus_memory.conversation.window import SlidingWindowManager
     from locus_memory.events import Event, subscribe
+    from locus_memory.memory.base import BaseMemoryManager, NoopMemoryManager
+    from locus_memory.memory.extract import LLMExtractor
+    from locus_memory.memory.forget import forget
+    from locus_memory.memory.forget_report import ForgetReport
+    from locus_memory.memory.heuristic import HeuristicExtractor
+    from locus_memory.memory.manager import LLMMemoryManager
+    from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
     from locus_memory.messages import Message, Role, ToolCall, ToolResult
     from locus_memory.registry import (
         as_checkpointer,
@@ -79,33 +108,53 @@ if TYPE_CHECKING:
     from locus_memory.store.wrappers.base import StoreWrapper
     from locus_memory.store.wrappers.embedding import EmbeddingStore
     from locus_memory.store.wrappers.encrypting import EncryptingStore
+    from locus_memory.tools import Tool, tool
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "Agent": "agent",
+            "AgentEvent": "agent_events",
+            "AgentResult": "agent_events",
             "AgentState": "state",
             "Backend": "backends.base",
             "BaseCheckpointer": "checkpoint.base",
+            "BaseMemoryManager": "memory.base",
             "BaseStore": "store.base",
+            "ChatModel": "chat.base",
             "CheckpointInfo": "checkpoint.base",
             "Checkpointable": "checkpoint.base",
             "CheckpointerCapabilities": "checkpoint.base",
+            "ConversationManager": "conversation.base",
             "Delete": "store.item",
             "DeltaCheckpointer": "checkpoint.chain",
             "DeltaStorage": "checkpoint.storage",
+            "Done": "agent_events",
             "Embedder": "retrieval.embedders.base",
             "EmbeddingStore": "store.wrappers.embedding",
             "EncryptingStore": "store.wrappers.encrypting",
             "Event": "events",
+            "Extractor": "memory.models",
             "FileBackend": "backends.file.backend",
             "FileCheckpointer": "backends.file.checkpoints",
             "FileDeltaStorage": "backends.file.checkpoints",
+            "ForgetReport": "memory.forget_report",
+            "HeuristicExtractor": "memory.heuristic",
             "InMemoryBackend": "backends.inmemory.backend",
             "InMemoryDeltaStorage": "backends.inmemory.checkpoints",
             "InMemoryStore": "backends.inmemory.store",
+            "LLMExtractor": "memory.extract",
+            "LLMMemoryManager": "memory.manager",
+            "Memory": "memory.models",
+            "MemoryChange": "memory.models",
             "MemoryCheckpointer": "backends.inmemory.checkpoints",
+            "MemoryType": "memory.models",
             "Message": "messages",
+            "MessageAdded": "agent_events",
             "NamespacedStore": "store.view",
+            "NoopMemoryManager": "memory.base",
+            "NullManager": "conversation.base",
+            "OpenAIChat": "chat.openai",
             "Put": "store.item",
             "Role": "messages",
             "SQLiteBackend": "backends.sqlite.backend",
@@ -113,16 +162,31 @@ else:
             "SQLiteDatabase": "backends.sqlite.connection",
             "SQLiteDeltaStorage": "backends.sqlite.checkpoints",
             "SQLiteStore": "backends.sqlite.store",
+            "Saved": "agent_events",
+            "ScriptedModel": "chat.scripted",
             "SemanticSearchResult": "store.item",
+            "SlidingWindowManager": "conversation.window",
             "StorageStats": "checkpoint.base",
             "StoreCapabilities": "store.item",
             "StoreContext": "store.view",
             "StoreItem": "store.item",
             "StoreWrapper": "store.wrappers.base",
+            "StreamingModel": "chat.base",
+            "SummarizingManager": "conversation.summary",
+            "TextDelta": "agent_events",
+            "TokenCounter": "conversation.tokens",
+            "Tool": "tools",
             "ToolCall": "messages",
+            "ToolFinished": "agent_events",
+            "ToolModel": "chat.base",
             "ToolResult": "messages",
+            "ToolSpec": "chat.base",
+            "ToolStarted": "agent_events",
             "as_checkpointer": "registry",
             "as_store": "registry",
+            "count_tokens": "conversation.tokens",
+            "estimate_tokens": "conversation.tokens",
+            "forget": "memory.forget",
             "get_checkpointer": "registry",
             "get_store": "registry",
             "list_checkpointers": "registry",
@@ -131,12 +195,16 @@ else:
             "register_checkpointer": "registry",
             "register_store": "registry",
             "subscribe": "events",
+            "tool": "tools",
         },
     )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Agent",
+    "AgentEvent",
+    "AgentResult",
     "AgentState",
     "Backend",
     "BackendClosedError",
@@ -145,7 +213,9 @@ __all__ = [
     "BackendUnavailableError",
     "BackendWriteError",
     "BaseCheckpointer",
+    "BaseMemoryManager",
     "BaseStore",
+    "ChatModel",
     "CheckpointConflictError",
     "CheckpointCorruptError",
     "CheckpointError",
@@ -154,17 +224,22 @@ __all__ = [
     "Checkpointable",
     "CheckpointerCapabilities",
     "ConfigurationError",
+    "ConversationManager",
     "Delete",
     "DeltaCheckpointer",
     "DeltaStorage",
+    "Done",
     "Embedder",
     "EmbeddingStore",
     "EncryptingStore",
     "EncryptionError",
     "Event",
+    "Extractor",
     "FileBackend",
     "FileCheckpointer",
     "FileDeltaStorage",
+    "ForgetReport",
+    "HeuristicExtractor",
     "InMemoryBackend",
     "InMemoryDeltaStorage",
     "InMemoryStore",
@@ -173,11 +248,24 @@ __all__ = [
     "InvalidFilterError",
     "InvalidKeyError",
     "InvalidNamespaceError",
+    "LLMExtractor",
+    "LLMMemoryManager",
     "LocusMemoryError",
+    "Memory",
+    "MemoryChange",
     "MemoryCheckpointer",
+    "MemoryType",
     "Message",
+    "MessageAdded",
     "MissingDriverError",
+    "ModelAnswerError",
+    "ModelError",
+    "ModelRequestError",
+    "ModelUnavailableError",
     "NamespacedStore",
+    "NoopMemoryManager",
+    "NullManager",
+    "OpenAIChat",
     "Put",
     "Role",
     "SQLiteBackend",
@@ -185,7 +273,10 @@ __all__ = [
     "SQLiteDatabase",
     "SQLiteDeltaStorage",
     "SQLiteStore",
+    "Saved",
+    "ScriptedModel",
     "SemanticSearchResult",
+    "SlidingWindowManager",
     "StateTypeError",
     "StorageStats",
     "StoreCapabilities",
@@ -193,8 +284,17 @@ __all__ = [
     "StoreContext",
     "StoreItem",
     "StoreWrapper",
+    "StreamingModel",
+    "SummarizingManager",
+    "TextDelta",
+    "TokenCounter",
+    "Tool",
     "ToolCall",
+    "ToolFinished",
+    "ToolModel",
     "ToolResult",
+    "ToolSpec",
+    "ToolStarted",
     "UnknownOptionError",
     "UnknownProviderError",
     "ValueNotSerializableError",
@@ -202,6 +302,9 @@ __all__ = [
     "__version__",
     "as_checkpointer",
     "as_store",
+    "count_tokens",
+    "estimate_tokens",
+    "forget",
     "get_checkpointer",
     "get_store",
     "list_checkpointers",
@@ -210,4 +313,5 @@ __all__ = [
     "register_checkpointer",
     "register_store",
     "subscribe",
+    "tool",
 ]

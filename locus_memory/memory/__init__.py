@@ -1,1 +1,48 @@
 """The memory manager: what is worth keeping, and when to bring it back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from locus_memory.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from locus_memory.memory.base import BaseMemoryManager, NoopMemoryManager
+    from locus_memory.memory.extract import FunctionExtractor, LLMExtractor, as_extractor
+    from locus_memory.memory.heuristic import HeuristicExtractor
+    from locus_memory.memory.manager import LLMMemoryManager
+    from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
+    from locus_memory.memory.secrets import find_secret
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "BaseMemoryManager": "base",
+            "Extractor": "models",
+            "FunctionExtractor": "extract",
+            "HeuristicExtractor": "heuristic",
+            "LLMExtractor": "extract",
+            "LLMMemoryManager": "manager",
+            "Memory": "models",
+            "MemoryChange": "models",
+            "MemoryType": "models",
+            "NoopMemoryManager": "base",
+            "as_extractor": "extract",
+            "find_secret": "secrets",
+        },
+    )
+
+__all__ = [
+    "BaseMemoryManager",
+    "Extractor",
+    "FunctionExtractor",
+    "HeuristicExtractor",
+    "LLMExtractor",
+    "LLMMemoryManager",
+    "Memory",
+    "MemoryChange",
+    "MemoryType",
+    "NoopMemoryManager",
+    "as_extractor",
+    "find_secret",
+]
