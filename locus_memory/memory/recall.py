@@ -25,6 +25,9 @@ _ENDS: Final = 1000
 
 _MOST_WORDS: Final = 48
 
+_LEAST_DEPTH: Final = 10
+"""How many of each ranking are fused at least: what is second in both may be the best."""
+
 _RELEVANCE: Final = 1.0
 _RECENCY: Final = 0.2
 """With 10 for k, the newest of all still comes after the 40 most relevant."""
@@ -58,7 +61,8 @@ class Recall:
         check_limit(limit)
         if limit == 0:
             return []
-        rankings = await self._searches(scope, limit, query) if query else []
+        depth = max(limit, _LEAST_DEPTH)
+        rankings = await self._searches(scope, depth, query) if query else []
         found = {_name(item): item for item in chain(*rankings)}
         if len(found) < limit:
             newest = await self._newest(scope, limit)
@@ -95,7 +99,7 @@ class Recall:
         by_type = await asyncio.gather(
             *(self._store.search(scope.current(kind), query, limit) for kind in MemoryType)
         )
-        return sorted(chain(*by_type), key=_score, reverse=True)[:limit]
+        return sorted(chain(*by_type), key=_match, reverse=True)[:limit]
 
     async def _by_meaning(
         self, embedder: Embedder, scope: Scope, limit: int, query: str
@@ -140,5 +144,5 @@ def _moment(item: StoreItem) -> float:
     return item.updated_at.timestamp()
 
 
-def _score(item: StoreItem) -> float:
-    return item.score or 0.0
+def _match(item: StoreItem) -> tuple[float, float]:
+    return item.score or 0.0, _moment(item)

@@ -161,7 +161,7 @@ class Worker:
                 while more:
                     self._again.discard(lane)
                     done = await self._step(lane)
-                    more = done or lane in self._again
+                    more = done or (lane in self._again and lane not in self._failed)
         except Exception as error:  # noqa: BLE001 - reported; the jobs stay in the store
             emit("memory.queue_failed", error=error)
             self._failed.add(lane)

@@ -16,7 +16,8 @@ def test_the_scores_are_the_formula():
 
 
 def test_what_both_find_comes_before_what_one_finds():
-    assert [item for item, _ in reciprocal_rank_fusion([["a", "b"], ["c", "b"]])][0] == "b"
+    fused = reciprocal_rank_fusion([["a", "b"], ["c", "b"]])
+    assert fused[0][0] == "b"
 
 
 def test_nothing_makes_nothing():

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import pytest
+
+from locus_memory.errors import BackendUnavailableError, InvalidArgumentError
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.recall import bounded_query
+from locus_memory.messages import Message
+from locus_memory.state import AgentState
+from locus_memory.testing import FakeEmbedder
+
+KINDS = list(MemoryType)
+
+
+def fact(key, content, kind=MemoryType.USER):
+    return Memory(kind, key, content)
+
+
+async def fill(manager, clock, count=40):
+    await manager.save([fact("drink", "Likes green tea in the morning")])
+    for number in range(count):
+        clock.advance(60)
+        await manager.save([fact(f"k{number}", f"Fact number {number}", KINDS[number % 4])])
+
+
+async def keys(manager, **options):
+    return [memory.key for memory in await manager.retrieve(**options)]
+
+
+async def test_what_the_query_is_about_comes_first(make, store, clock):
+    manager = make()
+    await fill(manager, clock)
+    found = await keys(manager, limit=5, query="Which tea should I buy?")
+    expected = "drink" if store.capabilities.search else "k39"
+    assert found[0] == expected
+    assert len(found) == 5
+
+
+async def test_what_is_missing_is_filled_up_with_the_newest(make, store, clock):
+    manager = make()
+    await fill(manager, clock)
+    found = await keys(manager, limit=4, query="tea")
+    newest = ["k39", "k38", "k37", "k36"]
+    assert found == (["drink", *newest[:3]] if store.capabilities.search else newest)
+
+
+async def test_of_equally_good_matches_the_newest_comes_first(make, store, clock):
+    manager = make()
+    for number, kind in enumerate(KINDS):
+        clock.advance(60)
+        await manager.save([fact(f"k{number}", f"Likes tea {'abcd'[number]}", kind)])
+    assert (await keys(manager, query="tea", limit=1)) == ["k3"]
+
+
+async def test_meaning_is_searched_where_there_is_an_embedder(make, store, clock):
+    embedder = FakeEmbedder()
+    manager = make(embedder=embedder)
+    await fill(manager, clock)
+    found = await keys(manager, limit=3, query="green tea")
+    able = store.capabilities.semantic_search or store.capabilities.search
+    assert (found[0] == "drink") is able
+    assert bool(embedder.calls) is store.capabilities.semantic_search
+
+
+async def test_vectors_are_saved_with_their_memories(make, store):
+    manager = make(embedder=FakeEmbedder())
+    await manager.save([fact("drink", "Likes tea")])
+    if store.capabilities.semantic_search:
+        assert await store.get_embedding(("locus_memory", "user"), "drink") is not None
+
+
+@pytest.mark.parametrize("broken", ["raises", "short"])
+async def test_a_failing_embedder_is_reported_and_text_must_do(make, store, clock, events, broken):
+    class Broken(FakeEmbedder):
+        async def embed(self, texts, *, kind="document"):
+            if broken == "raises":
+                raise RuntimeError("no model")
+            return [[1.0] for _ in texts]
+
+    manager = make(embedder=Broken())
+    await fill(manager, clock, 5)
+    found = await keys(manager, query="tea")
+    assert set(found) == {"drink", *(f"k{n}" for n in range(5))}
+    if store.capabilities.semantic_search:
+        assert "memory.embed_failed" in events.names
+    if store.capabilities.search:
+        assert found[0] == "drink"
+
+
+async def test_a_search_that_fails_is_reported_and_the_newest_must_do(make, store, clock, events):
+    class NoQuery(type(store)):
+        async def search(self, namespace, query=None, limit=10, **options):
+            if query is not None:
+                raise BackendUnavailableError("no index")
+            return await super().search(namespace, None, limit, **options)
+
+    manager = make()
+    await fill(manager, clock, 5)
+    store.__class__ = NoQuery
+    assert (await keys(manager, query="tea"))[0] == "k4"
+    assert ("memory.search_failed" in events.names) is store.capabilities.search
+
+
+async def test_names_of_types_and_metadata_are_not_searched(make):
+    manager = make()
+    await manager.save([Memory(MemoryType.PROJECT, "goal", "Ships in May", {"why": "feedback"})])
+    await manager.save([fact("drink", "Likes tea")])
+    assert await keys(manager, query="feedback project", limit=1) == ["drink"]
+    assert await keys(manager, query="goal", limit=1) in (["goal"], ["drink"])
+
+
+async def test_a_key_is_searched_too(make, store):
+    manager = make()
+    await manager.save([fact("favourite_drink", "Green tea"), fact("b", "Other")])
+    found = await keys(manager, query="What is my favourite?", limit=1)
+    assert found == (["favourite_drink"] if store.capabilities.search else ["b"])
+
+
+async def test_a_pasted_document_is_no_burden(make, store, clock):
+    manager = make(embedder=FakeEmbedder())
+    await fill(manager, clock, 5)
+    document = " ".join(f"word{number}" for number in range(50_000))
+    found = await keys(manager, query=f"{document}\nWhat tea do I like? \ud800", limit=1)
+    assert len(found) == 1
+    if store.capabilities.search:
+        assert found == ["drink"]
+
+
+@pytest.mark.parametrize("query", ["", "   ", "?!", "c++", '"', "the of and", "*"])
+async def test_no_query_is_an_error(make, clock, query):
+    manager = make(embedder=FakeEmbedder())
+    await fill(manager, clock, 5)
+    assert len(await manager.retrieve(query=query)) == 6
+
+
+async def test_a_limit_that_is_none_of_ours_is_refused(make):
+    with pytest.raises(InvalidArgumentError):
+        await make().retrieve(-1)
+
+
+async def test_the_latest_text_of_the_user_is_the_query(make, store, clock):
+    manager = make(retrieve_limit=1)
+    await fill(manager, clock)
+    messages = (Message.user("Hello"), Message.assistant("Hi"), Message.user("Which tea?"))
+    state = await manager.on_session_start(AgentState(messages=messages))
+    assert ("green tea" in state.messages[0].content) is store.capabilities.search
+
+
+async def test_ties_are_broken_alike_each_time(make):
+    manager = make()
+    await manager.save([fact(f"k{n}", f"Likes tea {n}", KINDS[n % 4]) for n in range(12)])
+    first = await keys(manager, query="tea", limit=12)
+    assert all([await keys(manager, query="tea", limit=12) == first for _ in range(5)])
+    assert sorted(first) == sorted(f"k{n}" for n in range(12))
+
+
+def test_a_long_query_keeps_words_of_both_ends():
+    query = f"Alpha {'middle ' * 2000}{' '.join(f'w{n}' for n in range(400))} omega"
+    words = bounded_query(query).split()
+    assert {"alpha", "omega"} <= set(words)
+    assert len(words) <= 48

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.messages import Message
+from locus_memory.state import AgentState
+from locus_memory.testing import FakeEmbedder
+
+USERS = ["a", "a/b", "ab", "users", "history", "user", "queue", "cursors", "*", "ü", "a\x00", " "]
+
+
+def fact(content, key="secret"):
+    return Memory(MemoryType.USER, key, content)
+
+
+def run_of(user, *texts, thread="t", **metadata):
+    roles = (Message.user, Message.assistant)
+    messages = tuple(roles[n % 2](text) for n, text in enumerate(texts))
+    return AgentState(
+        messages=messages, metadata={"user_id": user, "thread_id": thread, **metadata}
+    )
+
+
+class Echo:
+    """Remembers what the user said, after a while; notes what it was shown."""
+
+    name = "echo"
+
+    def __init__(self):
+        self.shown = []
+
+    async def extract(self, messages, memories):
+        await asyncio.sleep(0)
+        said = messages[0].content
+        self.shown.append((said, [memory.content for memory in memories]))
+        return [fact(said, f"said {said}")]
+
+
+async def everything(manager, user):
+    """Return every text a user can get at, over every read path."""
+    view = manager.for_user(user)
+    state = await manager.on_session_start(run_of(user, "What is my secret?"))
+    paths = [
+        await view.retrieve(100),
+        await view.retrieve(100, "secret"),
+        await view.retrieve(100, "of everybody"),
+        [memory async for memory in view.memories()],
+        *[await view.history(f"said secret of {each!r}") for each in USERS],
+        await view.history("secret"),
+    ]
+    texts = {memory.content for path in paths for memory in path}
+    blocks = [message.content for message in state.messages if message.role == "system"]
+    return texts, "\n".join(blocks)
+
+
+@pytest.mark.parametrize("mode", ["inline", "background"])
+async def test_no_user_sees_anothers_memories(make, mode):
+    extractor = Echo()
+    manager = make(extract_fn=extractor, extract_mode=mode, embedder=FakeEmbedder())
+    await manager.save([fact("secret of everybody")])
+    ends = [manager.on_session_end(run_of(user, f"secret of {user!r}", "Ok")) for user in USERS]
+    await asyncio.gather(*ends)
+    assert await manager.drain() == 0
+    await asyncio.gather(*(manager.on_session_end(run_of(u, f"more of {u!r}")) for u in USERS))
+    await manager.drain()
+    for user in USERS:
+        texts, block = await everything(manager, user)
+        assert texts == {f"secret of {user!r}", f"more of {user!r}"}
+        assert not any(f"secret of {other!r}" in block for other in USERS if other != user)
+    shown = {said: memories for said, memories in extractor.shown if said.startswith("more")}
+    assert shown == {f"more of {user!r}": [f"secret of {user!r}"] for user in USERS}
+    assert [memory.content for memory in await manager.retrieve(100)] == ["secret of everybody"]
+
+
+async def test_no_user_changes_anothers_memories(make):
+    manager = make()
+    for user in USERS:
+        view = manager.for_user(user)
+        await view.save([fact(f"first of {user!r}")])
+        await view.save([fact(f"second of {user!r}")])
+    await manager.for_user("a").forget("secret")
+    await manager.for_user("users").undo("secret")
+    for user in USERS:
+        found = [memory.content for memory in await manager.for_user(user).history("secret")]
+        expected = [f"second of {user!r}", f"first of {user!r}"]
+        assert found == {"a": [], "users": expected[::-1]}.get(user, expected)
+
+
+async def test_concurrent_runs_never_mix(make):
+    manager = make()
+    for user in USERS:
+        await manager.for_user(user).save([fact(f"secret of {user!r}")])
+    states = [run_of(user, "What is my secret?") for user in USERS for _ in range(3)]
+    started = await asyncio.gather(*map(manager.on_session_start, states))
+    for state in started:
+        lines = [line for line in state.messages[0].content.splitlines() if "secret of" in line]
+        assert len(lines) == 1
+        assert f"secret of {state.metadata['user_id']!r}".replace("\x00", "")[:12] in lines[0]
+
+
+@pytest.mark.parametrize("user", [7, ["a"], True, b"a"])
+async def test_a_user_who_cannot_be_told_apart_gets_nothing(make, events, user):
+    manager = make()
+    await manager.save([fact("of everybody")])
+    state = run_of(user, "Hi", "Ho")
+    assert await manager.on_session_start(state) is state
+    await manager.on_session_end(state)
+    assert events.names == ["memory.scope_failed"] * 2
+
+
+@pytest.mark.parametrize("user", ["", None])
+async def test_a_run_without_a_user_has_what_belongs_to_all(make, user):
+    manager = make()
+    await manager.save([fact("of everybody")])
+    state = await manager.on_session_start(run_of(user, "Hi"))
+    assert "of everybody" in state.messages[0].content
+
+
+async def test_a_resolver_decides(make, scripted):
+    def resolver(state):
+        tenant = state.metadata.get("tenant")
+        return None if tenant is None else ("tenants", tenant)
+
+    extractor = scripted([fact("of acme")])
+    manager = make(extract_fn=extractor, namespace_resolver=resolver)
+    await manager.on_session_end(run_of("a", "Hi", "Ho", tenant="acme"))
+    assert [m.content for m in await manager.scoped(("tenants", "acme")).retrieve()] == ["of acme"]
+    state = await manager.on_session_start(run_of("a", "Hi", tenant="acme"))
+    assert "of acme" in state.messages[0].content
+    other = await manager.on_session_start(run_of("a", "Hi", tenant="umbrella"))
+    assert len(other.messages) == 1
+    without = await manager.on_session_start(state.with_metadata(tenant=None))
+    assert len(without.messages) == 1
+    await manager.on_session_end(run_of("a", "Hi", "Ho"))
+    assert len(extractor.calls) == 1
+
+
+async def test_a_resolver_may_be_async(make):
+    async def resolver(state):
+        return ("tenants", state.metadata["user_id"])
+
+    manager = make(namespace_resolver=resolver)
+    await manager.scoped(("tenants", "a")).save([fact("of a")])
+    state = await manager.on_session_start(run_of("a", "Hi"))
+    assert "of a" in state.messages[0].content
+
+
+@pytest.mark.parametrize("answer", ["users", (), ("a", ""), RuntimeError("no tenant")])
+async def test_a_resolver_that_fails_gives_no_memory(make, events, answer):
+    def resolver(state):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    manager = make(namespace_resolver=resolver)
+    await manager.save([fact("of everybody")])
+    state = run_of("a", "Hi")
+    assert await manager.on_session_start(state) is state
+    assert events.names == ["memory.scope_failed"]
+
+
+async def test_a_bound_manager_keeps_to_its_scope(make):
+    manager = make()
+    view = manager.for_user("a")
+    await view.save([fact("of a")])
+    state = await view.on_session_start(run_of("b", "Hi"))
+    assert "of a" in state.messages[0].content
+    assert view.for_user("b").namespace == ("locus_memory", "users", "b")
+    assert repr(view).endswith("namespace=('locus_memory', 'users', 'a'))")
