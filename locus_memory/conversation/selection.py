@@ -35,8 +35,8 @@ class Selection(NamedTuple):
     Attributes:
         kept: The groups, in order.
         size: Their size together.
-        oversized: Whether that exceeds the limit, since the newest group and the request it
-            works on are always kept.
+        oversized: Whether that exceeds the limit: the newest group and the request it works on
+            are always kept, and a limit may be below zero.
     """
 
     kept: list[Group]
@@ -58,7 +58,7 @@ def newest_fitting(
         limit: What they may come to.
     """
     if not groups:
-        return Selection([], Size(0, 0), oversized=False)
+        return Selection([], Size(0, 0), Size(0, 0).exceeds(limit))
     first, size = newest_run(groups, size_of, limit)
     request = _request_before(groups, first)
     if request is None:

@@ -135,6 +135,12 @@ def test_a_newest_message_beyond_the_budget_stays(events):
     assert events[0].attributes["tokens"] > 200
 
 
+def test_system_messages_beyond_the_budget_stay(events):
+    manager = SlidingWindowManager(None, max_tokens=3)
+    assert manager.apply([SYSTEM]) == [SYSTEM]
+    assert [event.name for event in events] == ["conversation.oversized"]
+
+
 def test_a_broken_conversation_is_mended_first():
     messages = [Message.user("go"), *batch("a", "b")[:2]]
     shown = SlidingWindowManager(10).apply(messages)
