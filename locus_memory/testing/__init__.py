@@ -12,6 +12,7 @@ from locus_memory.lazy import lazy_names
 if TYPE_CHECKING:
     from locus_memory.testing.checkpoints import CheckpointerConformance
     from locus_memory.testing.fakes import FakeClock, FakeEmbedder
+    from locus_memory.testing.model import FakeModel
     from locus_memory.testing.store import StoreConformance
 else:
     __getattr__, __dir__ = lazy_names(
@@ -20,8 +21,15 @@ else:
             "CheckpointerConformance": "checkpoints",
             "FakeClock": "fakes",
             "FakeEmbedder": "fakes",
+            "FakeModel": "model",
             "StoreConformance": "store",
         },
     )
 
-__all__ = ["CheckpointerConformance", "FakeClock", "FakeEmbedder", "StoreConformance"]
+__all__ = [
+    "CheckpointerConformance",
+    "FakeClock",
+    "FakeEmbedder",
+    "FakeModel",
+    "StoreConformance",
+]

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Literal, assert_type
 
 from locus_memory import (
+    Agent,
+    AgentResult,
     AgentState,
     Backend,
     BaseCheckpointer,
@@ -26,16 +28,27 @@ from locus_memory import (
     FileBackend,
     FileCheckpointer,
     FileDeltaStorage,
+    ForgetReport,
+    HeuristicExtractor,
     InMemoryBackend,
     InMemoryDeltaStorage,
     InMemoryStore,
+    LLMExtractor,
+    LLMMemoryManager,
     LocusMemoryError,
+    Memory,
     MemoryCheckpointer,
+    MemoryType,
     Message,
     NamespacedStore,
+    NoopMemoryManager,
+    NullManager,
+    OpenAIChat,
     Put,
     Role,
+    ScriptedModel,
     SemanticSearchResult,
+    SlidingWindowManager,
     SQLiteBackend,
     SQLiteCheckpointer,
     SQLiteDatabase,
@@ -46,12 +59,18 @@ from locus_memory import (
     StoreContext,
     StoreItem,
     StoreWrapper,
+    SummarizingManager,
+    TextDelta,
     ToolCall,
     ToolResult,
+    ToolSpec,
     VersionConflictError,
     __version__,
     as_checkpointer,
     as_store,
+    count_tokens,
+    estimate_tokens,
+    forget,
     get_checkpointer,
     get_store,
     list_checkpointers,
@@ -60,7 +79,9 @@ from locus_memory import (
     register_checkpointer,
     register_store,
     subscribe,
+    tool,
 )
+from locus_memory.conversation import Fault, repair, validate
 
 version: str = __version__
 
@@ -246,3 +267,60 @@ def events_and_errors() -> None:
     except LocusMemoryError as error:
         if isinstance(error, VersionConflictError):
             assert_type((error.expected, error.actual), tuple[int, int])
+
+
+def weather(city: str) -> str:
+    return city
+
+
+async def talks(messages: Sequence[Message]) -> Message:
+    return messages[-1]
+
+
+async def calls(messages: Sequence[Message], *, tools: Sequence[ToolSpec]) -> Message:
+    return Message.assistant(f"{len(messages)} {len(tools)}")
+
+
+async def agents(store: BaseStore, backend: Backend) -> None:
+    Agent(talks)
+    Agent(calls, tools=[weather, tool(name="rain")(weather)], checkpointer=backend)
+    Agent(OpenAIChat("m"), checkpointer=backend.checkpointer, memory_manager=backend)
+    Agent(talks, memory_manager=NoopMemoryManager(), conversation_manager=NullManager())
+    async with Agent(ScriptedModel(), checkpointer="memory", memory_manager=store) as agent:
+        result = await agent.run("hello", "t", user_id="ada", metadata={"k": 1})
+        assert_type(result, AgentResult)
+        assert_type(result.state, AgentState)
+        assert_type(await agent.resume("t"), AgentResult)
+        assert_type(await agent.fork("t"), str)
+        assert_type(await agent.history("t", 3), list[CheckpointInfo])
+        async for event in agent.stream("hello"):
+            if isinstance(event, TextDelta):
+                assert_type(event.text, str)
+
+
+async def extracting(messages: list[Message]) -> list[Memory]:
+    return [Memory(MemoryType.USER, "name", messages[-1].content or "nobody")]
+
+
+async def memories(where: BaseStore | Backend | str, embedder: Embedder) -> None:
+    LLMMemoryManager(where, extract_fn=LLMExtractor(talks), namespace_prefix=("mine",))
+    LLMMemoryManager(where, extract_fn=HeuristicExtractor(), embedder=embedder)
+    async with LLMMemoryManager(where, extract_fn=extracting) as manager:
+        memory = Memory(MemoryType.PROJECT, "deadline", "It is Friday.")
+        assert_type(await manager.save([memory]), list[Memory])
+        assert_type(await manager.retrieve(5, "when?"), list[Memory])
+        assert_type(await manager.history("deadline"), list[Memory])
+        assert_type(await manager.undo("deadline", "project"), Memory | None)
+        assert_type(await manager.on_session_start(AgentState()), AgentState)
+        assert_type(await manager.for_user("ada").drain(), int)
+    assert_type(await forget(where, user_id="ada", dry_run=True), ForgetReport)
+
+
+async def conversations(messages: list[Message], store: BaseStore) -> None:
+    assert_type(repair(messages), list[Message])
+    assert_type(validate(messages), list[Fault])
+    assert_type(count_tokens(messages, len), int)
+    window = SlidingWindowManager(None, max_tokens=1_000, token_counter=estimate_tokens)
+    window.apply(messages)
+    async with SummarizingManager(summarize_fn=lambda said: str(len(said)), store=store) as manager:
+        await manager.async_apply(messages)
