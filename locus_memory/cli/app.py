@@ -12,7 +12,17 @@ from typing import Annotated
 import typer
 
 from locus_memory import __version__
-from locus_memory.cli import compare, demo, doctor, items, threads, transfer
+from locus_memory.cli import (
+    chat,
+    compare,
+    demo,
+    doctor,
+    forgetting,
+    items,
+    memories,
+    threads,
+    transfer,
+)
 from locus_memory.cli.options import AsJson
 from locus_memory.cli.outcome import INTERRUPTED, CommandError, report, silence
 from locus_memory.cli.session import Globals
@@ -29,6 +39,12 @@ app.command("get")(items.get)
 app.command("put")(items.put)
 app.command("rm")(items.remove)
 app.command()(items.search)
+app.command()(chat.chat)
+app.command("memories")(memories.list_memories)
+app.command()(memories.remember)
+app.command()(memories.history)
+app.command()(memories.undo)
+app.command()(forgetting.forget)
 app.command("threads")(threads.list_threads)
 app.command()(threads.checkpoints)
 app.command()(threads.show)

@@ -47,7 +47,8 @@ async def forget(
 
     A thread of another user is never touched. Every thread is looked at, so it takes its time.
     If it is interrupted, call it again: what leads to the rest is erased last. A run that is
-    under way may write anew: let the user's runs end first.
+    under way may write anew: let the user's runs end first. What a database keeps of deleted
+    rows, in free pages and backups, is its own affair.
 
     Args:
         where: A store or a backend, which stays open, or a provider string.

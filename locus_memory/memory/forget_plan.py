@@ -259,15 +259,15 @@ def _said(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _memories(found: Findings, scope: Scope) -> Iterator[ForgottenMemory]:
     """Yield one for each type and key, by type and key."""
     current = {(MemoryType(namespace[-1]), key) for namespace, key in found.current}
-    past: dict[tuple[MemoryType, str], int] = {}
-    for namespace, _ in found.past:
-        name = MemoryType(namespace[-2]), namespace[-1]
-        past[name] = past.get(name, 0) + 1
+    past: dict[tuple[MemoryType, str], list[int]] = {}
+    for namespace, number in found.past:
+        numbers = past.setdefault((MemoryType(namespace[-2]), namespace[-1]), [])
+        numbers.append(int(number) if number.isdecimal() else 0)
     for kind, key in sorted(current | set(past)):
         yield ForgottenMemory(
             namespace=scope.namespace,
             type=kind,
             key=key,
             is_current=(kind, key) in current,
-            past=past.get((kind, key), 0),
+            past=tuple(sorted(past.get((kind, key), ()))),
         )

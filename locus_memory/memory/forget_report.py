@@ -19,14 +19,14 @@ class ForgottenMemory:
         type: Its type.
         key: Its key.
         is_current: Whether its current version goes; else only past ones do.
-        past: How many of its past versions go.
+        past: The numbers of its past versions that go, ascending.
     """
 
     namespace: Namespace
     type: MemoryType
     key: str
     is_current: bool
-    past: int
+    past: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,313 @@
+"""One session of the command `chat`: it reads lines, and an agent answers them.
+
+Lines are read between runs of the event loop, not in it: so a terminal can edit them, and an
+interrupt finds either the agent at work, which is then cancelled, or nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any, Final
+from uuid import uuid4
+
+import orjson
+
+from locus_memory.agent import Agent
+from locus_memory.agent_events import AgentEvent, AgentResult, Done, MessageAdded, TextDelta
+from locus_memory.backends.base import Backend
+from locus_memory.chat.openai import OpenAIChat
+from locus_memory.chat.scripted import ScriptedModel
+from locus_memory.cli.memories import collect, render_memories
+from locus_memory.cli.memory_options import open_manager
+from locus_memory.cli.outcome import CommandError, report
+from locus_memory.cli.output import console, visible
+from locus_memory.cli.session import Session
+from locus_memory.conversation.window import SlidingWindowManager
+from locus_memory.errors import BackendClosedError, LocusMemoryError
+from locus_memory.events import Event, subscribe
+from locus_memory.memory.extract import LLMExtractor
+from locus_memory.memory.heuristic import HeuristicExtractor
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.messages import Role
+from locus_memory.registry import open_backend
+
+__all__ = ["ChatSession", "Model"]
+
+Model = OpenAIChat | ScriptedModel
+
+_COMMAND: Final = re.compile(r"/[a-z]+")
+_UNFINISHED: Final = frozenset(("user", "assistant", "tool"))
+"""What an agent's checkpoint was saved after, unless it is the last of a run."""
+
+_HELP: Final = """\
+/memories  what is remembered of you
+/help      this
+/quit      leave, as Ctrl-D does
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatSession:
+    """What a chat was asked to be.
+
+    Attributes:
+        session: Where the data is, and whether to answer with JSON.
+        model: Who answers.
+        thread_id: The thread; `None` is a new one.
+        user: Who talks.
+        system: The system prompt.
+        prefix: Where the memories are; `None` is no memory.
+        window: How many messages the model sees.
+        quiet: Whether the user knows who answers.
+    """
+
+    session: Session
+    model: Model
+    thread_id: str | None
+    user: str | None
+    system: str | None
+    prefix: str | None
+    window: int
+    quiet: bool
+
+    def run(self) -> None:
+        """Chat until there are no more lines.
+
+        Raises:
+            CommandError: On a pipe, a message that was not answered.
+            KeyboardInterrupt: The user wants to leave; everything is saved.
+        """
+        thread_id = self.thread_id or f"chat-{uuid4().hex[:12]}"
+        self.session.resolve()
+        with asyncio.Runner() as runner:
+            stack = AsyncExitStack()
+            try:
+                talk = runner.run(self._open(stack, thread_id))
+                failures = talk.run(runner)
+            finally:
+                runner.run(stack.aclose())
+        if failures and not talk.is_interactive:
+            raise CommandError(f"{failures} of the messages had no answer")
+
+    async def _open(self, stack: AsyncExitStack, thread_id: str) -> _Talk:
+        backend = await stack.enter_async_context(open_backend(self.session.url, state_type=None))
+        if isinstance(self.model, OpenAIChat):
+            await stack.enter_async_context(self.model)
+        manager = None
+        if self.prefix is not None:
+            extractor = self._extractor()
+            manager = open_manager(backend.store, self.prefix, extractor)
+            await stack.enter_async_context(manager)
+        agent = Agent(
+            self.model,
+            system_prompt=self.system,
+            checkpointer=backend,
+            memory_manager=manager,
+            conversation_manager=SlidingWindowManager(self.window),
+        )
+        return _Talk(self, backend, agent, manager, thread_id)
+
+    def _extractor(self) -> LLMExtractor | HeuristicExtractor:
+        if isinstance(self.model, ScriptedModel):
+            return HeuristicExtractor()
+        return LLMExtractor(self.model)
+
+
+class _Talk:
+    """A chat under way.
+
+    Attributes:
+        is_interactive: Whether a person sits there.
+    """
+
+    def __init__(
+        self,
+        asked: ChatSession,
+        backend: Backend,
+        agent: Agent,
+        manager: LLMMemoryManager | None,
+        thread_id: str,
+    ) -> None:
+        self.is_interactive = sys.stdin.isatty() and sys.stdout.isatty()
+        self._asked = asked
+        self._as_json = asked.session.as_json
+        self._backend = backend
+        self._agent = agent
+        self._manager = manager
+        self._thread_id = thread_id
+        self._user = asked.user
+        self._is_midline = False
+
+    def run(self, runner: asyncio.Runner) -> int:
+        """Answer every line; returns how many messages had no answer."""
+        failures = 0
+        unsubscribe = subscribe(self._tell)
+        try:
+            is_cut_off = runner.run(self._look_at_thread())
+            self._greet()
+            if is_cut_off:
+                failures += not runner.run(self._survived(self._resume()))
+            for line in self._lines():
+                if self.is_interactive and _COMMAND.fullmatch(line):
+                    if line in ("/quit", "/exit"):
+                        break
+                    runner.run(self._command(line))
+                else:
+                    failures += not runner.run(self._survived(self._answer(line)))
+        finally:
+            unsubscribe()
+            self._end_line()
+        return failures
+
+    def _greet(self) -> None:
+        if not self._asked.quiet:
+            _note("no --model is given: the scripted model answers, by a few rules")
+        if self.is_interactive:
+            user = f" of user {self._user}" if self._user else ""
+            _note(f"thread {self._thread_id}{user}; /help helps, Ctrl-D leaves")
+
+    def _lines(self) -> Iterator[str]:
+        """Yield what the user says, a line each; blank lines say nothing."""
+        read = self._ask if self.is_interactive else _read
+        while (line := read()) is not None:
+            if line.strip():
+                yield line.strip()
+
+    def _ask(self) -> str | None:
+        with suppress(ImportError):
+            # Its mere presence lets `input` edit lines.
+            import_module("readline")
+        try:
+            return input("> ")
+        except EOFError:
+            sys.stdout.write("\n")
+            return None
+        except KeyboardInterrupt:
+            sys.stdout.write("\n")
+            raise
+
+    async def _survived(self, work: Any) -> bool:
+        """Do something; what goes wrong is one line on stderr, and the chat goes on."""
+        try:
+            await work
+        except BackendClosedError:
+            raise
+        except LocusMemoryError as error:
+            self._end_line()
+            report(error)
+            return False
+        return True
+
+    async def _look_at_thread(self) -> bool:
+        """Learn whose thread it is; returns whether an earlier process left it in the middle.
+
+        Raises:
+            CommandError: It is another user's.
+        """
+        newest = await self._backend.checkpointer.list_with_metadata(self._thread_id, 1)
+        if not newest:
+            return False
+        state = await self._agent.state(self._thread_id)
+        owner = state.metadata.get("user_id")
+        if owner is not None and self._user not in (None, owner):
+            raise CommandError(f"thread {self._thread_id!r} is another user's")
+        self._user = self._user or owner
+        # The tools of a call that was cut off are not here: the next message mends it.
+        is_open = not state.messages or bool(state.messages[-1].tool_calls)
+        return newest[0].metadata.get("kind") in _UNFINISHED and not is_open
+
+    async def _resume(self) -> None:
+        """Finish what an earlier process did not."""
+        result = await self._agent.resume(self._thread_id)
+        if result.messages:
+            _note("the thread was cut off: here is the answer it still owed")
+            self._show_text(result.text)
+            self._end_line()
+            self._show_result(result)
+
+    async def _answer(self, line: str) -> None:
+        stream = self._agent.stream(line, self._thread_id, user_id=self._user)
+        try:
+            async for event in stream:
+                self._show(event)
+        finally:
+            await stream.aclose()
+
+    def _show(self, event: AgentEvent) -> None:
+        if isinstance(event, TextDelta):
+            self._show_text(event.text)
+        elif isinstance(event, MessageAdded) and event.message.role == Role.ASSISTANT:
+            if not self._is_midline:
+                self._show_text(event.message.content or "")
+            self._end_line()
+        elif isinstance(event, Done):
+            self._show_result(event.result)
+
+    def _show_text(self, text: str) -> None:
+        if text and not self._as_json:
+            sys.stdout.write(visible(text))
+            sys.stdout.flush()
+            self._is_midline = True
+
+    def _end_line(self) -> None:
+        if self._is_midline:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+        self._is_midline = False
+
+    def _show_result(self, result: AgentResult) -> None:
+        if self._as_json:
+            answer = {
+                "thread_id": result.thread_id,
+                "checkpoint_id": result.checkpoint_id,
+                "text": result.text,
+            }
+            sys.stdout.write(orjson.dumps(answer).decode() + "\n")
+            sys.stdout.flush()
+
+    async def _command(self, line: str) -> None:
+        if line == "/help":
+            sys.stdout.write(_HELP)
+        elif line == "/memories":
+            await self._survived(self._show_memories())
+        else:
+            _note(f"no command {line}; there are /memories, /help and /quit")
+
+    async def _show_memories(self) -> None:
+        if self._manager is None:
+            _note("this chat has no memory")
+            return
+        document = await collect(self._backend, self._manager, [self._user])
+        render = partial(render_memories, with_user=False, with_sources=False)
+        render(console(), document=document)
+
+    def _tell(self, event: Event) -> None:
+        """Tell the user what memory does, and what goes wrong with it."""
+        if not event.name.startswith(("memory.", "agent.memory")):
+            return
+        if event.error is not None:
+            _note(f"memory: {event.name} ({type(event.error).__name__}: {event.error})")
+        elif event.name == "memory.extracted" and self.is_interactive:
+            count = event.attributes.get("memories", 0)
+            if count:
+                _note(f"{count} remembered; /memories shows them")
+
+
+def _read() -> str | None:
+    line = sys.stdin.buffer.readline()
+    try:
+        return line.decode() if line else None
+    except UnicodeDecodeError as error:
+        raise CommandError(f"stdin: not UTF-8 (byte {error.start} of a line)") from None
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"({visible(' '.join(text.split()))})\n")
+    sys.stderr.flush()

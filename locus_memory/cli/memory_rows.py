@@ -1,0 +1,132 @@
+"""What the commands on memories tell of a memory: as JSON, and as a row of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from locus_memory.cli.memory_sources import Sources
+from locus_memory.cli.output import snippet, table, visible
+
+if TYPE_CHECKING:
+    from locus_memory.memory.manager import LLMMemoryManager
+    from locus_memory.memory.models import Memory
+
+__all__ = ["Row", "describe", "memories_table", "origin", "versions_table"]
+
+Row = dict[str, Any]
+
+_CONTENT = 400
+_NAME = 16
+_DAY = 10
+_ENDINGS = {"update": "replaced", "delete": "deleted", "evict": "let go", "undo": "taken back"}
+
+
+async def describe(
+    manager: LLMMemoryManager, sources: Sources, memory: Memory, user: str | None
+) -> Row:
+    """Return what is known of a current memory, and what it replaced."""
+    replaced = await _replaced(manager, memory)
+    return {
+        "user": user,
+        **await version(sources, memory),
+        "replaced": None if replaced is None else await version(sources, replaced),
+    }
+
+
+async def version(sources: Sources, memory: Memory) -> Row:
+    """Return what is known of one version of a memory."""
+    return {
+        "type": memory.type.value,
+        "key": memory.key,
+        "content": memory.content,
+        "since": _text(memory.metadata.get("valid_from")),
+        "until": _text(memory.metadata.get("superseded_at")),
+        "sources": await sources.of(memory),
+        "metadata": memory.metadata,
+    }
+
+
+async def _replaced(manager: LLMMemoryManager, memory: Memory) -> Memory | None:
+    link = memory.metadata.get("supersedes")
+    if not isinstance(link, Mapping):
+        return None
+    for each in await manager.history(memory.key, memory.type):
+        if "superseded_at" in each.metadata and (
+            each.metadata.get("sequence") == link.get("sequence")
+        ):
+            return each
+    return None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def memories_table(rows: Sequence[Row], *, with_user: bool, with_sources: bool) -> Table:
+    """Return the table of current memories."""
+    columns = ["type", "key", "content", "since", "from"]
+    cells = [
+        [
+            row["type"],
+            row["key"],
+            _content(row, with_sources=with_sources),
+            _day(row["since"]),
+            origin(row),
+        ]
+        for row in rows
+    ]
+    if with_user:
+        columns.insert(0, "user")
+        for cell, row in zip(cells, rows, strict=True):
+            cell.insert(0, "" if row["user"] is None else row["user"])
+    return table(columns, cells)
+
+
+def versions_table(rows: Sequence[Row]) -> Table:
+    """Return the table of the versions of memories, each current one before its past."""
+    cells: list[list[str | Text]] = [
+        [
+            row["type"],
+            _day(row["since"]),
+            _end(row),
+            Text(snippet(row["content"], _CONTENT), style="dim" if row["until"] else ""),
+            origin(row),
+        ]
+        for row in rows
+    ]
+    return table(["type", "since", "until", "content", "from"], cells)
+
+
+def _content(row: Row, *, with_sources: bool) -> Text:
+    """Return the content, what it replaced under it, and what was said."""
+    lines = Text(snippet(row["content"], _CONTENT))
+    if row["replaced"] is not None:
+        lines.append(f"\n  before: {snippet(row['replaced']['content'], _CONTENT)}", style="dim")
+    for source in row["sources"] if with_sources else ():
+        if source["text"] is not None:
+            lines.append(f"\n  said: {snippet(source['text'], _CONTENT)}", style="dim")
+    return lines
+
+
+def _end(row: Row) -> str:
+    if row["until"] is None:
+        return "now"
+    by = row["metadata"].get("superseded_by")
+    change = by.get("change") if isinstance(by, Mapping) else None
+    return f"{_day(row['until'])} {_ENDINGS.get(str(change), 'replaced')}"
+
+
+def _day(moment: str | None) -> str:
+    return "" if moment is None else visible(moment[:_DAY])
+
+
+def origin(row: Row) -> str:
+    """Return the thread and the places of the messages there, or who remembered it."""
+    if not row["sources"]:
+        return snippet(str(row["metadata"].get("extractor") or ""), _NAME)
+    places = [f"#{each['place']}" for each in row["sources"] if each["place"] is not None]
+    return " ".join([snippet(row["sources"][0]["thread_id"], _NAME), *places])
