@@ -1,4 +1,4 @@
-"""The command `demo`: a conversation stored, killed, resumed, searched, forked and measured."""
+"""The command `demo`: a conversation that survives its process, and an agent that remembers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ def demo(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Import a sample, kill that half-way, resume, search and fork.
+    """Watch a conversation and an agent outlive their processes.
+
+    A sample conversation is imported, killed half-way, resumed, searched, forked and measured.
+    Then an agent learns about its user, is killed while a tool is under way, resumes, and
+    remembers in another process.
 
     Everything it prints is read back from DIRECTORY/locus.db, which it leaves there to be
     looked at. It fails if anything is lost, repeated or altered on the way.
@@ -60,8 +64,12 @@ def _make_room(session: Session, path: Path, *, fresh: bool) -> None:
 
 
 async def _is_ours(backend: Backend) -> bool:
-    from locus_memory.cli.sample import BRANCH, SAMPLE  # noqa: PLC0415 - help must be quick
+    from locus_memory.cli import demo_agent_story as story  # noqa: PLC0415 - help must be quick
+    from locus_memory.cli.sample import BRANCH, SAMPLE  # noqa: PLC0415
 
+    starts = (("turns", SAMPLE), *story.NAMESPACES)
     threads = set(await backend.checkpointer.list_threads())
-    namespaces = set(await backend.store.list_namespaces())
-    return threads <= {SAMPLE, BRANCH} and namespaces <= {("turns", SAMPLE)}
+    return threads <= {SAMPLE, BRANCH, *story.THREADS} and all(
+        any(namespace[: len(start)] == start for start in starts)
+        for namespace in await backend.store.list_namespaces()
+    )

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from locus_memory.cli import demo_steps as steps
 from locus_memory.cli.compare import render_difference
+from locus_memory.cli.demo_agent_play import play_agent
+from locus_memory.cli.demo_agent_story import DINNER, USER
+from locus_memory.cli.demo_stage import Stage
 from locus_memory.cli.items import hits_table
-from locus_memory.cli.output import console, number, print_json, table
+from locus_memory.cli.output import number, print_json, table
 from locus_memory.cli.sample import BRANCH_TURNS, FORK_AFTER, load_sample
 from locus_memory.cli.session import Session
 from locus_memory.cli.sizes import size_on_disk
-from locus_memory.cli.transcript_view import print_text, print_transcript
+from locus_memory.cli.transcript_view import print_transcript
 from locus_memory.store.item import StoreItem
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from locus_memory.backends.base import Backend
 
 __all__ = ["play"]
+
+
+_NEXT = ("threads", f"show {DINNER}", f"history home --user {USER}", f"chat --user {USER}")
 
 
 def play(session: Session, path: Path) -> bool:
@@ -32,13 +35,15 @@ def play(session: Session, path: Path) -> bool:
     session.run(_touch, create=True)
     for step in (_kill, _resume, _search, _look_back, _branch, _compare, _measure):
         step(stage, path)
+    play_agent(stage)
     held = all(check["ok"] for check in stage.checks)
-    stage.say(
-        f"\n{len(stage.checks)} checks, all of them hold. The database is {path}; try:\n"
-        f"  locus-memory --url sqlite:{path} threads"
-        if held
-        else "\nNOT every check holds: see above."
-    )
+    url = shlex.quote(f"sqlite:{path}")
+    if held:
+        stage.say(f"\n{len(stage.checks)} checks, all of them hold. The database is {path}; try:")
+        for command in _NEXT:
+            stage.say(f"  locus-memory --url {url} {command}")
+    else:
+        stage.say("\nNOT every check holds: see above.")
     if session.as_json:
         print_json({"ok": held, "database": str(path), **stage.found, "checks": stage.checks})
     return held
@@ -46,37 +51,6 @@ def play(session: Session, path: Path) -> bool:
 
 async def _touch(backend: Backend) -> None:
     await backend.open()
-
-
-class Stage:
-    """Where the demo prints, and what it has found out.
-
-    Args:
-        session: The database, and whether only JSON is printed.
-    """
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.found: dict[str, Any] = {}
-        self.checks: list[dict[str, Any]] = []
-        self.console: Console = console()
-        self.console.quiet = session.as_json
-
-    def title(self, text: str) -> None:
-        """Print the heading of a step."""
-        place = len(self.found) + 1
-        gap = "\n" if place > 1 else ""
-        print_text(self.console, Text(f"{gap}{place}. {text}", "bold"))
-
-    def say(self, text: str) -> None:
-        """Print a line."""
-        print_text(self.console, Text(text))
-
-    def check(self, text: str, *, ok: bool) -> None:
-        """Print and keep whether something holds."""
-        self.checks.append({"check": text, "ok": ok})
-        mark = Text("ok      ", "green") if ok else Text("FAILED  ", "bold red")
-        print_text(self.console, mark.append(text, "default"))
 
 
 def _kill(stage: Stage, path: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from locus_memory.cli.compare import compare_checkpoints
+from locus_memory.cli.demo_child import started
 from locus_memory.cli.importer import TURNS, checkpoint_ids, turn_key, turn_value
 from locus_memory.cli.names import all_checkpoints
 from locus_memory.cli.outcome import CommandError
@@ -42,38 +43,12 @@ _EARLIER = 10
 
 def import_and_kill(url: str, after: int) -> dict[str, Any]:
     """Import in another process, and kill it while it works on the turn after `after`."""
-    child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-        [sys.executable, "-m", "locus_memory.cli.paced", url],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        # An interrupt of the demo is not the child's business.
-        start_new_session=True,
-    )
-    try:
-        acknowledged = _follow(child, after)
-    finally:
-        child.kill()
-        code = child.wait()
-        for pipe in (child.stdin, child.stdout):
-            if pipe is not None:
-                pipe.close()
-    return {"pid": child.pid, "exit_code": code, "acknowledged": acknowledged}
-
-
-def _follow(child: subprocess.Popen[str], after: int) -> int:
-    """Let the child save `after` turns, and start on the next."""
-    if child.stdin is None or child.stdout is None:
-        raise CommandError("the importing process has no pipes")
-    turns = 0
-    while turns < after:
-        line = child.stdout.readline()
-        if not line:
-            raise CommandError("the importing process ended by itself")
-        turns = int(line)
-        child.stdin.write("\n")
-        child.stdin.flush()
-    return turns
+    with started("locus_memory.cli.paced", url, name="the importing process") as child:
+        turns = 0
+        while turns < after:
+            turns = int(child.line())
+            child.go_on()
+        return {"pid": child.pid, "exit_code": child.kill(), "acknowledged": turns}
 
 
 def import_the_rest(url: str) -> dict[str, Any]:

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 import sys
 
 import pytest
 
-from locus_memory.cli import demo_play, demo_steps
+from locus_memory.cli import demo_agent_play, demo_agent_steps, demo_play, demo_steps
+from locus_memory.cli import demo_agent_story as story
+from locus_memory.cli.demo_child import started
+from locus_memory.cli.demo_stage import Stage
+from locus_memory.cli.outcome import CommandError
 from locus_memory.cli.sample import BRANCH, BRANCH_TURNS, FORK_AFTER, SAMPLE, load_sample
+from locus_memory.cli.session import Session
+from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.registry import open_backend
 
 
@@ -35,9 +42,10 @@ def test_the_sample_is_a_conversation():
 
 def test_every_check_holds(played):
     _, printed = played
-    assert printed.count("\nok      ") == 11
+    assert printed.count("\nok      ") == 24
     assert "FAILED" not in printed
     assert "was killed by SIGKILL and ended with exit code -9" in printed
+    assert "was killed by SIGKILL during send_message: exit code -9" in printed
     assert "\x1b" not in printed
 
 
@@ -48,19 +56,49 @@ def test_what_it_leaves_can_be_looked_at(played, ok):
     assert {t["thread_id"]: t["checkpoints"] for t in threads} == {
         SAMPLE: 61,
         BRANCH: FORK_AFTER + len(BRANCH_TURNS),
+        # One for each message, and one for each run that came to its end.
+        story.DINNER: 9 + 3,
+        story.TRIP: 4 + 2,
+        story.VISIT: 2 + 1,
     }
     shown = ok("--url", url, "show", SAMPLE, "--json").json
     assert shown["state"]["messages"] == load_sample().messages
 
 
+@pytest.fixture
+def copied(played, empty_directory):
+    """A copy of what the demo left, in the current folder; and what it printed."""
+    folder, printed = played
+    shutil.copytree(folder, empty_directory, dirs_exist_ok=True)
+    return printed
+
+
+def test_the_commands_it_names_work(copied, run):
+    commands = copied.partition("; try:\n")[2].splitlines()
+    assert len(commands) == 4
+    for command in commands:
+        assert run(*command.split()[1:], stdin=b"Where do I live?\n").code == 0
+
+
+def test_what_the_agent_remembers(copied, ok):
+    assert ok("memories", "--user", story.USER).out in copied
+    versions = ok("history", "home", "--user", story.USER, "--json").json["versions"]
+    assert [each["content"] for each in versions] == [story.NEW_HOME, story.OLD_HOME]
+
+
 def test_json(ok, empty_directory):
     document = ok("demo", "new/folder", "--json").json
     assert document["ok"] is True
-    assert len(document["checks"]) == 11
+    assert len(document["checks"]) == 24
     assert document["killed"]["left"]["checkpoints"] in (30, 31)
     assert document["resumed"]["saved"] + document["killed"]["left"]["checkpoints"] == 61
     assert document["diff"]["messages"]["common"] == FORK_AFTER
     assert (empty_directory / "new" / "folder" / "locus.db").exists()
+    killed, resumed = document["agent_killed"], document["agent_resumed"]
+    assert [len(each["messages"]) for each in (killed, resumed)] == [5, 9]
+    assert resumed["tool_runs"][story.FINISHED] == [killed["pid"]]
+    assert len(document["agent_recalled"]["trip"]) == 4
+    assert document["memories"]["total"] == 3
 
 
 def test_it_keeps_away_from_a_database_that_is_there(ok, fails):
@@ -70,16 +108,17 @@ def test_it_keeps_away_from_a_database_that_is_there(ok, fails):
     assert ok("get", "mine", "k").out == "1\n"
 
 
-def test_fresh_replaces_an_earlier_demo(ok, monkeypatch):
-    async def leave():
-        async with open_backend("sqlite:./locus.db", state_type=None) as backend:
-            await backend.checkpointer.save({"messages": []}, SAMPLE, "of another demo")
-
-    asyncio.run(leave())
+def test_fresh_replaces_an_earlier_demo(copied, ok, monkeypatch):
     found = []
     monkeypatch.setattr(demo_play, "play", lambda _, path: found.append(path.exists()) or True)
     ok("demo", "--fresh")
     assert found == [False]
+
+
+def test_fresh_leaves_what_was_added(copied, ok, fails):
+    ok("remember", "I like tea.")
+    assert "holds more than a demo" in fails(1, "demo", "--fresh")
+    assert ok("memories", "--json").json["total"] == 1
 
 
 def test_a_loss_is_noticed(run, monkeypatch):
@@ -98,6 +137,7 @@ def test_a_loss_is_noticed(run, monkeypatch):
         return done
 
     monkeypatch.setattr(demo_steps, "import_the_rest", resume_and_lose)
+    monkeypatch.setattr(demo_play, "play_agent", lambda _: None)
     result = run("demo")
     assert result.code == 1
     assert result.out.count("\nFAILED  ") >= 3
@@ -112,3 +152,78 @@ def test_an_import_that_ends_by_itself_is_an_error(fails, monkeypatch):
 def test_a_folder_that_cannot_be_made(fails, write):
     write("file", "x")
     assert "Not a directory" in fails(1, "demo", "file/folder")
+
+
+@pytest.fixture
+def stage(empty_directory):
+    """A stage on an empty database, for the agent's part alone."""
+    stage = Stage(Session("sqlite:./locus.db", as_json=True))
+
+    async def touch(backend):
+        await backend.open()
+
+    stage.session.run(touch, create=True)
+    return stage
+
+
+def failed(stage):
+    """Return the numbers of the checks that do not hold."""
+    return [place for place, check in enumerate(stage.checks, 1) if not check["ok"]]
+
+
+def test_an_agent_that_repeats_and_forgets_is_noticed(stage, monkeypatch):
+    run_to_end = demo_agent_steps.run_to_end
+
+    def run_badly(url, part):
+        pid = run_to_end(url, part)
+
+        async def spoil(backend):
+            if part == "resume":
+                note = {"tool": story.FINISHED, "pid": pid}
+                await backend.store.put(story.TOOL_RUNS, "again", note)
+                await LLMMemoryManager(backend.store).for_user(story.USER).forget("home")
+            else:
+                await backend.checkpointer.save({"messages": []}, story.VISIT)
+
+        stage.session.run(spoil)
+        return pid
+
+    monkeypatch.setattr(demo_agent_steps, "run_to_end", run_badly)
+    demo_agent_play.play_agent(stage)
+    assert len(stage.checks) == 13
+    # Run once, home remembered, recalled, not told to others, where from, what it replaced.
+    assert failed(stage) == [5, 8, 9, 11, 12, 13]
+
+
+def test_an_agent_that_nobody_kills_is_noticed(stage, monkeypatch):
+    def learn_and_finish(url):
+        return {"pid": demo_agent_steps.run_to_end(url, "learn"), "exit_code": 0}
+
+    monkeypatch.setattr(demo_agent_steps, "learn_and_kill", learn_and_finish)
+    demo_agent_play.play_agent(stage)
+    assert {1, 2, 3} <= set(failed(stage))
+
+
+def test_an_agent_that_fails_is_an_error(monkeypatch):
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(CommandError, match="the agent's process failed with exit code 1"):
+        demo_agent_steps.run_to_end("sqlite:./locus.db", "recall")
+    with pytest.raises(CommandError, match="the agent's process ended by itself"):
+        demo_agent_steps.learn_and_kill("sqlite:./locus.db")
+    with pytest.raises(CommandError, match="the command memories failed with exit code 1"):
+        demo_agent_steps.list_memories("sqlite:./locus.db")
+
+
+def test_an_agent_whose_database_is_gone_says_so(empty_directory, capfd):
+    (empty_directory / "file").touch()
+    with pytest.raises(CommandError, match="failed with exit code 1"):
+        demo_agent_steps.run_to_end("sqlite:./file/locus.db", "recall")
+    assert capfd.readouterr().err.startswith("error: ")
+
+
+def test_no_process_is_left_behind(stage):
+    with started("locus_memory.cli.demo_agent", stage.session.url, "learn", name="it") as child:
+        process = child._process
+        assert child.line()
+        assert process.poll() is None
+    assert process.returncode == -9

@@ -1,0 +1,78 @@
+"""What the demo's agent is told and asked, by whom and where."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from locus_memory.messages import Message, ToolCall
+
+__all__ = [
+    "ALLERGY",
+    "DINNER",
+    "ERRAND",
+    "FINISHED",
+    "INTERRUPTED",
+    "INTRODUCTION",
+    "LEARNING",
+    "MOVE",
+    "NAME",
+    "NAMESPACES",
+    "NEW_HOME",
+    "OLD_HOME",
+    "QUESTIONS",
+    "RESUMING",
+    "STRANGER",
+    "THREADS",
+    "TOOL_RUNS",
+    "TRIP",
+    "USER",
+    "VISIT",
+]
+
+USER: Final = "noor"
+STRANGER: Final = "stranger"
+
+DINNER: Final = "noor-dinner"
+TRIP: Final = "noor-trip"
+VISIT: Final = "stranger-visit"
+"""The threads: two of the user's, one of somebody else's."""
+
+THREADS: Final = (DINNER, TRIP, VISIT)
+
+INTRODUCTION: Final = "Hello, my name is Noor and I live in Ghent."
+ERRAND: Final = "I'm allergic to walnuts. Book us a table on Friday, and tell Ida."
+MOVE: Final = "By the way, I have moved to Lisbon."
+QUESTIONS: Final = ("Where do I live?", "What am I allergic to?")
+
+NAME: Final = "The user's name is Noor."
+OLD_HOME: Final = "The user lives in Ghent."
+NEW_HOME: Final = "The user lives in Lisbon."
+ALLERGY: Final = "The user is allergic to walnuts."
+"""What is to be remembered of that."""
+
+FINISHED: Final = "book_table"
+INTERRUPTED: Final = "send_message"
+"""The tools: the first has its result when the process is killed, the other has none."""
+
+TOOL_RUNS: Final = ("tool-runs",)
+"""The namespace where each run of a tool leaves a note."""
+
+NAMESPACES: Final = (
+    TOOL_RUNS,
+    ("locus_memory", "users", USER),
+    ("locus_memory", "users", STRANGER),
+    ("locus_memory", "queue"),
+)
+"""What the namespaces start with where the agent leaves anything."""
+
+LEARNING: Final = (
+    "Nice to meet you, Noor.",
+    Message.assistant(
+        tool_calls=[
+            ToolCall(name=FINISHED, arguments={"people": 2, "day": "Friday"}),
+            ToolCall(name=INTERRUPTED, arguments={"to": "Ida", "text": "Friday!"}),
+        ]
+    ),
+)
+RESUMING: Final = ("Your table is booked, and Ida knows.", "Lisbon it is.")
+"""What the scripted model says; beyond that, it follows its own rules."""
