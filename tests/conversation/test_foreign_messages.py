@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -97,6 +98,35 @@ def test_renamed_calls_keep_their_classes():
     assert validate(repaired) == []
     assert repaired[7].tool_calls == [Call(id="c0_2", name="look"), Call(id="d0_2", name="look")]
     assert type(repaired[7]) is Foreign
+
+
+@dataclass(frozen=True)
+class PlainCall:
+    id: str
+    name: str = "look"
+    arguments: str = "{}"
+
+
+@dataclass(frozen=True)
+class Plain:
+    role: str
+    content: str | None = None
+    tool_calls: tuple[PlainCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+def test_dataclasses_will_do():
+    turn = [Plain("user", "go"), Plain("assistant", None, (PlainCall("a"),))]
+    messages = [*turn, Plain("tool", "seen", tool_call_id="a"), *turn]
+    repaired = repair(messages)
+    assert validate(repaired) == []
+    assert repaired[4] == Plain("assistant", None, (PlainCall("a_2"),))
+    assert repaired[5] == Plain("tool", CUT_OFF, tool_call_id="a_2", name="look")
+    shown = SummarizingManager(2, 1, max_tokens=500).apply(messages)
+    assert isinstance(shown[0], Plain)
+    assert is_summary(shown[0])
 
 
 def test_counting():

@@ -333,6 +333,20 @@ class TestTokens:
         assert set(summarize.times.values()) == {1}
         assert 2 < len(summarize.asked) < 15
 
+    def test_a_summary_makes_room_for_what_is_to_come(self):
+        """After it, the latest messages take at most half of what system messages leave."""
+        manager = SummarizingManager(100, 30, Summarizer(), max_tokens=600)
+        shown = manager.apply([SYSTEM, *turns(40)])
+        recent = count_tokens([message for message in shown if message.role != "system"])
+        assert 200 < recent <= (600 - count_tokens([SYSTEM])) / 2
+
+    def test_a_summary_that_covers_everything_is_left_alone(self):
+        summarize = Summarizer()
+        manager = SummarizingManager(10, 4, summarize, max_tokens=60)
+        summary = SummarizingManager(10, 4, lambda asked: "word " * 300).apply(turns(6))[0]
+        assert manager.apply([summary]) == [summary]
+        assert summarize.asked == []
+
     def test_what_is_still_too_long_is_dropped(self, events):
         summarize = Summarizer()
         summarize.error = RuntimeError("no model")
@@ -561,8 +575,16 @@ def test_the_repr_shows_the_settings():
     )
 
 
-def test_the_caches_are_bounded():
-    manager = SummarizingManager(1, 1, Summarizer())
+def test_the_caches_are_bounded_and_keep_what_is_used():
+    summarize = Summarizer()
+    manager = SummarizingManager(1, 1, summarize)
+    used, unused = turns(1, topic="used"), turns(1, topic="unused")
+    manager.apply(unused)
+    manager.apply(used)
     for number in range(1_100):
         manager.apply(turns(1, number))
+        manager.apply(used)
     assert len(manager._summaries) == 1_024
+    assert summarize.times["used question 0"] == 1
+    manager.apply(unused)
+    assert summarize.times["unused question 0"] == 2

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import splintr
@@ -85,6 +86,8 @@ def test_every_kind_of_counter():
     assert as_token_counter(TakesSpecial())("a<|endoftext|>") == 14
     assert as_token_counter(HasIds())("one two three") == 3
     assert as_token_counter(ENCODINGS[0])("hello world") == 2
+    # A builtin may tell no signature.
+    assert as_token_counter(SimpleNamespace(encode=str))("abc") == 3
 
 
 @pytest.mark.parametrize("counter", [3, "cl100k_base", object()])
