@@ -12,7 +12,7 @@ from locus_memory.events import emit
 from locus_memory.memory.forget_plan import ForgetPlan, ForgetTarget
 from locus_memory.memory.forget_report import ForgetReport, ForgottenMemory
 from locus_memory.memory.models import MemoryType
-from locus_memory.registry import as_checkpointer, open_backend
+from locus_memory.registry import as_checkpointer, as_store, open_backend
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_namespace
 
@@ -91,20 +91,17 @@ async def _opened(
 ) -> AsyncGenerator[tuple[BaseStore, BaseCheckpointer | None]]:
     """Yield the store and the checkpoints; what is opened here is closed again."""
     async with AsyncExitStack() as stack:
-        threads: BaseCheckpointer | None = None
         if isinstance(where, str):
-            where = await stack.enter_async_context(open_backend(where))
-        if checkpointer is not None:
-            threads, owned = as_checkpointer(checkpointer)
-            if owned:
-                await stack.enter_async_context(threads)
-        elif isinstance(where, Backend):
-            threads = _threads_of(where)
-        if not isinstance(where, BaseStore | Backend):
-            raise ConfigurationError(
-                f"a store, a backend or a provider string, not {type(where).__name__}"
-            )
-        yield where.store if isinstance(where, Backend) else where, threads
+            # Whatever its states are, they are only looked at.
+            where = await stack.enter_async_context(open_backend(where, state_type=None))
+        if isinstance(checkpointer, str):
+            opened = open_backend(checkpointer, state_type=None)
+            checkpointer = await stack.enter_async_context(opened)
+        if checkpointer is None:
+            threads = _threads_of(where) if isinstance(where, Backend) else None
+        else:
+            threads, _ = as_checkpointer(checkpointer)
+        yield as_store(where)[0], threads
 
 
 def _threads_of(backend: Backend) -> BaseCheckpointer | None:
