@@ -11,6 +11,7 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.ledger import Ledger, Retirement
 from locus_memory.memory.models import Extractor, Memory, MemoryChange
+from locus_memory.memory.options import check_at_least
 from locus_memory.memory.queue import Job
 from locus_memory.memory.recall import Recall
 from locus_memory.memory.scope import Scope
@@ -18,7 +19,7 @@ from locus_memory.memory.secrets import find_secret
 from locus_memory.memory.thread import read_document, text_of
 from locus_memory.store.item import check_key, encode_json
 
-__all__ = ["Extraction", "Origin", "as_memory"]
+__all__ = ["Extraction", "Origin", "Rules", "as_memory"]
 
 _SHOWN: Final = 40
 """How many current memories an extractor is shown."""
@@ -50,6 +51,25 @@ class Origin:
         return getattr(self.messages[place], "id", None) or f"#{self.numbers[place]}"
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What an extractor may do.
+
+    Attributes:
+        timeout: The seconds it may take.
+        allow_secrets: Whether to keep what looks like a password, a key or a card number.
+
+    Raises:
+        ConfigurationError: A negative timeout.
+    """
+
+    timeout: float
+    allow_secrets: bool
+
+    def __post_init__(self) -> None:
+        check_at_least(0, extract_timeout=self.timeout)
+
+
 class Extraction:
     """Asks an extractor what to remember, and writes it.
 
@@ -57,24 +77,14 @@ class Extraction:
         extractor: Decides.
         ledger: Where it is written.
         recall: Finds the memories that may be changed.
-        timeout: The seconds an extractor may take.
-        allow_secrets: Whether to keep what looks like a password, a key or a card number.
+        rules: What is allowed.
     """
 
-    def __init__(
-        self,
-        extractor: Extractor,
-        ledger: Ledger,
-        recall: Recall,
-        *,
-        timeout: float,
-        allow_secrets: bool,
-    ) -> None:
+    def __init__(self, extractor: Extractor, ledger: Ledger, recall: Recall, rules: Rules) -> None:
         self._extractor = extractor
         self._ledger = ledger
         self._recall = recall
-        self._timeout = timeout
-        self._allow_secrets = allow_secrets
+        self._rules = rules
 
     async def run(self, jobs: Sequence[Job]) -> None:
         """Extract from the messages of jobs of one thread, in one go, and write what it gives.
@@ -96,7 +106,7 @@ class Extraction:
             return []
         said = "\n".join(text_of(each) for each in origin.messages if each.role != "tool")
         known = await self._recall.find(scope, _SHOWN, said)
-        async with asyncio.timeout(self._timeout):
+        async with asyncio.timeout(self._rules.timeout):
             changes = await self._extractor.extract(origin.messages, known)
         edits = [self._edit(change, origin, self._extractor.name) for change in changes]
         return [edit for edit in edits if edit is not None]
@@ -120,7 +130,7 @@ class Extraction:
         return memory if self._may_keep(memory) else None
 
     def _may_keep(self, memory: Memory) -> bool:
-        if self._allow_secrets:
+        if self._rules.allow_secrets:
             return True
         kind = find_secret(memory.content) or find_secret(memory.key)
         if kind is not None:

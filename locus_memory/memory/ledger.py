@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 from locus_memory.errors import VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.options import check_at_least
 from locus_memory.memory.revision import (
     Shelf,
     Step,
@@ -35,7 +36,7 @@ from locus_memory.store.item import (
     timestamp,
 )
 
-__all__ = ["Ledger", "Retirement"]
+__all__ = ["Ledger", "Limits", "Retirement"]
 
 _ATTEMPTS: Final = 100
 """How often a change is planned anew because somebody else was quicker."""
@@ -54,6 +55,26 @@ class Retirement:
     key: str
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is kept.
+
+    Attributes:
+        max_memories: The most current memories of one type.
+        history_limit: The most past versions of one key.
+
+    Raises:
+        ConfigurationError: One that cannot work.
+    """
+
+    max_memories: int
+    history_limit: int
+
+    def __post_init__(self) -> None:
+        check_at_least(1, max_memories=self.max_memories)
+        check_at_least(0, history_limit=self.history_limit)
+
+
 class Ledger:
     """Reads and writes the memories of any scope; safe for many tasks and processes.
 
@@ -63,25 +84,22 @@ class Ledger:
 
     Args:
         store: Where; somebody else closes it.
+        limits: How much is kept.
         clock: Returns seconds since the epoch.
-        max_memories: The most current memories of one type.
-        history_limit: The most past versions of one key.
         embedder: Gives each current memory a vector; the store must have semantic search.
     """
 
     def __init__(
         self,
         store: BaseStore,
+        limits: Limits,
         *,
         clock: Callable[[], float],
-        max_memories: int,
-        history_limit: int,
         embedder: Embedder | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._max_memories = max_memories
-        self._history_limit = history_limit
+        self._limits = limits
         self._embedder = embedder
         self._locks: WeakValueDictionary[Namespace, asyncio.Lock] = WeakValueDictionary()
 
@@ -164,7 +182,7 @@ class Ledger:
         return step.memory
 
     async def _evict(self, scope: Scope, kind: MemoryType, table: Table) -> None:
-        for key in table.surplus(self._max_memories):
+        for key in table.surplus(self._limits.max_memories):
             await self._change(scope, kind, key, partial(retire, ending="evict"))
             table.remove(key)
             emit("memory.evicted", type=kind.value, key=key)
@@ -194,7 +212,7 @@ class Ledger:
         """Plan a change and write it, anew as long as somebody else is quicker."""
         known = dict(vectors or {})
         for attempt in range(1, _ATTEMPTS + 1):
-            writing = Writing(scope, self.now(), self._history_limit)
+            writing = Writing(scope, self.now(), self._limits.history_limit)
             step = plan(await self._shelf(scope, kind, key), writing)
             if step is None:
                 return None

@@ -16,9 +16,10 @@ from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, with_block
 from locus_memory.memory.extract import as_extractor
-from locus_memory.memory.extraction import Extraction, Origin, as_memory
-from locus_memory.memory.ledger import Ledger
+from locus_memory.memory.extraction import Extraction, Origin, Rules, as_memory
+from locus_memory.memory.ledger import Ledger, Limits
 from locus_memory.memory.models import Extractor, Memory, MemoryType
+from locus_memory.memory.options import check_at_least
 from locus_memory.memory.queue import ExtractionQueue
 from locus_memory.memory.recall import Recall
 from locus_memory.memory.scope import (
@@ -59,8 +60,8 @@ class LLMMemoryManager(BaseMemoryManager):
 
     Args:
         store: A store, a backend or a provider string; what a string opens is closed here.
-        extract_fn: An `Extractor`, such as `LLMExtractor(model)`, or a function of messages; `None`:
-            the `HeuristicExtractor`.
+        extract_fn: An `Extractor`, such as `LLMExtractor(model)`, or a function of messages;
+            `None`: the `HeuristicExtractor`.
         namespace_prefix: Where the memories are.
         namespace_resolver: Returns the namespace of a run from its state, or `None` for a run
             without memory. Let all its namespaces have the same length.
@@ -106,16 +107,8 @@ class LLMMemoryManager(BaseMemoryManager):
         drain_timeout: float = 30.0,
         max_attempts: int = 5,
     ) -> None:
-        _check_at_least(1, max_memories=max_memories, max_attempts=max_attempts)
-        _check_at_least(
-            0,
-            retrieve_limit=retrieve_limit,
-            token_budget=token_budget,
-            batch_messages=batch_messages,
-            history_limit=history_limit,
-            drain_timeout=drain_timeout,
-            extract_timeout=extract_timeout,
-        )
+        check_at_least(0, retrieve_limit=retrieve_limit, token_budget=token_budget)
+        check_at_least(0, batch_messages=batch_messages, drain_timeout=drain_timeout)
         if extract_mode not in ("inline", "background"):
             raise ConfigurationError(
                 f"extract_mode is 'inline' or 'background', not {extract_mode!r}"
@@ -127,32 +120,16 @@ class LLMMemoryManager(BaseMemoryManager):
         self._resolver = namespace_resolver
         self._scope, self._bound = Scope(namespace_prefix), False
         self._store, self._owned = as_store(store)
-        self._ledger = Ledger(
-            self._store,
-            clock=clock,
-            max_memories=max_memories,
-            history_limit=history_limit,
-            embedder=embedder,
-        )
+        limits = Limits(max_memories, history_limit)
+        self._ledger = Ledger(self._store, limits, clock=clock, embedder=embedder)
         self._recall = Recall(self._store, embedder)
-
-        self._extraction = Extraction(
-            as_extractor(extract_fn),
-            self._ledger,
-            self._recall,
-            timeout=extract_timeout,
-            allow_secrets=allow_secrets,
-        )
+        rules = Rules(extract_timeout, allow_secrets)
+        self._extraction = Extraction(as_extractor(extract_fn), self._ledger, self._recall, rules)
         self._drain_timeout = drain_timeout
         self._inline = extract_mode == "inline"
         self._queue = ExtractionQueue(self._store, self._scope)
-        options = WorkerOptions(
-            clock=clock,
-            timeout=extract_timeout,
-            batch=batch_messages,
-            most_attempts=max_attempts,
-            at_once=None if self._inline else _AT_ONCE,
-        )
+        at_once = None if self._inline else _AT_ONCE
+        options = WorkerOptions(clock, extract_timeout, batch_messages, max_attempts, at_once)
         self._worker = Worker(self._queue, self._extraction.run, options)
 
     def __repr__(self) -> str:
@@ -393,9 +370,3 @@ def _kinds(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 - t
 def _last_moment(memory: Memory) -> str:
     moments = (memory.metadata.get(name) for name in ("valid_from", "superseded_at"))
     return max((moment for moment in moments if isinstance(moment, str)), default="")
-
-
-def _check_at_least(least: int, **options: float) -> None:
-    for name, value in options.items():
-        if value < least:
-            raise ConfigurationError(f"{name} is at least {least}, not {value}")

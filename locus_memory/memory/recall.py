@@ -23,7 +23,9 @@ __all__ = ["Recall", "bounded_query"]
 _ENDS: Final = 1000
 """How many characters of each end of a long query are looked at."""
 
-_MOST_WORDS: Final = 48
+_LONGEST_MESSAGE: Final = 600
+_MOST_WORDS: Final = 6
+_MOST_WORDS_OF_A_TEXT: Final = 32
 
 _LEAST_DEPTH: Final = 10
 """How many of each ranking are fused at least: what is second in both may be the best."""
@@ -32,7 +34,7 @@ _RELEVANCE: Final = 1.0
 _RECENCY: Final = 0.2
 """With 10 for k, the newest of all still comes after the 40 most relevant."""
 
-_Name = tuple[MemoryType, str]
+_Name = tuple[str, str]
 
 
 class Recall:
@@ -124,11 +126,17 @@ class Recall:
 
 
 def bounded_query(query: str) -> str:
-    """Return the words of a query that are searched for, few enough however long it is."""
-    whole = query.encode("utf-8", "replace").decode()
-    words = query_words(_both_ends(whole))
-    half = _MOST_WORDS // 2
-    return " ".join(words if len(words) <= _MOST_WORDS else words[:half] + words[-half:])
+    """Return the words of a query that are searched for, few enough however long it is.
+
+    A search costs what its words cost. Of a message the longest words are taken, which are the
+    rarest; six find as much as all of them do. Of a long text more are taken, from both ends.
+    """
+    words = query_words(_both_ends(query.encode("utf-8", "replace").decode()))
+    if len(query) <= _LONGEST_MESSAGE:
+        longest = set(sorted(words, key=len, reverse=True)[:_MOST_WORDS])
+        return " ".join(word for word in words if word in longest)
+    half = _MOST_WORDS_OF_A_TEXT // 2
+    return " ".join(dict.fromkeys([*words[:half], *words[-half:]]))
 
 
 def _both_ends(text: str) -> str:
@@ -137,7 +145,7 @@ def _both_ends(text: str) -> str:
 
 
 def _name(item: StoreItem) -> _Name:
-    return MemoryType(item.namespace[-1]), item.key
+    return item.namespace[-1], item.key
 
 
 def _moment(item: StoreItem) -> float:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from locus_memory.events import emit
 from locus_memory.memory.lease import Lease
+from locus_memory.memory.options import check_at_least
 from locus_memory.memory.queue import ExtractionQueue, Job
 
 __all__ = ["Worker", "WorkerOptions"]
@@ -28,6 +29,9 @@ class WorkerOptions:
         batch: The fewest messages of a thread worth an attempt, unless it is drained.
         most_attempts: After how many failed attempts a job is dropped.
         at_once: How many threads at the same time; `None`: all.
+
+    Raises:
+        ConfigurationError: No attempt at all.
     """
 
     clock: Callable[[], float]
@@ -35,6 +39,9 @@ class WorkerOptions:
     batch: int
     most_attempts: int
     at_once: int | None
+
+    def __post_init__(self) -> None:
+        check_at_least(1, max_attempts=self.most_attempts)
 
 
 class Worker:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.memory.ledger import Ledger, Retirement
+from locus_memory.memory.ledger import Ledger, Limits, Retirement
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
 from locus_memory.store.item import StoreCapabilities
@@ -68,9 +68,7 @@ class HistoryMachine(RuleBasedStateMachine):
         clock = FakeClock()
         store = InMemoryStore(clock=clock)
         self.cap = cap
-        self.ledger = Ledger(
-            PlainStore(store) if plain else store, clock=clock, max_memories=cap, history_limit=999
-        )
+        self.ledger = Ledger(PlainStore(store) if plain else store, Limits(cap, 999), clock=clock)
 
     def run(self, work):
         return self.runner.run(work)

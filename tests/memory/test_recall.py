@@ -158,4 +158,9 @@ def test_a_long_query_keeps_words_of_both_ends():
     query = f"Alpha {'middle ' * 2000}{' '.join(f'w{n}' for n in range(400))} omega"
     words = bounded_query(query).split()
     assert {"alpha", "omega"} <= set(words)
-    assert len(words) <= 48
+    assert len(words) <= 32
+
+
+def test_of_a_message_the_longest_words_are_searched_in_order():
+    query = "Hi! Do you know which of my two elder sisters plays the violoncello in Copenhagen?"
+    assert bounded_query(query) == "know elder sisters plays violoncello copenhagen"

@@ -1,0 +1,94 @@
+"""What memory adds to a turn that has nothing to extract."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from statistics import median
+
+from rows import Row
+
+from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.messages import Message
+from locus_memory.state import AgentState
+
+STORED = 5_000
+TURNS = 200
+VOCABULARY = 4_000
+SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
+QUESTION = "What should I know about {} before I talk to {} and {} again on Monday?"
+
+
+class NothingToSay:
+    """An extractor that finds nothing worth keeping."""
+
+    name = "nothing"
+
+    async def extract(self, messages, memories):
+        return []
+
+
+async def turns(folder: Path) -> list[Row]:
+    """Session start and end of a turn, on sqlite, with many memories in the user's scope."""
+    generator = random.Random(7)
+    words = ["".join(generator.choices(SYLLABLES, k=3)) for _ in range(VOCABULARY)]
+    # Some words are said often and most of them seldom, as in any language; the most frequent
+    # of a language are stop words, which the questions below have enough of.
+    weights = [1 / (rank + 30) for rank in range(VOCABULARY)]
+
+    def sentence(count: int) -> list[str]:
+        return generator.choices(words, weights, k=count)
+
+    async with SQLiteStore(folder / "memory.db") as store:
+        filler = LLMMemoryManager(store, max_memories=STORED)
+        await filler.for_user("ada").save(
+            Memory(kind, f"fact_{n}", f"Ada said {' '.join(sentence(8))} in {n}.")
+            for n in range(STORED)
+            for kind in [list(MemoryType)[n % len(MemoryType)]]
+        )
+        manager = LLMMemoryManager(
+            store, extract_fn=NothingToSay(), extract_mode="background", max_memories=STORED
+        )
+        await manager.open()
+        rows = [
+            await _row("nothing said", manager, lambda: QUESTION.format(*sentence(3)), said=False),
+            await _row("its messages queued", manager, lambda: QUESTION.format(*sentence(3))),
+        ]
+        await manager.close()
+    return rows
+
+
+async def _row(
+    name: str, manager: LLMMemoryManager, ask: Callable[[], str], *, said: bool = True
+) -> Row:
+    starts, ends = [], []
+    state = AgentState(
+        messages=(Message.system("You help Ada."),),
+        metadata={"user_id": "ada", "thread_id": name},
+    )
+    for turn in range(TURNS):
+        state = state.with_message(Message.user(ask()))
+        begin = time.perf_counter()
+        state = await manager.on_session_start(state)
+        starts.append(time.perf_counter() - begin)
+        if said:
+            state = state.with_message(Message.assistant(f"Here is what I know, {turn}."))
+        else:
+            # What was said last turn is extracted: this turn's end finds nothing new.
+            await manager.on_session_end(state)
+            await manager.drain()
+        ends.append(await _timed(manager.on_session_end(state)))
+        await manager.drain()
+    both = median(map(sum, zip(starts, ends, strict=True)))
+    detail = f"start {median(starts) * 1e3:.2f} ms, end {median(ends) * 1e3:.2f} ms"
+    return Row(f"turn with memory, {name}, {STORED:,} stored, ms", both * 1e3, 2, detail)
+
+
+async def _timed(work: Awaitable[object]) -> float:
+    before = time.perf_counter()
+    await work
+    return time.perf_counter() - before
