@@ -37,6 +37,7 @@ from locus_memory.memory.heuristic import HeuristicExtractor
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.messages import Role
 from locus_memory.registry import open_backend
+from locus_memory.store.item import check_identifier
 
 __all__ = ["ChatSession", "Model"]
 
@@ -81,11 +82,14 @@ class ChatSession:
         """Chat until there are no more lines.
 
         Raises:
-            CommandError: On a pipe, a message that was not answered.
+            CommandError: On a pipe, a message that was not answered; or another user's thread.
+            InvalidArgumentError: A thread or a user that cannot be one.
             KeyboardInterrupt: The user wants to leave; everything is saved.
         """
         thread_id = self.thread_id or f"chat-{uuid4().hex[:12]}"
         self.session.resolve()
+        if self.user is not None:
+            check_identifier(self.user, "a user id")
         with asyncio.Runner() as runner:
             stack = AsyncExitStack()
             try:

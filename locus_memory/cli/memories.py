@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["collect", "history", "list_memories", "remember", "render_memories", "undo", "users"]
 
 _PAGE = 500
+_ALL = 2**31
 _NAMED = 5
 _KEY_WORDS = 4
 
@@ -123,7 +124,7 @@ async def collect(
 
 async def _recall(manager: LLMMemoryManager, kind: Kind | None, query: str | None) -> list[Memory]:
     known = [memory async for memory in manager.memories(kind)]
-    if query is None or not known:
+    if query is None:
         return known
     # What is recalled for a query is filled up with the newest: they are left out here.
     from locus_memory.store.text import query_words, stem, tokens  # noqa: PLC0415 - as above
@@ -131,7 +132,7 @@ async def _recall(manager: LLMMemoryManager, kind: Kind | None, query: str | Non
     words = {stem(word) for word in query_words(query)}
     return [
         memory
-        for memory in await manager.retrieve(len(known) * len(Kind), query)
+        for memory in await manager.retrieve(_ALL, query)
         if (kind is None or memory.type.value == kind.value)
         and words.intersection(tokens(f"{memory.key}\n{memory.content}"))
     ]

@@ -11,8 +11,9 @@ import locus_memory
 from locus_memory.cli import main, outcome
 
 COMMANDS = [
-    "demo", "doctor", "ls", "get", "put", "rm", "search", "threads", "checkpoints", "show",
-    "diff", "fork", "prune", "stats", "import", "export",
+    "demo", "doctor", "ls", "get", "put", "rm", "search", "chat", "memories", "remember",
+    "history", "undo", "forget", "threads", "checkpoints", "show", "diff", "fork", "prune",
+    "stats", "import", "export",
 ]  # fmt: skip
 
 READING = [
@@ -21,6 +22,10 @@ READING = [
     ("get", "users", "u1"),
     ("rm", "users", "u1"),
     ("search", "word"),
+    ("memories",),
+    ("history", "k"),
+    ("undo", "k"),
+    ("forget", "k"),
     ("threads",),
     ("checkpoints", "t"),
     ("show", "t"),
@@ -172,6 +177,19 @@ def test_a_wrong_call_is_a_usage_error(fails, arguments):
         ("put", "n", "k", "1", "--metadata"),
         ("search",),
         ("search", "word", "--filter"),
+        ("memories", "--user"),
+        ("memories", "--query"),
+        ("remember",),
+        ("remember", "a", "--key"),
+        ("remember", "a", "--user"),
+        ("history",),
+        ("undo",),
+        ("undo", "k", "--user"),
+        ("forget",),
+        ("forget", "--dry-run", "--user"),
+        ("forget", "--dry-run", "--query"),
+        ("chat",),
+        ("chat", "--user"),
         ("show",),
         ("export",),
         ("checkpoints", "t", "--before"),
