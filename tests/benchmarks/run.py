@@ -10,14 +10,31 @@ import tempfile
 from pathlib import Path
 
 from checkpoints import against_raw, cold_load, saves, sizes
+from conversation_managers import applied, asks
 from imports import imports
+from injection import budgets
+from memory_manager import turns
 from rows import Row, table
 from stores import puts_and_gets, vectors
+
+MEASURES = (
+    sizes,
+    saves,
+    against_raw,
+    cold_load,
+    puts_and_gets,
+    vectors,
+    turns,
+    budgets,
+    asks,
+    applied,
+    imports,
+)
 
 
 async def main() -> int:
     rows: list[Row] = []
-    for measure in (sizes, saves, against_raw, cold_load, puts_and_gets, vectors, imports):
+    for measure in MEASURES:
         print(f"measuring: {measure.__name__}", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory() as folder:
             rows += await measure(Path(folder))
