@@ -127,7 +127,7 @@ async def _recall(manager: LLMMemoryManager, kind: Kind | None, query: str | Non
     if query is None:
         return known
     # What is recalled for a query is filled up with the newest: they are left out here.
-    from locus_memory.store.text import query_words, stem, tokens  # noqa: PLC0415 - as above
+    from locus_memory.store.text import query_words, stem, tokens  # noqa: PLC0415 - help must be quick
 
     words = {stem(word) for word in query_words(query)}
     return [
@@ -243,7 +243,7 @@ async def _remember(
 
 async def _named(content: str, key: str | None, kind: Kind | None) -> Memory:
     """Return the memory; its type and key are what the rules for demos would take."""
-    from locus_memory.memory.heuristic import HeuristicExtractor  # noqa: PLC0415 - as above
+    from locus_memory.memory.heuristic import HeuristicExtractor  # noqa: PLC0415 - help must be quick
     from locus_memory.memory.models import Memory, MemoryType  # noqa: PLC0415
     from locus_memory.messages import Message  # noqa: PLC0415
     from locus_memory.store.text import query_words  # noqa: PLC0415

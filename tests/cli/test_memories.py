@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from locus_memory.cli.memory_options import Kind
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.registry import open_backend
+
+
+@pytest.fixture
+def save(empty_directory):
+    """Save memories as an application does, one after another."""
+
+    def saver(*memories, user=None, prefix=("locus_memory",)):
+        async def work():
+            async with open_backend("sqlite:./locus.db") as backend:
+                manager = LLMMemoryManager(backend.store, namespace_prefix=prefix)
+                scoped = manager if user is None else manager.for_user(user)
+                for memory in memories:
+                    await scoped.save([memory])
+
+        asyncio.run(work())
+
+    return saver
+
+
+@pytest.fixture
+def told(ok):
+    """Let a user tell the scripted agent three things on the thread `t`."""
+    lines = b"My name is Kim.\nI live in Lyon.\nI live in Paris now.\n"
+    ok("chat", "t", "--user", "ada", "--scripted", stdin=lines)
+
+
+def keys(result):
+    return [row["key"] for row in result.json["memories"]]
+
+
+def test_the_types_are_those_of_the_manager():
+    assert list(Kind) == list(MemoryType)
+
+
+def test_memories_says_what_where_from_and_what_it_replaced(ok, told):
+    lines = ok("memories", "--user", "ada").out.splitlines()
+    assert lines[0].split() == ["type", "key", "content", "since", "from"]
+    assert lines[1].split()[:2] == ["user", "home"]
+    assert "The user lives in Paris." in lines[1]
+    assert lines[1].rstrip().endswith("t #5")
+    assert lines[2].strip() == "before: The user lives in Lyon."
+    assert "The user's name is Kim." in lines[3]
+    assert max(map(len, lines)) <= 80
+
+
+def test_memories_with_sources(ok, told):
+    out = ok("memories", "--user", "ada", "--sources").out
+    assert "  said: I live in Paris now." in out
+    assert "  said: My name is Kim." in out
+
+
+def test_memories_as_json(ok, told):
+    document = ok("memories", "--user", "ada", "--json").json
+    assert (document["namespace"], document["total"]) == (["locus_memory"], 2)
+    home = document["memories"][0]
+    assert (home["user"], home["type"], home["key"]) == ("ada", "user", "home")
+    assert home["content"] == "The user lives in Paris."
+    assert home["since"] == home["metadata"]["valid_from"]
+    assert home["until"] is None
+    (source,) = home["sources"]
+    assert (source["thread_id"], source["place"]) == ("t", 5)
+    assert source["text"] == "I live in Paris now."
+    replaced = home["replaced"]
+    assert replaced["content"] == "The user lives in Lyon."
+    assert replaced["until"] == home["since"]
+    assert replaced["sources"][0]["place"] == 3
+
+
+def test_a_source_that_is_gone(ok, told, save):
+    origin = {"thread_id": "gone", "message_ids": ["x" * 32]}
+    save(Memory("user", "pet", "A cat.", origin), Memory("user", "car", "None.", {}))
+    rows = {row["key"]: row for row in ok("memories", "--json").json["memories"]}
+    assert rows["pet"]["sources"] == [
+        {"thread_id": "gone", "message_id": "x" * 32, "place": None, "text": None}
+    ]
+    assert rows["car"]["sources"] == []
+    assert "gone\n" in ok("memories").out
+
+
+def test_a_source_that_is_counted(ok, chat, save):
+    origin = {"thread_id": "chat", "message_ids": ["#1", "#9"]}
+    save(Memory("user", "key", "Asked for the key.", origin))
+    first, second = ok("memories", "--json").json["memories"][0]["sources"]
+    assert (first["place"], first["text"]) == (2, "Where is the spare key?")
+    assert (second["place"], second["text"]) == (None, None)
+
+
+def test_a_database_without_threads(ok, save, monkeypatch):
+    save(Memory("user", "home", "Lives in Lyon.", {"thread_id": "t", "message_ids": ["#1"]}))
+    monkeypatch.setattr("locus_memory.cli.memory_sources._checkpointer_of", lambda _: None)
+    assert ok("memories", "--json").json["memories"][0]["sources"][0]["place"] is None
+
+
+def test_memories_of_one_of_all_and_of_nobody(ok, run, save):
+    save(Memory("user", "home", "Nobody's."))
+    for user in ("ada", "ada2", "*"):
+        save(Memory("user", "home", f"Of {user}."), user=user)
+    assert [row["content"] for row in ok("memories", "--json").json["memories"]] == ["Nobody's."]
+    (row,) = ok("memories", "--user", "*", "--json").json["memories"]
+    assert (row["user"], row["content"]) == ("*", "Of *.")
+    rows = ok("memories", "--all-users", "--json").json["memories"]
+    assert {row["user"] for row in rows} == {None, "ada", "ada2", "*"}
+    assert "user" in ok("memories", "--all-users").out.splitlines()[0].split()
+    assert run("memories", "--all-users", "--user", "ada").code == 2
+
+
+def test_memories_point_at_users_when_there_are_only_theirs(ok, save):
+    for number in range(7):
+        save(Memory("user", "home", "Lyon."), user=f"u{number}")
+    assert ok("memories").out == (
+        "no memories\nthere are users: u0, u1, u2, u3, u4 and 2 more; see --user, --all-users\n"
+    )
+    assert ok("memories", "--user", "nobody").out == "no memories\n"
+
+
+def test_memories_of_a_type_of_a_query_and_not_too_many(ok, save):
+    save(
+        Memory("user", "home", "Lives in Lyon."),
+        Memory("project", "release", "Ships in May."),
+        Memory("user", "diet", "Eats no meat."),
+    )
+    assert keys(ok("memories", "--json")) == ["diet", "release", "home"]
+    assert keys(ok("memories", "--type", "user", "--json")) == ["diet", "home"]
+    assert keys(ok("memories", "--query", "living in Lyon?", "--json")) == ["home"]
+    assert keys(ok("memories", "--query", "lives", "--type", "project", "--json")) == []
+    assert keys(ok("memories", "--limit", "1", "--json")) == ["diet"]
+    assert ok("memories", "--limit", "1").out.endswith("2 more: --limit\n")
+    assert ok("memories", "--limit", "0").out == "no memories\n3 more: --limit\n"
+
+
+def test_memories_of_another_prefix(ok, save):
+    save(Memory("user", "home", "Elsewhere."), prefix=("my", "a/b"))
+    assert keys(ok("memories", "-n", r"my/a\/b", "--json")) == ["home"]
+    assert keys(ok("memories", "--json")) == []
+
+
+def test_stored_text_drives_no_terminal(ok, save):
+    origin = {"thread_id": "t\x1b[2J", "message_ids": ["#1"]}
+    save(Memory("user", "k\x1b[31m", "first\nline\x07"))
+    save(Memory("user", "k\x1b[31m", "other\x9b", origin))
+    for command in (("memories",), ("history", "k\x1b[31m"), ("undo", "k\x1b[31m")):
+        out = ok(*command).out
+        assert not set(out) & {"\x1b", "\x07", "\x9b"}
+        assert "first line\\x07" in out
+
+
+def test_remember_takes_the_key_that_the_rules_know(ok):
+    assert ok("remember", "I live in Lyon").out == "user home: remembered\n"
+    out = ok("remember", "I live in Paris").out
+    assert out == "user home: remembered, in place of: I live in Lyon\n"
+    assert ok("remember", "I live in Paris!").out == "user home: known already\n"
+    assert ok("remember", "Never use semicolons.").out.startswith("feedback ")
+
+
+def test_remember_makes_up_a_key(ok):
+    assert ok("remember", "The wine is in the cellar").out == "user wine-cellar: remembered\n"
+    assert ok("remember", "???").out == "user ???: remembered\n"
+    again = ok("remember", "the WINE is in the cellar.", "--key", "wine")
+    assert again.out == "user wine-cellar: known already\n"
+
+
+def test_remember_as_it_is_told(ok):
+    document = ok(
+        "remember", "I live in Lyon", "--key", "k", "--type", "project", "--user", "ada", "--json"
+    ).json
+    assert (document["type"], document["key"], document["user"]) == ("project", "k", "ada")
+    assert (document["changed"], document["replaced"]) == (True, None)
+    assert document["metadata"]["extractor"] == "by hand"
+    assert keys(ok("memories", "--json")) == []
+    assert "by hand" in ok("memories", "--user", "ada").out
+
+
+def test_remember_refuses_a_secret_unless_it_must(ok, fails, empty_directory):
+    line = fails(1, "remember", "My password is hunter2")
+    assert line == "error: this looks secret (password): --force remembers it all the same\n"
+    assert fails(1, "remember", "x", "--key", "sk-abcdefghijklmnopqrstuvwx")
+    assert list(empty_directory.iterdir()) == []
+    assert ok("remember", "My password is hunter2", "--force", "--key", "p").code == 0
+    assert keys(ok("memories", "--json")) == ["p"]
+
+
+@pytest.mark.parametrize("arguments", [("",), (" ",), ("a", "--key", " "), ("a", "--user", "")])
+def test_remember_refuses_what_is_empty(fails, arguments):
+    fails(2, "remember", *arguments)
+
+
+def test_remember_lets_go_of_nothing(ok, save):
+    save(*(Memory("user", f"k{n}", f"Fact {n}.") for n in range(50)))
+    ok("remember", "One more fact of the user")
+    assert ok("memories", "--json").json["total"] == 51
+
+
+def test_history_and_undo(ok, fails):
+    for place in ("Lyon", "Paris", "Rome"):
+        ok("remember", f"I live in {place}", "--user", "ada")
+    versions = ok("history", "home", "--user", "ada", "--json").json["versions"]
+    assert [each["content"] for each in versions] == [
+        f"I live in {place}" for place in ("Rome", "Paris", "Lyon")
+    ]
+    assert versions[0]["until"] is None
+    assert versions[1]["until"] == versions[0]["since"]
+    lines = ok("history", "home", "--user", "ada").out.splitlines()
+    assert lines[0].split() == ["type", "since", "until", "content", "from"]
+    assert " now " in lines[1]
+    assert "replaced  I live in Paris" in lines[2]
+    undone = ok("undo", "home", "--user", "ada")
+    assert undone.out == (
+        "user home\n  taken back: I live in Rome\n  now:        I live in Paris\n"
+    )
+    assert "taken back  I live in Rome" in ok("history", "home", "--user", "ada").out
+    document = ok("undo", "home", "--user", "ada", "--json").json
+    assert document["current"]["content"] == "I live in Lyon"
+    assert document["taken_back"]["content"] == "I live in Paris"
+    assert ok("undo", "home", "--user", "ada").out.endswith("now:        nothing\n")
+    assert fails(1, "undo", "home", "--user", "ada") == (
+        "error: there is no change of 'home' to take back for user 'ada'\n"
+    )
+    assert ok("memories", "--user", "ada").out == "no memories\n"
+
+
+def test_history_and_undo_of_a_type(ok, fails):
+    ok("remember", "A person", "--key", "k", "--type", "user")
+    ok("remember", "A plan", "--key", "k", "--type", "project")
+    assert len(ok("history", "k", "--json").json["versions"]) == 2
+    (version,) = ok("history", "k", "--type", "user", "--json").json["versions"]
+    assert version["content"] == "A person"
+    assert ok("undo", "k", "--type", "user", "--json").json["taken_back"]["type"] == "user"
+    assert ok("undo", "k", "--type", "project", "--json").json["current"] is None
+    fails(2, "undo", "k", "--type", "nonsense")
+
+
+def test_what_was_never_remembered(ok, fails):
+    ok("put", "n", "k", "1")
+    assert fails(1, "history", "k") == "error: nothing was remembered as 'k'\n"
+    assert fails(1, "history", "k", "--user", "ada").endswith("'k' for user 'ada'\n")
+    assert fails(1, "undo", "k") == "error: there is no change of 'k' to take back\n"
