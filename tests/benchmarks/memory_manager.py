@@ -18,6 +18,7 @@ from locus_memory.state import AgentState
 
 STORED = 5_000
 TURNS = 200
+THREAD = 20
 VOCABULARY = 4_000
 SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
 QUESTION = "What should I know about {} before I talk to {} and {} again on Monday?"
@@ -66,11 +67,11 @@ async def _row(
     name: str, manager: LLMMemoryManager, ask: Callable[[], str], *, said: bool = True
 ) -> Row:
     starts, ends = [], []
-    state = AgentState(
-        messages=(Message.system("You help Ada."),),
-        metadata={"user_id": "ada", "thread_id": name},
-    )
+    state = AgentState()
     for turn in range(TURNS):
+        if turn % THREAD == 0:
+            metadata = {"user_id": "ada", "thread_id": f"{name} {turn}"}
+            state = AgentState(messages=(Message.system("You help Ada."),), metadata=metadata)
         state = state.with_message(Message.user(ask()))
         begin = time.perf_counter()
         state = await manager.on_session_start(state)
