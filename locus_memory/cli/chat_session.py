@@ -86,7 +86,7 @@ class ChatSession:
             InvalidArgumentError: A thread or a user that cannot be one.
             KeyboardInterrupt: The user wants to leave; everything is saved.
         """
-        thread_id = self.thread_id or f"chat-{uuid4().hex[:12]}"
+        thread_id = f"chat-{uuid4().hex[:12]}" if self.thread_id is None else self.thread_id
         self.session.resolve()
         if self.user is not None:
             check_identifier(self.user, "a user id")
@@ -108,6 +108,7 @@ class ChatSession:
         if self.prefix is not None:
             extractor = self._extractor()
             manager = open_manager(backend.store, self.prefix, extractor)
+            stack.callback(_tell_of_the_rest, manager)
             await stack.enter_async_context(manager)
         agent = Agent(
             self.model,
@@ -165,6 +166,9 @@ class _Talk:
                     runner.run(self._command(line))
                 else:
                     failures += not runner.run(self._survived(self._answer(line)))
+        except KeyboardInterrupt:
+            runner.run(self._survived(self._keep()))
+            raise
         finally:
             unsubscribe()
             self._end_line()
@@ -235,6 +239,7 @@ class _Talk:
             self._show_text(result.text)
             self._end_line()
             self._show_result(result)
+        await self._drain()
 
     async def _answer(self, line: str) -> None:
         stream = self._agent.stream(line, self._thread_id, user_id=self._user)
@@ -243,6 +248,20 @@ class _Talk:
                 self._show(event)
         finally:
             await stream.aclose()
+        await self._drain()
+
+    async def _drain(self) -> None:
+        # Now, and not while the user thinks: nothing moves as long as a line is awaited.
+        if self._manager is not None:
+            await self._manager.drain()
+
+    async def _keep(self) -> None:
+        """Put in the queue what an interrupted run did not, so that it is remembered all the same.
+
+        Closing the manager extracts it, or leaves it to the next process.
+        """
+        if self._manager is not None and await self._backend.checkpointer.exists(self._thread_id):
+            await self._manager.on_session_end(await self._agent.state(self._thread_id))
 
     def _show(self, event: AgentEvent) -> None:
         if isinstance(event, TextDelta):
@@ -310,6 +329,11 @@ def _read() -> str | None:
         return line.decode() if line else None
     except UnicodeDecodeError as error:
         raise CommandError(f"stdin: not UTF-8 (byte {error.start} of a line)") from None
+
+
+def _tell_of_the_rest(manager: LLMMemoryManager) -> None:
+    if manager.pending:
+        _note("memory: what was said last waits for the next chat to be remembered")
 
 
 def _note(text: str) -> None:

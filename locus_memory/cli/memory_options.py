@@ -29,6 +29,8 @@ __all__ = [
 DEFAULT_PREFIX = "locus_memory"
 
 _NO_LIMIT = 2**31
+_PATIENCE = 5.0
+"""Seconds that somebody who leaves waits for memories to be extracted; later is soon enough."""
 
 
 class Kind(StrEnum):
@@ -65,7 +67,7 @@ def open_manager(
     """Return a manager of the memories at a namespace, as `--namespace` names it.
 
     It lets go of nothing to make room: how many memories there may be is for the application
-    that owns them to say.
+    that owns them to say. It extracts in the background: drain it.
     """
     from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415 - help must be quick
 
@@ -75,7 +77,8 @@ def open_manager(
         namespace_prefix=parse_namespace(prefix),
         max_memories=_NO_LIMIT,
         history_limit=_NO_LIMIT,
-        drain_timeout=10.0,
+        extract_mode="background",
+        drain_timeout=_PATIENCE,
     )
 
 
