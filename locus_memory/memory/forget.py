@@ -76,12 +76,7 @@ async def forget(
         report = await plan.report(dry_run=dry_run)
         if not dry_run:
             await plan.carry_out()
-            emit(
-                "memory.forgotten",
-                memories=len(report.memories),
-                items=len(report.items),
-                threads=len(report.threads),
-            )
+            emit("memory.forgotten", memories=len(report.memories), threads=len(report.threads))
     return report
 
 
