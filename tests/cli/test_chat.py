@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -88,14 +89,24 @@ def no_key_of_the_developer(monkeypatch):
         monkeypatch.delenv(name.lower(), raising=False)
 
 
-def start(*arguments):
-    return subprocess.Popen(
-        [sys.executable, "-c", COMMAND, "chat", *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@pytest.fixture
+def start():
+    """Start a chat in a process of its own, which is killed if the test leaves it running."""
+    with ExitStack() as stack:
+
+        def starter(*arguments):
+            process = subprocess.Popen(
+                [sys.executable, "-c", COMMAND, "chat", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return process
+
+        yield starter
 
 
 def messages(ok, thread):
@@ -103,7 +114,7 @@ def messages(ok, thread):
     return [(each["role"], each.get("content")) for each in state["messages"]]
 
 
-def test_a_pipe_gets_answers_and_nothing_else(empty_directory):
+def test_a_pipe_gets_answers_and_nothing_else(start):
     chat = start("t", "--user", "ada", "--scripted")
     out, err = chat.communicate("I live in Lyon.\r\n\n  \nWhere do I live?\nhello")
     assert (chat.returncode, err) == (0, "")
@@ -296,7 +307,7 @@ def test_memory_that_fails_is_a_line_and_the_answer_stands(run, endpoint):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-def test_an_interrupt_between_messages_leaves_with_everything_saved(ok):
+def test_an_interrupt_between_messages_leaves_with_everything_saved(ok, start):
     chat = start("t", "--user", "ada", "--scripted")
     chat.stdin.write("I live in Lyon.\n")
     chat.stdin.flush()
@@ -310,7 +321,7 @@ def test_an_interrupt_between_messages_leaves_with_everything_saved(ok):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-def test_an_interrupt_while_the_model_answers_leaves_what_was_said(ok, run, endpoint):
+def test_an_interrupt_while_the_model_answers_leaves_what_was_said(ok, run, endpoint, start):
     endpoint.answers += [None, *[400] * 5]
     chat = start("t", "--model", "tiny", "--base-url", endpoint.url)
     chat.stdin.write("I live in Lyon.\n")
