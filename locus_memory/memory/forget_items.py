@@ -10,7 +10,7 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.forget_threads import Source
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.revision import past_memory, read_memory, search_text
-from locus_memory.memory.scope import Scope
+from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.store.text import query_words, segment, stem, tokens
@@ -96,7 +96,7 @@ def _sort_in(item: StoreItem, scope: Scope, found: Findings) -> None:
     depth = len(scope.namespace)
     is_ours = item.namespace[:depth] == scope.namespace
     match item.namespace[depth:] if is_ours else ():
-        case (kind,) if kind in _TYPES:
+        case ("current",) if split_key(item.key):
             found.add_memory(item, read_memory(item), is_current=True)
         case ("history", kind, _) if kind in _TYPES:
             found.add_memory(item, past_memory(item), is_current=False)
@@ -113,7 +113,7 @@ async def find_key(
 ) -> None:
     """Add the memories under a key, with all their versions."""
     for kind in kinds:
-        item = await store.get_item(scope.current(kind), key)
+        item = await store.get_item(scope.current, current_key(kind, key))
         if item is not None:
             found.add_memory(item, read_memory(item), is_current=True)
         async for record in scan_all(store, scope.history(kind, key)):
@@ -126,10 +126,11 @@ async def find_matching(
     """Add the memories that have all the words; of others, the past versions that have them."""
     for kind in kinds:
         matching: set[str] = set()
-        async for item in scan_all(store, scope.current(kind)):
-            if words.are_in_memory(read_memory(item)):
-                matching.add(item.key)
-                found.add_memory(item, read_memory(item), is_current=True)
+        async for item in scan_all(store, scope.current, prefix=current_key(kind, "")):
+            memory = read_memory(item)
+            if memory is not None and words.are_in_memory(memory):
+                matching.add(memory.key)
+                found.add_memory(item, memory, is_current=True)
         async for record in _records(store, scope, kind):
             version = past_memory(record)
             if record.namespace[-1] in matching or words.are_in_memory(version):

@@ -20,7 +20,7 @@ from locus_memory.memory.forget_items import (
 from locus_memory.memory.forget_report import ForgetReport, ForgottenMemory
 from locus_memory.memory.forget_threads import ThreadView, all_threads, holds, summary_keys
 from locus_memory.memory.models import MemoryType
-from locus_memory.memory.scope import Scope, user_namespace
+from locus_memory.memory.scope import Scope, split_key, user_namespace
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_identifier, check_key, check_namespace
 
@@ -258,7 +258,7 @@ def _said(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _memories(found: Findings, scope: Scope) -> Iterator[ForgottenMemory]:
     """Yield one for each type and key, by type and key."""
-    current = {(MemoryType(namespace[-1]), key) for namespace, key in found.current}
+    current = {named for _, key in found.current if (named := split_key(key))}
     past: dict[tuple[MemoryType, str], list[int]] = {}
     for namespace, number in found.past:
         numbers = past.setdefault((MemoryType(namespace[-2]), namespace[-1]), [])

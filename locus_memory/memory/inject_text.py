@@ -41,6 +41,8 @@ _LOOSE_JOINER: Final = re.compile(
 # One selector picks the look of the character before it; a run of them hides a message.
 _SELECTOR_RUN: Final = re.compile(f"([{_SELECTORS}])[{_SELECTORS}]+")
 _SPACE: Final = re.compile(r"\s+")
+# What needs a closer look in a text of printable ASCII.
+_SUSPECT: Final = re.compile("[<>]|  |```")
 _BACKTICKS: Final = re.compile("`{3,}")
 
 
@@ -53,6 +55,8 @@ def neutralise(text: str) -> str:
     become U+2039 and U+203A; three or more backticks are broken up. Neutralising twice changes
     nothing more.
     """
+    if text.isascii() and text.isprintable() and not _SUSPECT.search(text):
+        return text.strip()
     bare = _INVISIBLE.sub("", text)
     if not bare.isascii():
         bare = _SELECTOR_RUN.sub(r"\1", _LOOSE_JOINER.sub("", bare))

@@ -23,7 +23,7 @@ from locus_memory.memory.revision import (
     versions,
     write,
 )
-from locus_memory.memory.scope import Scope
+from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.table import Table
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore, scan_all
@@ -141,12 +141,12 @@ class Ledger:
     async def forget(self, scope: Scope, kind: MemoryType, key: str) -> int:
         """Erase a key with its vector and its history; returns how many items that were."""
         async with self._lock(scope):
-            erased = await self._store.delete(scope.current(kind), key)
+            erased = await self._store.delete(scope.current, current_key(kind, key))
             return erased + await self._store.clear_namespace(scope.history(kind, key))
 
     async def memories(self, scope: Scope, kind: MemoryType) -> AsyncIterator[Memory]:
         """Yield the current memories of a type, in the order of their keys."""
-        async for item in scan_all(self._store, scope.current(kind)):
+        async for item in scan_all(self._store, scope.current, prefix=current_key(kind, "")):
             memory = read_memory(item)
             if memory is not None:
                 yield memory
@@ -156,7 +156,8 @@ class Ledger:
 
     async def _tables(self, scope: Scope, kinds: set[MemoryType]) -> dict[MemoryType, Table]:
         async def table(kind: MemoryType) -> Table:
-            return Table([item async for item in scan_all(self._store, scope.current(kind))])
+            items = scan_all(self._store, scope.current, prefix=current_key(kind, ""))
+            return Table([item async for item in items])
 
         ordered = sorted(kinds)
         return dict(zip(ordered, await asyncio.gather(*map(table, ordered)), strict=True))
@@ -189,7 +190,7 @@ class Ledger:
 
     async def _shelf(self, scope: Scope, kind: MemoryType, key: str) -> Shelf:
         item, records = await asyncio.gather(
-            self._store.get_item(scope.current(kind), key),
+            self._store.get_item(scope.current, current_key(kind, key)),
             self._records(scope.history(kind, key)),
         )
         return Shelf(kind, key, item, tuple(records))

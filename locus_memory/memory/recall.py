@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from heapq import merge
 from itertools import chain, islice
 from typing import Final
 
 from locus_memory.events import emit
-from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.models import Memory
 from locus_memory.memory.revision import read_memory
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.embedders.base import Embedder
@@ -33,8 +32,6 @@ _LEAST_DEPTH: Final = 10
 _RELEVANCE: Final = 1.0
 _RECENCY: Final = 0.2
 """With 10 for k, the newest of all still comes after the 40 most relevant."""
-
-_Name = tuple[str, str]
 
 
 class Recall:
@@ -65,13 +62,13 @@ class Recall:
             return []
         depth = max(limit, _LEAST_DEPTH)
         rankings = await self._searches(scope, depth, query) if query else []
-        found = {_name(item): item for item in chain(*rankings)}
+        found = {item.key: item for item in chain(*rankings)}
         if len(found) < limit:
             newest = await self._newest(scope, limit)
-            found |= {_name(item): item for item in newest}
+            found |= {item.key: item for item in newest}
         else:
             newest = sorted(found.values(), key=_moment, reverse=True)
-        names = [[_name(item) for item in ranking] for ranking in (*rankings, newest)]
+        names = [[item.key for item in ranking] for ranking in (*rankings, newest)]
         weights = [_RELEVANCE] * len(rankings) + [_RECENCY]
         fused = reciprocal_rank_fusion(names, weights=weights)
         memories = (read_memory(found[name]) for name, _ in fused)
@@ -90,30 +87,16 @@ class Recall:
         return await asyncio.gather(*searches)
 
     async def _newest(self, scope: Scope, limit: int) -> list[StoreItem]:
-        by_type = await asyncio.gather(
-            *(self._store.search(scope.current(kind), None, limit) for kind in MemoryType)
-        )
-        # Merged, not sorted: within a type the store's order of writes stands, whatever the
-        # clock did.
-        return list(islice(merge(*by_type, key=_moment, reverse=True), limit))
+        return await self._store.search(scope.current, None, limit)
 
     async def _by_text(self, scope: Scope, limit: int, query: str) -> list[StoreItem]:
-        by_type = await asyncio.gather(
-            *(self._store.search(scope.current(kind), query, limit) for kind in MemoryType)
-        )
-        return sorted(chain(*by_type), key=_match, reverse=True)[:limit]
+        return await self._store.search(scope.current, query, limit)
 
     async def _by_meaning(
         self, embedder: Embedder, scope: Scope, limit: int, query: str
     ) -> list[StoreItem]:
         (vector,) = await embedder.embed([query], kind="query")
-        by_type = await asyncio.gather(
-            *(
-                self._store.search_by_embedding(scope.current(kind), vector, limit)
-                for kind in MemoryType
-            )
-        )
-        hits = sorted(chain(*by_type), key=lambda hit: hit.distance)[:limit]
+        hits = await self._store.search_by_embedding(scope.current, vector, limit)
         return [hit.item for hit in hits]
 
     @staticmethod
@@ -144,13 +127,5 @@ def _both_ends(text: str) -> str:
     return text if len(text) <= 2 * _ENDS else f"{text[:_ENDS]} {text[-_ENDS:]}"
 
 
-def _name(item: StoreItem) -> _Name:
-    return item.namespace[-1], item.key
-
-
 def _moment(item: StoreItem) -> float:
     return item.updated_at.timestamp()
-
-
-def _match(item: StoreItem) -> tuple[float, float]:
-    return item.score or 0.0, _moment(item)

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.likeness import same_content
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.scope import Scope
+from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.store.item import Delete, Put, StoreItem
 
 __all__ = [
@@ -127,9 +127,12 @@ def read_memory(item: StoreItem) -> Memory | None:
     value = item.value
     if not isinstance(value, Mapping):
         return None
-    names = {"type": item.namespace[-1], "key": item.key}
+    named = split_key(item.key)
+    if named is None:
+        return None
+    kind, key = named
     try:
-        return Memory.from_store_value({**value, **names})
+        return Memory.from_store_value({**value, "type": kind, "key": key})
     except InvalidArgumentError:
         return None
 
@@ -237,8 +240,8 @@ def importance_of(memory: Memory) -> float:
 
 def _put(shelf: Shelf, memory: Memory, writing: Writing) -> Put:
     return Put(
-        namespace=writing.scope.current(shelf.kind),
-        key=shelf.key,
+        namespace=writing.scope.current,
+        key=current_key(shelf.kind, shelf.key),
         value=memory.to_store_value(),
         if_version=0 if shelf.item is None else shelf.item.version,
         text=search_text(memory),

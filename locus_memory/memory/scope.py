@@ -11,21 +11,31 @@ from locus_memory.errors import InvalidNamespaceError
 from locus_memory.memory.models import MemoryType
 from locus_memory.store.item import Namespace, check_namespace, encode_namespace
 
-__all__ = ["NamespaceResolver", "Scope", "namespace_of", "thread_of", "user_namespace"]
+__all__ = [
+    "NamespaceResolver",
+    "Scope",
+    "current_key",
+    "namespace_of",
+    "split_key",
+    "thread_of",
+    "user_namespace",
+]
 
 NamespaceResolver = Callable[[Any], "Namespace | Awaitable[Namespace | None] | None"]
 """Returns the namespace of a run's memories from its state; `None`: no memory for this run."""
 
 _USERS: Final = "users"
+_TYPES: Final = frozenset(MemoryType)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The namespaces of one owner's memories.
 
-    The current memory of a key is at `(*namespace, type)` under that key; nothing else is
-    there, so that no search for what is true now meets what was. Beside the types are the
-    labels `history`, `cursors`, `queue` and `users`, none of which is a type.
+    The current memories are in one namespace, `(*namespace, "current")`, each under its type,
+    a colon and its key; nothing else is there, so that one search finds what is true now, and
+    never meets what was. Beside it are `history`, `cursors` and `queue`, and in the scope
+    without a user `users`.
 
     Attributes:
         namespace: What all of them start with.
@@ -36,9 +46,10 @@ class Scope:
     def __post_init__(self) -> None:
         check_namespace(self.namespace)
 
-    def current(self, kind: MemoryType) -> Namespace:
-        """Return where the current memories of a type are, by key."""
-        return (*self.namespace, kind.value)
+    @property
+    def current(self) -> Namespace:
+        """Where the current memories are, by `current_key`."""
+        return (*self.namespace, "current")
 
     def history(self, kind: MemoryType, key: str) -> Namespace:
         """Return where the past versions of a memory are, by sequence number."""
@@ -57,6 +68,17 @@ class Scope:
     def lane(self, thread: str) -> str:
         """Return one string for a thread of this scope; no two threads share it."""
         return encode_namespace((*self.namespace, thread))
+
+
+def current_key(kind: MemoryType, key: str) -> str:
+    """Return what a current memory is stored under; no type has a colon in its name."""
+    return f"{kind.value}:{key}"
+
+
+def split_key(name: str) -> tuple[MemoryType, str] | None:
+    """Return the type and key that `current_key` put together; `None`: it did not."""
+    kind, _, key = name.partition(":")
+    return (MemoryType(kind), key) if key and kind in _TYPES else None
 
 
 def user_namespace(prefix: Namespace, user_id: str) -> Namespace:

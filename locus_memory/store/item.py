@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Self
 
 import orjson
@@ -455,6 +456,7 @@ def encode_namespace(namespace: Namespace) -> str:
     return "".join(encode_text(label) + _END for label in namespace)
 
 
+@lru_cache(maxsize=1024)
 def decode_namespace(encoded: str) -> Namespace:
     """Return the namespace that `encode_namespace` wrote."""
     return tuple(decode_text(label) for label in encoded.split(_END)[:-1])

@@ -109,7 +109,7 @@ async def test_everything_of_a_user_goes_and_nothing_of_a_neighbour(backend):
     for user in users:
         await live(backend, user)
     await leave_waiting(backend, *users)
-    await backend.store.put(("locus_memory", "user"), "home", {"content": "of nobody"})
+    await backend.store.put(("locus_memory", "current"), "user:home", {"content": "of nobody"})
     await backend.checkpointer.save(AgentState(), "ada")
     for user in users:
         before = await contents(backend, without=(*roots(user), f"thread of {user}"))

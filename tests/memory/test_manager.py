@@ -73,9 +73,9 @@ async def test_the_same_key_of_another_type_is_another_memory(make):
 async def test_saying_it_again_changes_nothing(make, store):
     manager = make()
     await manager.save([fact("city", "Lives in Oslo.")])
-    before = await store.get_item(("locus_memory", "user"), "city")
+    before = await store.get_item(("locus_memory", "current"), "user:city")
     assert await manager.save([fact("city", "  lives IN\toslo!")]) == []
-    assert await store.get_item(("locus_memory", "user"), "city") == before
+    assert await store.get_item(("locus_memory", "current"), "user:city") == before
     assert len(await manager.history("city")) == 1
 
 
@@ -191,11 +191,13 @@ async def test_memories_of_another_library_are_taken(make):
     assert memory.metadata["why"] == "said so"
 
 
-async def test_data_of_the_locus_sdk_is_read_and_carried_on(make, store):
-    place = ("locus_memory", "user")
-    await store.put(place, "city", {"content": "Lives in Oslo", "metadata": {}})
-    await store.put(place, "job", Memory(USER, "job", "Bakes").to_store_value())
-    await store.put(place, "junk", ["not", "a", "memory"])
+async def test_what_others_wrote_is_read_and_carried_on(make, store):
+    place = ("locus_memory", "current")
+    await store.put(place, "user:city", {"content": "Lives in Oslo", "metadata": {}})
+    await store.put(place, "user:job", Memory(USER, "job", "Bakes").to_store_value())
+    for key in ("user:junk", "user:", ":", "user", "friend:name"):
+        await store.put(place, key, ["not", "a", "memory"])
+    await store.put(place, "friend:home", {"content": "Of no type", "metadata": {}})
     manager = make()
     assert sorted(await contents(manager)) == ["Bakes", "Lives in Oslo"]
     await manager.save([fact("city", "Lives in Rome")])
@@ -426,7 +428,7 @@ async def test_a_store_that_was_given_stays_open():
     async with LLMMemoryManager(store) as manager:
         await manager.save([fact("city", "Lives in Oslo")])
         await manager.close()
-    assert await NamespacedStore(store, ("locus_memory", "user")).exists("city")
+    assert await NamespacedStore(store, ("locus_memory", "current")).exists("user:city")
     await store.close()
 
 

@@ -66,7 +66,7 @@ async def test_vectors_are_saved_with_their_memories(make, store):
     manager = make(embedder=FakeEmbedder())
     await manager.save([fact("drink", "Likes tea")])
     if store.capabilities.semantic_search:
-        assert await store.get_embedding(("locus_memory", "user"), "drink") is not None
+        assert await store.get_embedding(("locus_memory", "current"), "user:drink") is not None
 
 
 @pytest.mark.parametrize("broken", ["raises", "short"])

@@ -350,18 +350,27 @@ def search_text(
     page: Page,
 ) -> list[StoreItem]:
     """Return the items with any of the words that satisfy the condition, the best first."""
-    match = " OR ".join(f'"{word}"' for word in words)
-    if not scope.recursive:
-        namespace = connection.execute(queries.NAMESPACE, (scope.path,)).fetchone()
-        match = f'scope : "n{namespace[0]}" AND text : ({match})' if namespace else ""
-    else:
-        match = f"text : ({match})"
-    if not match:
+    match = _match_of(connection, scope, words)
+    if match is None:
         return []
     where, values = compile_filter(condition, metadata="i.metadata", value="i.value")
     statement = queries.search_items(where, recursive=scope.recursive)
     values |= scope.bound_values | {"limit": page.limit, "offset": page.offset, "match": match}
     return [_scored(row) for row in connection.execute(statement, values)]
+
+
+def _match_of(connection: sqlite3.Connection, scope: Scope, words: Iterable[str]) -> str | None:
+    """Return what to match; `None` if there is nothing there to find."""
+    any_word = " OR ".join(f'"{word}"' for word in words)
+    match = f"text : ({any_word})"
+    if scope.recursive:
+        return match
+    namespace = connection.execute(queries.NAMESPACE, (scope.path,)).fetchone()
+    if namespace is None:
+        return None
+    found: int = connection.execute(queries.MATCHES_UP_TO_FEW, (match,)).fetchone()[0]
+    # To rank, FTS5 counts the items that have the word of the scope, which are all there are.
+    return match if found <= queries.FEW else f'scope : "n{namespace[0]}" AND {match}'
 
 
 def items_of_vectors(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, StoreItem]:

@@ -22,10 +22,12 @@ __all__ = [
     "COUNT_VECTOR",
     "EXISTS",
     "EXPIRED",
+    "FEW",
     "FIND",
     "GET",
     "GET_VECTOR",
     "ITEMS_OF_VECTORS",
+    "MATCHES_UP_TO_FEW",
     "NAMESPACE",
     "REMOVE_EMPTY",
     "REMOVE_ITEM",
@@ -143,9 +145,16 @@ def newest_items(condition: str, *, recursive: bool) -> str:
         ORDER BY i.revision DESC"""
 
 
+FEW: Final = 500
+"""So many matches are looked at one by one, whatever namespace they are in."""
+
+MATCHES_UP_TO_FEW: Final = f"""
+    SELECT count(*) FROM (SELECT 1 FROM texts WHERE texts MATCH ? LIMIT {FEW + 1})"""
+
+
 def search_items(condition: str, *, recursive: bool) -> str:
     """Return the query for items that match `:match`, the best first."""
-    scope = f"{_BELOW} AND " if recursive else ""
+    scope = _BELOW if recursive else _HERE
     # The scope column only selects: it weighs nothing in the ranking.
     return f"""
         SELECT {_ITEM}, hit.score
@@ -153,7 +162,7 @@ def search_items(condition: str, *, recursive: bool) -> str:
           SELECT texts.rowid AS id, -bm25(texts, 0.0, 1.0) AS score
           FROM texts CROSS JOIN items AS i ON i.id = texts.rowid
           CROSS JOIN namespaces AS n ON n.id = i.namespace
-          WHERE texts MATCH :match AND {scope}{_LIVE} AND {condition}
+          WHERE texts MATCH :match AND {scope} AND {_LIVE} AND {condition}
           ORDER BY score DESC, i.revision DESC LIMIT :limit OFFSET :offset
         ) AS hit
         CROSS JOIN items AS i ON i.id = hit.id CROSS JOIN namespaces AS n ON n.id = i.namespace
