@@ -49,8 +49,8 @@ def as_memory_manager(
 ) -> tuple[SessionHooks | None, bool]:
     """Return a memory manager, and whether the caller owns it and so closes it.
 
-    A provider string, a store or a backend becomes an `LLMMemoryManager` whose memories the
-    model extracts, or rules do where the model says that it cannot.
+    A provider string, a store or a backend becomes an `LLMMemoryManager`. The model extracts the
+    memories, in the background; where it says that it cannot, rules do, before the run ends.
 
     Raises:
         ConfigurationError: It is none of these, or a bad provider string.
@@ -66,9 +66,9 @@ def as_memory_manager(
     from locus_memory.memory.extract import LLMExtractor  # noqa: PLC0415
     from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415
 
-    can_extract = getattr(model, "follows_instructions", True)
-    extractor = LLMExtractor(model) if can_extract else None
-    return LLMMemoryManager(where, extract_fn=extractor), True
+    if not getattr(model, "follows_instructions", True):
+        return LLMMemoryManager(where), True
+    return LLMMemoryManager(where, extract_fn=LLMExtractor(model), extract_mode="background"), True
 
 
 def _has_hooks(where: object) -> TypeGuard[SessionHooks]:

@@ -74,6 +74,8 @@ class LLMMemoryManager(BaseMemoryManager):
         extract_mode: When to extract.
         batch_messages: Extract from a thread once so many of its messages wait; `drain` and
             `close` do not wait for more, nor does the next process.
+        batch_quiet: Extract from a thread that nobody added to for so many seconds, however few
+            of its messages wait; one whose extraction failed is tried again then.
         extract_timeout: The seconds an extractor may take.
         history_limit: The most past versions to keep of each memory.
         clock: Returns seconds since the epoch.
@@ -100,6 +102,7 @@ class LLMMemoryManager(BaseMemoryManager):
         embedder: Embedder | None = None,
         extract_mode: Literal["inline", "background"] = "inline",
         batch_messages: int = 0,
+        batch_quiet: float = 60.0,
         extract_timeout: float = 60.0,
         history_limit: int = 20,
         clock: Callable[[], float] = time.time,
@@ -108,7 +111,8 @@ class LLMMemoryManager(BaseMemoryManager):
         max_attempts: int = 5,
     ) -> None:
         check_at_least(0, retrieve_limit=retrieve_limit, token_budget=token_budget)
-        check_at_least(0, batch_messages=batch_messages, drain_timeout=drain_timeout)
+        check_at_least(0, batch_messages=batch_messages, batch_quiet=batch_quiet)
+        check_at_least(0, drain_timeout=drain_timeout)
         if extract_mode not in ("inline", "background"):
             raise ConfigurationError(
                 f"extract_mode is 'inline' or 'background', not {extract_mode!r}"
@@ -129,7 +133,9 @@ class LLMMemoryManager(BaseMemoryManager):
         self._inline = extract_mode == "inline"
         self._queue = ExtractionQueue(self._store, self._scope)
         at_once = None if self._inline else _AT_ONCE
-        options = WorkerOptions(clock, extract_timeout, batch_messages, max_attempts, at_once)
+        options = WorkerOptions(
+            clock, extract_timeout, batch_messages, batch_quiet, max_attempts, at_once
+        )
         self._worker = Worker(self._queue, self._extraction.run, options)
 
     def __repr__(self) -> str:

@@ -97,15 +97,15 @@ async def namespace_of(
         resolver: Decides in place of the `user_id`.
 
     Raises:
-        InvalidNamespaceError: A namespace or a `user_id` that cannot be one. A user who cannot
-            be told apart must not get what belongs to all.
+        InvalidNamespaceError: A namespace or a `user_id` that cannot be one, such as an empty
+            one. A user who cannot be told apart must not get what belongs to all.
     """
     if resolver is not None:
         found: Any = resolver(state)
         found = await found if isawaitable(found) else found
         return None if found is None else check_namespace(found)
     user_id = _metadata(state).get("user_id")
-    if user_id is None or user_id == "":
+    if user_id is None:
         return prefix
     if not isinstance(user_id, str):
         raise InvalidNamespaceError(f"a user_id is a string, not {type(user_id).__name__}")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from locus_memory.events import emit
@@ -18,6 +19,8 @@ __all__ = ["Worker", "WorkerOptions"]
 _SLACK: Final = 10.0
 """Seconds of a lease beyond what an extractor may take: to save what it found."""
 
+_BACKOFF: Final = 4
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
@@ -26,7 +29,9 @@ class WorkerOptions:
     Attributes:
         clock: Returns seconds since the epoch.
         timeout: The seconds one attempt may take.
-        batch: The fewest messages of a thread worth an attempt, unless it is drained.
+        batch: The fewest messages of a thread worth an attempt, unless it is drained or quiet.
+        quiet: The seconds without a new job after which a thread is quiet. One that failed is
+            tried again after as long, and then after four times the last pause.
         most_attempts: After how many failed attempts a job is dropped.
         at_once: How many threads at the same time; `None`: all.
 
@@ -37,6 +42,7 @@ class WorkerOptions:
     clock: Callable[[], float]
     timeout: float
     batch: int
+    quiet: float
     most_attempts: int
     at_once: int | None
 
@@ -73,6 +79,8 @@ class Worker:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
         self._forced: set[str] = set()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._pauses: dict[str, float] = {}
         self._slots: AbstractAsyncContextManager[Any] = nullcontext()
 
     @property
@@ -115,6 +123,7 @@ class Worker:
             emit("memory.drain_timeout", error=error, pending=self.pending)
         finally:
             self._closed = True
+            self._stop_timers()
             running = self._running()
             for task in running:
                 task.cancel()
@@ -129,7 +138,7 @@ class Worker:
         if loop is self._loop:
             return
         self._loop = loop
-        self._tasks, self._again, self._forced = {}, set(), set()
+        self._tasks, self._again, self._forced, self._timers = {}, set(), set(), {}
         self._started = False
         most = self._options.at_once
         self._slots = nullcontext() if most is None else asyncio.Semaphore(most)
@@ -160,8 +169,26 @@ class Worker:
         self._tasks[lane] = task
         return task
 
+    def _wake_later(self, lane: str) -> None:
+        """Wake a thread when it has been quiet for long enough; a new job puts that off."""
+        self._stop_timer(lane)
+        if not self._closed:
+            wake = partial(self._wake, lane, forced=True)
+            pause = self._pauses.pop(lane, self._options.quiet)
+            self._timers[lane] = asyncio.get_running_loop().call_later(pause, wake)
+
+    def _stop_timer(self, lane: str) -> None:
+        timer = self._timers.pop(lane, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _stop_timers(self) -> None:
+        for lane in list(self._timers):
+            self._stop_timer(lane)
+
     async def _work(self, lane: str) -> None:
         self._failed.discard(lane)
+        self._stop_timer(lane)
         try:
             async with self._slots:
                 more = True
@@ -175,6 +202,8 @@ class Worker:
         finally:
             self._forced.discard(lane)
             self._tasks.pop(lane, None)
+            if self._known.get(lane):
+                self._wake_later(lane)
 
     async def _step(self, lane: str) -> bool:
         """Handle what waits of a thread; returns whether there may be more."""
@@ -206,6 +235,7 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - reported; the jobs stay in the store
             emit("memory.extract_failed", error=error, attempts=head.attempts)
             self._failed.add(lane)
+            self._pauses[lane] = self._options.quiet * _BACKOFF ** (head.attempts - 1)
             self._drop(lane, await self._queue.fail(jobs, self._options.most_attempts))
             return False
         await self._queue.finish(jobs)

@@ -1,0 +1,80 @@
+"""Threads that wait for more messages, or for their extractor to work again."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from locus_memory.messages import Message
+from locus_memory.state import AgentState
+
+
+def run_of(*texts):
+    messages = tuple(Message.user(text) for text in texts)
+    return AgentState(messages=messages, metadata={"thread_id": "t"})
+
+
+class Heard:
+    """An extractor that fails as often as it is told, and tells when it did not."""
+
+    name = "heard"
+
+    def __init__(self, failures=0):
+        self.failures = failures
+        self.texts = []
+        self.worked = asyncio.Event()
+
+    async def extract(self, messages, memories):
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError
+        self.texts.append([message.content for message in messages])
+        self.worked.set()
+        return []
+
+
+@pytest.mark.parametrize("mode", ["inline", "background"])
+async def test_a_quiet_thread_does_not_wait_for_more(make, mode):
+    heard = Heard()
+    manager = make(extract_fn=heard, extract_mode=mode, batch_messages=50, batch_quiet=0)
+    await manager.on_session_end(run_of("one"))
+    async with asyncio.timeout(10):
+        await heard.worked.wait()
+    assert heard.texts == [["one"]]
+
+
+async def test_a_thread_that_is_not_quiet_waits(make):
+    heard = Heard()
+    manager = make(extract_fn=heard, batch_messages=50)
+    for count in range(1, 4):
+        await manager.on_session_end(run_of(*(f"text {n}" for n in range(count))))
+        assert len(manager._worker._timers) == 1
+    assert manager.pending == 3
+    assert heard.texts == []
+    await manager.close()
+    assert heard.texts == [["text 0", "text 1", "text 2"]]
+    assert manager._worker._timers == {}
+
+
+async def test_what_failed_is_tried_again_by_itself(make, events):
+    heard = Heard(failures=3)
+    manager = make(extract_fn=heard, batch_quiet=0)
+    await manager.on_session_end(run_of("one"))
+    async with asyncio.timeout(10):
+        await heard.worked.wait()
+    assert len(events.of("memory.extract_failed")) == 3
+    assert events.of("memory.extract_dropped") == []
+
+
+async def test_the_pause_after_a_failure_grows(make):
+    heard = Heard(failures=3)
+    manager = make(extract_fn=heard, batch_quiet=10)
+    loop = asyncio.get_running_loop()
+    pauses = []
+    for count in range(1, 4):
+        begin = loop.time()
+        await manager.on_session_end(run_of(*(f"text {n}" for n in range(count))))
+        (timer,) = manager._worker._timers.values()
+        pauses.append(round((timer.when() - begin) / 10))
+    assert pauses == [1, 4, 16]
