@@ -19,7 +19,7 @@ from locus_memory.errors import VersionConflictError
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, StoreItem, timestamp
 from locus_memory.testing.fakes import FakeClock
-from locus_memory.testing.store_suite import PROPERTY, StoreSuite
+from locus_memory.testing.store_suite import PROPERTY, StoreSuite, goes_by_writes
 
 __all__ = ["ModelTests"]
 
@@ -179,7 +179,11 @@ class StoreModel(RuleBasedStateMachine):
         recursive = self.store.capabilities.list_namespaces
         namespace = (self.root, *labels)
         names = self.within(namespace, recursive=recursive)
-        names.sort(key=lambda name: self.entries[name].sequence, reverse=True)
+        if goes_by_writes(self.store):
+            names.sort(key=lambda name: self.entries[name].sequence, reverse=True)
+        else:
+            names.sort()
+            names.sort(key=lambda name: self.entries[name].updated_at, reverse=True)
         call = self.store.search(namespace, limit=limit, offset=offset, recursive=recursive)
         wanted = names[offset : offset + limit]
         assert self.session.run(call) == [self.item(name) for name in wanted]
