@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Final, Protocol, TypeGuard
 
 from locus_memory.backends.base import Backend
 from locus_memory.errors import ConfigurationError
@@ -22,6 +22,8 @@ __all__ = [
     "remember",
     "trimmed",
 ]
+
+_MESSAGES_A_PROMPT: Final = 20
 
 
 class SessionHooks(Protocol):
@@ -50,7 +52,9 @@ def as_memory_manager(
     """Return a memory manager, and whether the caller owns it and so closes it.
 
     A provider string, a store or a backend becomes an `LLMMemoryManager`. The model extracts the
-    memories, in the background; where it says that it cannot, rules do, before the run ends.
+    memories, in the background and with one prompt a session: once 20 messages wait, or the
+    thread is quiet for a minute, or the agent is closed. Where the model says that it cannot,
+    rules do, before the run ends.
 
     Raises:
         ConfigurationError: It is none of these, or a bad provider string.
@@ -68,7 +72,13 @@ def as_memory_manager(
 
     if not getattr(model, "follows_instructions", True):
         return LLMMemoryManager(where), True
-    return LLMMemoryManager(where, extract_fn=LLMExtractor(model), extract_mode="background"), True
+    manager = LLMMemoryManager(
+        where,
+        extract_fn=LLMExtractor(model),
+        extract_mode="background",
+        batch_messages=_MESSAGES_A_PROMPT,
+    )
+    return manager, True
 
 
 def _has_hooks(where: object) -> TypeGuard[SessionHooks]:

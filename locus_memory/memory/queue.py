@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,8 @@ __all__ = ["ExtractionQueue", "Job"]
 
 _ATTEMPTS: Final = 100
 _DIGITS: Final = 16
+_REMEMBERED: Final = 1_024
+"""Of how many threads the cursor is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,7 @@ class ExtractionQueue:
     def __init__(self, store: BaseStore, scope: Scope) -> None:
         self._store = store
         self._namespace = scope.queue
+        self._cursors: OrderedDict[tuple[Namespace, str], tuple[Cursor, int]] = OrderedDict()
 
     async def add(self, scope: Scope, thread: str, said: Sequence[Any]) -> Job | None:
         """Queue what is new in a conversation, and move the thread's cursor behind it.
@@ -109,8 +113,7 @@ class ExtractionQueue:
             The job; `None` where nobody said anything new, and nothing was written.
         """
         for _ in range(_ATTEMPTS):
-            item = await self._store.get_item(scope.cursors, thread)
-            cursor = Cursor() if item is None else Cursor.from_value(item.value)
+            cursor, version = await self._cursor(scope, thread)
             start, before = cursor.unseen(said)
             if not is_worth_reading(said[start:]):
                 return None
@@ -121,14 +124,33 @@ class ExtractionQueue:
             ]
             key = f"{scope.lane(thread)}{moved.sequence:0{_DIGITS}}"
             job = Job(key, 1, scope.namespace, thread, messages, moved)
-            version = 0 if item is None else item.version
+            # Until it is written, nobody knows what the store has.
+            self._cursors.pop((scope.namespace, thread), None)
             try:
                 await self._write([self._put(job, 0), _cursor_put(scope, job, version)])
             except VersionConflictError:
                 await self._adopt(scope, key, version)
             else:
+                self._remember(scope, thread, moved, version + 1)
                 return job
         raise VersionConflictError(0, 1)
+
+    async def _cursor(self, scope: Scope, thread: str) -> tuple[Cursor, int]:
+        """Return a thread's cursor and the store's version of it, 0 if there is none.
+
+        What this process wrote last is as good as what the store has: if another process moved
+        the cursor since, the next write is refused, and this one reads it.
+        """
+        known = self._cursors.get((scope.namespace, thread))
+        if known is None:
+            item = await self._store.get_item(scope.cursors, thread)
+            known = (Cursor(), 0) if item is None else (Cursor.from_value(item.value), item.version)
+        return known
+
+    def _remember(self, scope: Scope, thread: str, cursor: Cursor, version: int) -> None:
+        self._cursors[scope.namespace, thread] = cursor, version
+        if len(self._cursors) > _REMEMBERED:
+            self._cursors.popitem(last=False)
 
     async def waiting(self, lane: str) -> list[Job]:
         """Return the jobs of a thread, in order."""

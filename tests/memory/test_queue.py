@@ -354,12 +354,13 @@ async def test_a_store_that_comes_back_is_caught_up_with(failing_store, make, sc
 
 async def test_a_job_queued_without_its_cursor_is_adopted(make, store, scripted):
     """As a process leaves it that is killed between the two writes."""
-    extractor = scripted(RuntimeError("no model"))
-    manager = make(extract_fn=extractor)
-    await manager.on_session_end(run_of(conversation("one", "two")))
+    killed = make(extract_fn=scripted(RuntimeError("no model")))
+    await killed.on_session_end(run_of(conversation("one", "two")))
     await store.delete(("locus_memory", "cursors"), "t")
+    extractor = scripted()
+    manager = make(extract_fn=extractor)
     await manager.on_session_end(run_of(conversation("one", "two", "three", "four")))
-    assert extractor.texts[1] == ["one", "two", "three", "four"]
+    assert extractor.texts == [["one", "two", "three", "four"]]
 
 
 async def test_half_characters_are_survived(make, scripted):
