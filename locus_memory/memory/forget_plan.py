@@ -226,14 +226,19 @@ class ForgetPlan:
         return sum(vector is not None for vector in vectors)
 
     async def carry_out(self) -> None:
-        """Erase what was found: first what could bring a memory back, last what leads there."""
+        """Erase what was found; whatever leads to something else goes after it.
+
+        Waiting messages could bring a memory back, so they go first. Summaries, reading marks
+        and the items of a thread are found through the thread, and a thread by the memories
+        that were made from it.
+        """
         found = self.found
-        await self._erase(found.jobs)
-        await self._erase(self.summaries)
+        for names in (found.jobs, self.summaries, found.cursors, found.others):
+            await self._erase(names)
         for thread_id in self.threads:
             if self.checkpointer is not None:
                 await self.checkpointer.delete(thread_id)
-        for names in (found.cursors, found.others, found.past, found.current):
+        for names in (found.past, found.current):
             await self._erase(names)
         if self.target.is_user:
             # What was written since.
