@@ -409,7 +409,7 @@ class FailingCheckpointer(DeltaCheckpointer):
 async def live_everywhere(store, checkpointer):
     """Leave a trace of ada of each kind there is, twice and in a fork; and one of bob."""
     for user in ("ada", "bob"):
-        summaries = SummarizingManager(4, 2, lambda _: f"Lyon, {user}", store=store)
+        summaries = SummarizingManager(4, 2, f"Lyon, {user}, {{}}".format, store=store)
         extractor = as_extractor(None)
         memories = LLMMemoryManager(store, extract_fn=extractor, embedder=FakeEmbedder())
         agent = Agent(
@@ -437,9 +437,11 @@ async def traces(store):
     """Return every item of ada's."""
     found = []
     for namespace in await store.list_namespaces(limit=10_000):
-        for item in await store.scan(namespace, 10_000):
-            if re.search(r"\bada\b", f"{namespace} {item.key} {item.value}"):
-                found.append((namespace, item.key))
+        found += [
+            (namespace, item.key)
+            for item in await store.scan(namespace, 10_000)
+            if re.search(r"\bada\b", f"{namespace} {item.key} {item.value}")
+        ]
     return found
 
 
