@@ -5,9 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from locus_memory.drivers import require
-from locus_memory.errors import MissingDriverError
-
 __all__ = ["main"]
 
 
@@ -18,9 +15,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: What follows the command's name; `sys.argv`'s by default.
     """
     try:
+        code = _run(sys.argv[1:] if arguments is None else list(arguments))
+    except KeyboardInterrupt:
+        # While modules are imported, or a moment before the end.
+        code = 130
+    sys.exit(code)
+
+
+def _run(arguments: Sequence[str]) -> int | str:
+    """Return the exit code, or the line to end with; an interrupt may hit each import."""
+    from locus_memory.drivers import require  # noqa: PLC0415 - an interrupt is no traceback
+    from locus_memory.errors import MissingDriverError  # noqa: PLC0415
+
+    try:
         require("rich", "cli", needed_by="locus-memory")
         app = require("locus_memory.cli.app", "cli", needed_by="locus-memory")
     except MissingDriverError as error:
-        sys.exit(str(error))
-    code: int = app.run(sys.argv[1:] if arguments is None else list(arguments))
-    sys.exit(code)
+        return str(error)
+    code: int = app.run(arguments)
+    return code

@@ -336,6 +336,40 @@ def test_an_interrupt_while_the_model_answers_leaves_what_was_said(ok, run, endp
     assert ok("memories", "--json").json["total"] == 1
 
 
+INTERRUPTED = """
+import signal, sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+from locus_memory.cli import main
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+@pytest.mark.parametrize(
+    "module",
+    [
+        "locus_memory.drivers",
+        "rich",
+        "locus_memory.cli.app",
+        "locus_memory.cli.chat_session",
+        "locus_memory.backends.sqlite.backend",
+    ],
+)
+def test_an_interrupt_while_a_module_is_imported_is_one_as_any_other(empty_directory, module):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, module, "chat", "t", "--scripted"],
+        capture_output=True,
+        check=False,
+        input="I live in Lyon.\n",
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 TYPED = r"""
 import os, pty, sys
 pid, terminal = pty.fork()
