@@ -53,7 +53,7 @@ class SummaryStore:
 
     async def save(self, summary: Summary) -> None:
         """Store a summary."""
-        value = {"text": summary.text, "covered": summary.covered}
+        value = {"text": summary.text, "covered": summary.covered, "root": summary.root}
         try:
             await self._store.put(self._namespace, summary.digest, value, text="")
         except Exception as error:  # noqa: BLE001 - reported; this process still has it

@@ -6,19 +6,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from locus_memory.conversation.forms import new_message
+from locus_memory.conversation.kinds import role_of
 from locus_memory.conversation.tokens import TokenCounter
 
 __all__ = [
     "SUMMARY_MARK",
     "extract",
     "is_summary",
+    "root_of_summary",
     "shortened",
     "summary_message",
     "text_of_summary",
 ]
 
 SUMMARY_MARK = "locus_memory_summary"
-"""The key in a message's metadata that marks it as a summary."""
+"""The key in a message's metadata that marks it as a summary; its value is the root, if known."""
 
 MAX_LENGTH = 8_000
 """Characters; what a summary has beyond that is cut."""
@@ -35,19 +37,31 @@ _INTRODUCTION = (
 _HARMLESS = str.maketrans({"<": "\u2039", ">": "\u203a"})
 
 
-def summary_message(sample: Any, text: str) -> Any:
-    """Return the system message, of the class of `sample`, that shows a summary to the model.
+def summary_message(sample: Any, text: str, root: str | None) -> Any:
+    """Return the system message that shows a summary to the model.
 
     The text stands in a fence that it cannot close.
+
+    Args:
+        sample: A message of the class it is to have.
+        text: The summary.
+        root: The `root_digest` of the conversation, if it has one.
     """
     content = f"{_INTRODUCTION}\n{_OPENING}{text.translate(_HARMLESS)}{_CLOSING}"
-    return new_message(sample, role="system", content=content, metadata={SUMMARY_MARK: True})
+    metadata = {SUMMARY_MARK: root or True}
+    return new_message(sample, role="system", content=content, metadata=metadata)
 
 
 def is_summary(message: Any) -> bool:
     """Whether `summary_message` made the message."""
     metadata = getattr(message, "metadata", None) or {}
-    return message.role == "system" and SUMMARY_MARK in metadata
+    return SUMMARY_MARK in metadata and role_of(message) == "system"
+
+
+def root_of_summary(message: Any) -> str | None:
+    """Return the root that a summary message carries along."""
+    root = message.metadata[SUMMARY_MARK]
+    return root if isinstance(root, str) else None
 
 
 def text_of_summary(message: Any) -> str:

@@ -11,10 +11,16 @@ from itertools import accumulate
 from typing import Any
 
 from locus_memory.conversation.groups import Group, split_groups
+from locus_memory.conversation.kinds import is_memory_block, role_of
 from locus_memory.conversation.memo import MessageMemo
-from locus_memory.conversation.summary_text import is_summary, summary_message, text_of_summary
+from locus_memory.conversation.summary_text import (
+    is_summary,
+    root_of_summary,
+    summary_message,
+    text_of_summary,
+)
 
-__all__ = ["Summary", "Thread", "message_digest", "read_groups", "read_thread"]
+__all__ = ["Summary", "Thread", "message_digest", "read_groups", "read_thread", "root_digest"]
 
 _DIGEST_SIZE = 20
 
@@ -28,12 +34,14 @@ class Summary:
         digest: Names exactly these messages.
         text: The summary; empty when it covers nothing.
         message: The message that shows it, unless it is empty.
+        root: The `root_digest` of the conversation.
     """
 
     covered: int
     digest: str
     text: str
     message: Any | None = None
+    root: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,7 @@ class Thread:
         base: The summary that came with the conversation, or an empty one.
         digests: The digest of each message of the groups.
         sample: Any message, of the class that new ones are to have.
+        root: Its `root_digest`.
     """
 
     pinned: list[Group]
@@ -57,6 +66,7 @@ class Thread:
     base: Summary
     digests: list[bytes]
     sample: Any
+    root: str | None
 
     @property
     def total(self) -> int:
@@ -90,8 +100,8 @@ class Thread:
 
     def summary_of(self, bound: int, text: str) -> Summary:
         """Return a text as the summary of all messages before a bound."""
-        message = summary_message(self.sample, text) if text else None
-        return Summary(bound, self.digest_at(bound), text, message)
+        message = summary_message(self.sample, text, self.root) if text else None
+        return Summary(bound, self.digest_at(bound), text, message, self.root)
 
     def groups_after(self, bound: int) -> list[Group]:
         """Return the groups from a bound on."""
@@ -141,7 +151,8 @@ def read_groups(
     told = [message for group in others for message in group.messages]
     leading = _leading(groups) if preserve_system else 0
     sample = groups[0].messages[0]
-    return Thread(pinned, leading, others, bounds, base, digests.values(told), sample)
+    root = root_digest(message for group in groups for message in group.messages)
+    return Thread(pinned, leading, others, bounds, base, digests.values(told), sample, root)
 
 
 def _summary_in(message: Any) -> Summary:
@@ -159,9 +170,38 @@ def _digest_of(text: str) -> str:
     return blake2b(encoded, digest_size=_DIGEST_SIZE).hexdigest()
 
 
+def root_digest(messages: Iterable[Any]) -> str | None:
+    """Return what all summaries of a conversation have in common, stored with each of them.
+
+    It is a digest of the first message that is neither a system message nor a block of memories,
+    so it is the same for every beginning of the conversation, for its forks, for what `repair`
+    makes of it, and, since a summary carries it along, for what `apply` makes of it. Two
+    conversations that open alike, say with "hi", share it: whoever deletes by it may take a
+    summary of the other one along, which then is only made again.
+
+    Args:
+        messages: The conversation, whole or from its beginning on.
+
+    Returns:
+        The digest; `None` if there is no such message.
+    """
+    for message in messages:
+        if is_summary(message):
+            if root := root_of_summary(message):
+                return root
+        # Repair may drop a result that comes first, and rename calls.
+        elif role_of(message) not in {"system", "tool"} and not is_memory_block(message):
+            return _digest([role_of(message), message.content, message.name]).hex()
+    return None
+
+
 def message_digest(message: Any) -> bytes:
     """Return a digest of what a model sees of a message."""
     calls = [[call.id, call.name, call.arguments] for call in message.tool_calls or ()]
     seen = [message.role, message.content, message.name, message.tool_call_id, calls]
+    return _digest(seen)
+
+
+def _digest(seen: list[Any]) -> bytes:
     encoded = json.dumps(seen, sort_keys=True, default=str)
     return blake2b(encoded.encode(), digest_size=_DIGEST_SIZE).digest()

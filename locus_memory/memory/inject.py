@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from locus_memory.conversation.kinds import BLOCK_MARK, is_memory_block
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, message_tokens
 from locus_memory.memory.inject_text import neutralise
 from locus_memory.memory.models import Memory
 from locus_memory.messages import Message
 
 __all__ = ["BLOCK_MARK", "inject", "neutralise", "render_block", "strip"]
-
-BLOCK_MARK: Final = "locus_memory_block"
-"""The key of a message's metadata that says: this is a block of memories."""
 
 _OPEN: Final = "<memory>"
 _CLOSE: Final = "</memory>"
@@ -76,18 +74,13 @@ def inject(messages: Sequence[Any], block: str | None) -> list[Any]:
 
 def strip(messages: Sequence[Any]) -> list[Any]:
     """Return the messages without the blocks of memories that `inject` put there."""
-    return [message for message in messages if not _is_block(message)]
-
-
-def _is_block(message: Any) -> bool:
-    metadata: dict[str, Any] = getattr(message, "metadata", None) or {}
-    return metadata.get(BLOCK_MARK) is True
+    return [message for message in messages if not is_memory_block(message)]
 
 
 def _block_message(messages: Sequence[Any], block: str) -> Any:
     """Return the message of `block`: the one that was there, or one of the same class."""
     for message in messages:
-        if _is_block(message) and message.role == "system" and message.content == block:
+        if is_memory_block(message) and message.role == "system" and message.content == block:
             return message
     make: Any = type(messages[0]) if messages else Message
     return make(role="system", content=block, metadata={BLOCK_MARK: True})
