@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
@@ -50,7 +50,7 @@ __all__ = [
     "read_item",
     "scan",
     "scan_keys",
-    "search_text",
+    "scored",
     "write",
 ]
 
@@ -285,7 +285,8 @@ def _item(row: tuple[Any, ...], score: float | None = None) -> StoreItem:
         raise BackendCorruptError(f"sqlite: the item {key!r} is damaged") from error
 
 
-def _scored(row: tuple[Any, ...]) -> StoreItem:
+def scored(row: tuple[Any, ...]) -> StoreItem:
+    """Return the item of a row that ends with its score."""
     return _item(row[:-1], row[-1])
 
 
@@ -339,38 +340,7 @@ def newest(
     where, values = compile_filter(condition, metadata="i.metadata", value="i.value")
     statement = queries.newest_items(where, recursive=scope.recursive)
     values |= scope.bound_values | {"limit": page.limit, "offset": page.offset}
-    return [_scored(row) for row in connection.execute(statement, values)]
-
-
-def search_text(
-    connection: sqlite3.Connection,
-    scope: Scope,
-    words: Iterable[str],
-    condition: Condition,
-    page: Page,
-) -> list[StoreItem]:
-    """Return the items with any of the words that satisfy the condition, the best first."""
-    match = _match_of(connection, scope, words)
-    if match is None:
-        return []
-    where, values = compile_filter(condition, metadata="i.metadata", value="i.value")
-    statement = queries.search_items(where, recursive=scope.recursive)
-    values |= scope.bound_values | {"limit": page.limit, "offset": page.offset, "match": match}
-    return [_scored(row) for row in connection.execute(statement, values)]
-
-
-def _match_of(connection: sqlite3.Connection, scope: Scope, words: Iterable[str]) -> str | None:
-    """Return what to match; `None` if there is nothing there to find."""
-    any_word = " OR ".join(f'"{word}"' for word in words)
-    match = f"text : ({any_word})"
-    if scope.recursive:
-        return match
-    namespace = connection.execute(queries.NAMESPACE, (scope.path,)).fetchone()
-    if namespace is None:
-        return None
-    found: int = connection.execute(queries.MATCHES_UP_TO_FEW, (match,)).fetchone()[0]
-    # To rank, FTS5 counts the items that have the word of the scope, which are all there are.
-    return match if found <= queries.FEW else f'scope : "n{namespace[0]}" AND {match}'
+    return [scored(row) for row in connection.execute(statement, values)]
 
 
 def items_of_vectors(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, StoreItem]:

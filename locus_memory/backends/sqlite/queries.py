@@ -22,12 +22,11 @@ __all__ = [
     "COUNT_VECTOR",
     "EXISTS",
     "EXPIRED",
-    "FEW",
     "FIND",
     "GET",
     "GET_VECTOR",
+    "IS_LARGE",
     "ITEMS_OF_VECTORS",
-    "MATCHES_UP_TO_FEW",
     "NAMESPACE",
     "REMOVE_EMPTY",
     "REMOVE_ITEM",
@@ -145,11 +144,10 @@ def newest_items(condition: str, *, recursive: bool) -> str:
         ORDER BY i.revision DESC"""
 
 
-FEW: Final = 500
-"""So many matches are looked at one by one, whatever namespace they are in."""
-
-MATCHES_UP_TO_FEW: Final = f"""
-    SELECT count(*) FROM (SELECT 1 FROM texts WHERE texts MATCH ? LIMIT {FEW + 1})"""
+# A row, if the namespace has at least a quarter of as many items as there are or were.
+IS_LARGE: Final = """
+    SELECT 1 FROM items WHERE namespace = ?
+    LIMIT 1 OFFSET (SELECT coalesce(max(id), 0) / 4 FROM items)"""
 
 
 def search_items(condition: str, *, recursive: bool) -> str:

@@ -22,6 +22,7 @@ from locus_memory.backends.sqlite.items import (
     Scope,
     prepare,
 )
+from locus_memory.backends.sqlite.texts import TextSearch
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
 from locus_memory.store.filters import parse_filter
@@ -93,6 +94,7 @@ class SQLiteStore(BaseStore):
         self._cache_bytes = vector_cache_bytes
         self._dimension = embedding_dimension
         self._cache: VectorCache | None = None
+        self._texts = TextSearch()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._database.path!r})"
@@ -241,7 +243,7 @@ class SQLiteStore(BaseStore):
         if not words:
             return []
         return await self._database.read(
-            lambda c: items.search_text(c, scope, words, condition, page)
+            lambda c: self._texts.find(c, scope, words, condition, page)
         )
 
     @override

@@ -1,0 +1,64 @@
+"""The two ways to keep a text search within its namespace."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.backends.sqlite.texts import TextSearch
+
+WORDS = ["boat", "keel", "sail", "mast", "harbour", "tide", "anchor", "rope"]
+
+
+@pytest.fixture
+async def store(tmp_path):
+    generator = random.Random(3)
+    async with SQLiteStore(tmp_path / "texts.db") as made:
+        await made.put_batch(
+            [
+                ((name,), f"{n}", " ".join(generator.choices(WORDS, k=6)))
+                for name, size in (("large", 300), ("small", 9))
+                for n in range(size)
+            ]
+        )
+        yield made
+
+
+@pytest.mark.parametrize("name", ["large", "small"])
+@pytest.mark.parametrize("query", ["boat", "keel or mast", "harbour tide rope"])
+async def test_both_ways_find_the_same(store, monkeypatch, name, query):
+    found = []
+    for large in (True, False):
+        monkeypatch.setattr(TextSearch, "_is_large", lambda *_, answer=large: answer)
+        found.append([(h.key, h.score) for h in await store.search((name,), query, 50)])
+    assert found[0] == found[1]
+    assert found[0]
+
+
+async def test_a_namespace_is_large_beside_the_others(store):
+    search = store._texts
+
+    def large(name):
+        def read(connection):
+            path = f"{name}\x01"
+            sql = "SELECT id FROM namespaces WHERE path = ?"
+            (found,) = connection.execute(sql, (path,)).fetchone()
+            return search._is_large(connection, found)
+
+        return store._database.read(read)
+
+    assert await large("large")
+    assert not await large("small")
+    await store.clear_namespace(("large",))
+    await store.put(("new",), "k", "boat")
+    assert not await large("new")
+
+
+async def test_what_is_remembered_of_namespaces_is_bounded(store):
+    for n in range(1_100):
+        store._texts._large[-n] = (False, 5)
+    await store.search(("small",), "boat")
+    assert len(store._texts._large) == 1
+    assert [hit.key for hit in await store.search(("none",), "boat")] == []
