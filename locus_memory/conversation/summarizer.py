@@ -10,8 +10,9 @@ from contextvars import copy_context
 from typing import Any
 
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.offload import in_thread
 
-__all__ = ["SummarizeFunction", "summarize", "summarize_async"]
+__all__ = ["SummarizeFunction", "is_being_cancelled", "summarize", "summarize_async"]
 
 SummarizeFunction = Callable[[list[Any]], str | Awaitable[str]]
 """Returns a summary of messages; a function or a callable object, sync or async."""
@@ -41,8 +42,14 @@ async def summarize_async(function: SummarizeFunction, messages: Sequence[Any]) 
     if _is_async(function):
         result = function(list(messages))
     else:
-        result = await asyncio.to_thread(function, list(messages))
+        result = await in_thread(function, list(messages))
     return _checked(await result if inspect.isawaitable(result) else result)
+
+
+def is_being_cancelled() -> bool:
+    """Whether somebody cancels the running task; if not, a `CancelledError` is but an error."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _waited(result: Awaitable[Any]) -> Any:

@@ -15,7 +15,12 @@ from locus_memory.conversation.base import ConversationManager, sound_groups
 from locus_memory.conversation.groups import Group
 from locus_memory.conversation.memo import MessageMemo
 from locus_memory.conversation.selection import Size, newest_run
-from locus_memory.conversation.summarizer import SummarizeFunction, summarize, summarize_async
+from locus_memory.conversation.summarizer import (
+    SummarizeFunction,
+    is_being_cancelled,
+    summarize,
+    summarize_async,
+)
 from locus_memory.conversation.summary_store import SummaryStore
 from locus_memory.conversation.summary_text import extract, shortened
 from locus_memory.conversation.summary_thread import Summary, Thread, message_digest, read_groups
@@ -155,9 +160,12 @@ class SummarizingManager(ConversationManager):
 
     @override
     async def close(self) -> None:
-        """Stop what is being summarised, and close the store if it was opened here."""
+        """Stop what is being summarised, and close the store if it was opened here.
+
+        To who waits for a summary, it has failed.
+        """
         loop = asyncio.get_running_loop()
-        tasks = [task for (owner, _), task in self._in_flight.items() if owner is loop]
+        tasks = [task for (owner, _), task in self._in_flight.copy().items() if owner is loop]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -236,7 +244,8 @@ class SummarizingManager(ConversationManager):
             return self._succeed(thread, job, self._extracted(thread, job))
         try:
             text = summarize(self._summarize_fn, self._asked(thread, job))
-        except Exception as error:  # noqa: BLE001 - reported; it never fails the run
+        # What is not async cannot be cancelled: the error is the function's own.
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
             return self._fail(thread, job, error)
         return self._succeed(thread, job, text)
 
@@ -248,7 +257,13 @@ class SummarizingManager(ConversationManager):
             task = asyncio.create_task(self._advance(thread, job))
             self._in_flight[key] = task
             task.add_done_callback(lambda _: self._in_flight.pop(key, None))
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            if is_being_cancelled():
+                raise
+            # The manager was closed.
+            return self._fail(thread, job, error)
 
     async def _advance(self, thread: Thread, job: _Job) -> Summary:
         """Return a new summary, or a newer one that is stored and will do."""
@@ -270,6 +285,10 @@ class SummarizingManager(ConversationManager):
             return self._succeed(thread, job, self._extracted(thread, job))
         try:
             text = await summarize_async(self._summarize_fn, self._asked(thread, job))
+        except asyncio.CancelledError as error:
+            if is_being_cancelled():
+                raise
+            return self._fail(thread, job, error)
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             return self._fail(thread, job, error)
         return self._succeed(thread, job, text)
@@ -294,7 +313,7 @@ class SummarizingManager(ConversationManager):
         )
         return summary
 
-    def _fail(self, thread: Thread, job: _Job, error: Exception) -> Summary:
+    def _fail(self, thread: Thread, job: _Job, error: BaseException) -> Summary:
         summary = self._made(thread, job, self._extracted(thread, job))
         _remember(self._stand_ins, summary.digest, _StandIn(summary, thread.total))
         emit("conversation.summary_failed", error=error, messages=job.cut - job.start.covered)

@@ -522,20 +522,6 @@ class TestAtTheSameMoment:
         assert summary_of(await second) == "a summary"
         assert len(asked) == 1
 
-    async def test_closing_stops_what_is_under_way(self):
-        started = asyncio.Event()
-
-        async def summarize(messages):
-            started.set()
-            await asyncio.Event().wait()
-
-        manager = SummarizingManager(10, 4, summarize)
-        call = asyncio.create_task(manager.async_apply(turns(6)))
-        await started.wait()
-        await manager.close()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-
     def test_a_manager_outlives_an_event_loop(self):
         summarize = Summarizer()
         manager = SummarizingManager(10, 4, summarize)
