@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from types import TracebackType
-from typing import Self
+
+from typing_extensions import override
 
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import ConfigurationError
+from locus_memory.resource import Resource
 from locus_memory.store.base import BaseStore
 
 __all__ = ["Backend", "ComposedBackend"]
 
 
-class Backend(ABC):
+class Backend(Resource, ABC):
     """A store and a checkpointer that share one connection.
 
     The backend owns the connection: closing the backend closes it, closing its store or its
@@ -44,24 +45,10 @@ class Backend(ABC):
         """
         raise ConfigurationError(f"{self.provider}: has no checkpoints, only a store")
 
-    async def open(self) -> None:
-        """Connect and set up now, rather than on first use."""
-
     @abstractmethod
+    @override
     async def close(self) -> None:
         """Close the connection; calling it again is harmless."""
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
 
 class ComposedBackend(Backend):

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypedDict, runtime_checkable
+
+from locus_memory.resource import Resource
 
 __all__ = [
     "UNSET",
@@ -109,7 +110,7 @@ class StorageStats(TypedDict):
     compression_ratio: float
 
 
-class BaseCheckpointer(ABC):
+class BaseCheckpointer(Resource, ABC):
     """Every state of every thread, loadable for good.
 
     A state is a plain dict of JSON, or an object with `to_checkpoint()` and a classmethod
@@ -284,21 +285,3 @@ class BaseCheckpointer(ABC):
     @abstractmethod
     async def get_storage_stats(self, thread_id: str) -> StorageStats:
         """Return what the thread costs."""
-
-    async def open(self) -> None:
-        """Connect and set up now, rather than on first use."""
-
-    async def close(self) -> None:
-        """Release what this checkpointer opened; calling it again is harmless."""
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 from locus_memory.errors import InvalidArgumentError, StoreCapabilityError
+from locus_memory.resource import Resource
 from locus_memory.store.filters import matches, parse_filter
 from locus_memory.store.item import (
     Delete,
@@ -24,7 +24,7 @@ __all__ = ["BaseStore", "as_names", "as_operations", "as_puts", "scan_all"]
 _PAGE = 500
 
 
-class BaseStore(ABC):
+class BaseStore(Resource, ABC):
     """A namespaced, async key-value store with optional search.
 
     A backend implements `put`, `get_item`, `delete` and `scan`. The other verbs have
@@ -323,24 +323,6 @@ class BaseStore(ABC):
         """
         del namespace, query_embedding, limit, threshold, metadata_filter, offset, recursive
         self._unsupported("semantic_search")
-
-    async def open(self) -> None:
-        """Connect, set up and probe now, rather than on first use."""
-
-    async def close(self) -> None:
-        """Release what this store opened; calling it again is harmless."""
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def _unsupported(self, capability: str, hint: str | None = None) -> NoReturn:
         raise StoreCapabilityError(capability, type(self).__name__, hint)
