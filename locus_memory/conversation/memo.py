@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
 __all__ = ["MessageMemo"]
@@ -31,6 +32,7 @@ class MessageMemo(Generic[_Value]):
         self._compute = compute
         self._capacity = capacity
         self._entries: dict[int, _Entry[_Value]] = {}
+        self._lock = Lock()
 
     def values(self, messages: Sequence[Any]) -> list[_Value]:
         """Return the value of each message of a conversation."""
@@ -54,9 +56,12 @@ class MessageMemo(Generic[_Value]):
         ):
             return entry.value
         value = self._compute(message)
-        self._entries[id(message)] = _Entry(message, message.content, message.tool_calls, value)
+        entry = _Entry(message, message.content, message.tool_calls, value)
+        with self._lock:
+            self._entries[id(message)] = entry
         return value
 
     def _shrink(self, capacity: int) -> None:
-        while len(self._entries) > capacity:
-            del self._entries[next(iter(self._entries))]
+        with self._lock:
+            while len(self._entries) > capacity:
+                del self._entries[next(iter(self._entries))]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from typing_extensions import override
 
@@ -14,6 +13,7 @@ from locus_memory.backends.base import Backend
 from locus_memory.conversation.base import ConversationManager, sound_groups
 from locus_memory.conversation.groups import Group
 from locus_memory.conversation.memo import MessageMemo
+from locus_memory.conversation.recent import RecentlyUsed
 from locus_memory.conversation.selection import Size, newest_run
 from locus_memory.conversation.summarizer import (
     SummarizeFunction,
@@ -36,8 +36,6 @@ __all__ = ["SummarizingManager"]
 
 _CACHED = 1_024
 _SHARE_OF_SUMMARY = 4
-
-_Value = TypeVar("_Value")
 
 
 class _Job(NamedTuple):
@@ -119,8 +117,8 @@ class SummarizingManager(ConversationManager):
             target, is_ours = as_store(store)
             self._opened = target if is_ours else None
             self._stored = SummaryStore(target, namespace)
-        self._summaries: OrderedDict[str, Summary] = OrderedDict()
-        self._stand_ins: OrderedDict[str, _StandIn] = OrderedDict()
+        self._summaries = RecentlyUsed[Summary](_CACHED)
+        self._stand_ins = RecentlyUsed[_StandIn](_CACHED)
         self._in_flight: dict[tuple[Any, str], asyncio.Task[Summary]] = {}
 
     @override
@@ -189,17 +187,19 @@ class SummarizingManager(ConversationManager):
 
     def _known(self, thread: Thread) -> Summary:
         """Return the good summary of this process that covers most of the conversation."""
-        digest = thread.newest_of({key: good.covered for key, good in self._summaries.items()})
+        summaries = self._summaries.all()
+        digest = thread.newest_of({key: good.covered for key, good in summaries.items()})
         if digest is None:
             return thread.base
-        self._summaries.move_to_end(digest)
-        return self._summaries[digest]
+        self._summaries.touch(digest)
+        return summaries[digest]
 
     def _stand_in(self, thread: Thread, good: Summary) -> _StandIn | None:
         """Return what a failed attempt after a good summary left for this conversation."""
-        covered = {key: each.summary.covered for key, each in self._stand_ins.items()}
+        stand_ins = self._stand_ins.all()
+        covered = {key: each.summary.covered for key, each in stand_ins.items()}
         digest = thread.newest_of(covered, after=good.covered)
-        return None if digest is None else self._stand_ins[digest]
+        return None if digest is None else stand_ins[digest]
 
     def _job(self, thread: Thread, good: Summary) -> _Job | None:
         """Return what is to be summarised now, if anything."""
@@ -270,13 +270,14 @@ class SummarizingManager(ConversationManager):
         if self._stored is not None:
             found = await self._stored.newest(thread, job.start.covered)
             if found is not None:
-                _remember(self._summaries, found.digest, found)
+                self._summaries.put(found.digest, found)
                 further = self._job(thread, found)
                 if further is None:
                     return found
                 job = further
         summary = await self._summarized_async(thread, job)
-        if self._stored is not None and summary.digest in self._summaries:
+        is_good = self._summaries.get(summary.digest) is summary
+        if self._stored is not None and is_good:
             await self._stored.save(summary)
         return summary
 
@@ -304,7 +305,7 @@ class SummarizingManager(ConversationManager):
 
     def _succeed(self, thread: Thread, job: _Job, text: str) -> Summary:
         summary = self._made(thread, job, text)
-        _remember(self._summaries, summary.digest, summary)
+        self._summaries.put(summary.digest, summary)
         emit(
             "conversation.summarized",
             messages=job.cut - job.start.covered,
@@ -315,7 +316,7 @@ class SummarizingManager(ConversationManager):
 
     def _fail(self, thread: Thread, job: _Job, error: BaseException) -> Summary:
         summary = self._made(thread, job, self._extracted(thread, job))
-        _remember(self._stand_ins, summary.digest, _StandIn(summary, thread.total))
+        self._stand_ins.put(summary.digest, _StandIn(summary, thread.total))
         emit("conversation.summary_failed", error=error, messages=job.cut - job.start.covered)
         return summary
 
@@ -347,10 +348,3 @@ def _check_sizes(threshold: int, keep_recent: int) -> None:
             raise InvalidArgumentError(f"{name} is a positive number, not {value!r}")
     if keep_recent > threshold:
         raise InvalidArgumentError(f"keep_recent ({keep_recent}) is above threshold ({threshold})")
-
-
-def _remember(cache: OrderedDict[str, _Value], key: str, value: _Value) -> None:
-    cache[key] = value
-    cache.move_to_end(key)
-    while len(cache) > _CACHED:
-        cache.popitem(last=False)

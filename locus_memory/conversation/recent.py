@@ -1,0 +1,50 @@
+"""A bounded memory of what was used last."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import Generic, TypeVar
+
+__all__ = ["RecentlyUsed"]
+
+_Value = TypeVar("_Value")
+
+
+class RecentlyUsed(Generic[_Value]):
+    """Keeps the values that were used last, by key; several threads may share it.
+
+    Args:
+        capacity: How many values it keeps.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._values: OrderedDict[str, _Value] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: str) -> _Value | None:
+        """Return a value, if it is still kept."""
+        return self._values.get(key)
+
+    def all(self) -> dict[str, _Value]:
+        """Return what it holds at this moment."""
+        with self._lock:
+            return dict(self._values)
+
+    def put(self, key: str, value: _Value) -> None:
+        """Keep a value, as the one used last."""
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self._capacity:
+                self._values.popitem(last=False)
+
+    def touch(self, key: str) -> None:
+        """Make a value the one used last, if it is still kept."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
