@@ -119,6 +119,8 @@ class Ledger:
         vectors = await self._embed([each.content for each in wanted if isinstance(each, Memory)])
         async with self._lock(scope):
             tables = await self._tables(scope, {each.type for each in wanted})
+            for edit in wanted:
+                tables[edit.type].announce(edit.key, edit if isinstance(edit, Memory) else None)
             written: dict[tuple[MemoryType, str], Memory] = {}
             for edit in wanted:
                 memory = await self._edit(scope, tables[edit.type], edit, vectors)

@@ -36,7 +36,8 @@ class Table:
 
     def __init__(self, items: Iterable[StoreItem]) -> None:
         self._entries: dict[str, _Entry] = {}
-        self._gists: dict[tuple[str, ...], str] = {}
+        self._keys: dict[tuple[str, ...], dict[str, None]] = {}
+        self._coming: dict[str, tuple[str, ...] | None] = {}
         self._saved = 0
         for item in items:
             memory = read_memory(item)
@@ -46,11 +47,17 @@ class Table:
     def __contains__(self, key: str) -> bool:
         return key in self._entries
 
+    def announce(self, key: str, memory: Memory | None) -> None:
+        """Take note of what a key will say once all changes are made; `None`: nothing."""
+        self._coming[key] = None if memory is None else gist(memory.content)
+
     def duplicate_of(self, memory: Memory) -> str | None:
-        """Return the key of a memory that says the same as a new one, or `None`."""
-        if memory.key in self._entries:
+        """Return the key of a memory that says the same as a new one, and will go on to."""
+        meant = gist(memory.content)
+        if not meant or memory.key in self._entries:
             return None
-        return self._gists.get(gist(memory.content))
+        keys = self._keys.get(meant, ())
+        return next((key for key in keys if self._coming.get(key, meant) == meant), None)
 
     def put(self, memory: Memory) -> None:
         """Take in what was just saved."""
@@ -62,9 +69,7 @@ class Table:
         entry = self._entries.pop(key, None)
         if entry is None:
             return
-        meant = gist(entry.memory.content)
-        if self._gists.get(meant) == key:
-            del self._gists[meant]
+        del self._keys[gist(entry.memory.content)][key]
 
     def surplus(self, most: int) -> list[str]:
         """Return the keys of the least valued memories beyond the `most` that may stay.
@@ -79,6 +84,4 @@ class Table:
         key = entry.memory.key
         self.remove(key)
         self._entries[key] = entry
-        meant = gist(entry.memory.content)
-        if meant:
-            self._gists.setdefault(meant, key)
+        self._keys.setdefault(gist(entry.memory.content), {})[key] = None
