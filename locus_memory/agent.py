@@ -145,7 +145,7 @@ class Agent:
         Args:
             text: What the user says.
             thread_id: The conversation to go on with; a new one by default.
-            user_id: Whose memories; kept with the thread.
+            user_id: Whose memories; kept with the thread. `metadata["user_id"]` says the same.
             metadata: JSON to keep in the thread's state.
 
         Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Final, Self
 from uuid import uuid4
 
 from locus_memory.agent_events import (
@@ -25,7 +25,11 @@ from locus_memory.messages import Message, Role, ToolCall
 from locus_memory.state import AgentState
 from locus_memory.store.item import check_identifier
 
-__all__ = ["Session", "load_state"]
+__all__ = ["FORKED_FROM", "Session", "load_state"]
+
+FORKED_FROM: Final = "forked_from"
+"""The key of a state's metadata that says which thread, and how many messages of it, a fork or a
+copy began with: `{"thread_id": ..., "messages": ...}`."""
 
 _FINISHED = "done"
 
@@ -71,8 +75,7 @@ class Session:
             session.checkpoint_id = newest[0].checkpoint_id
             session.finished = newest[0].metadata.get("kind") == _FINISHED
             state = await load_state(checkpointer, thread_id, session.checkpoint_id)
-            # A fork still holds the name of the thread it comes from.
-            session.state = state.with_metadata(thread_id=thread_id)
+            session.state = _as_own(state, thread_id)
         return session
 
     def begin(
@@ -80,17 +83,21 @@ class Session:
     ) -> None:
         """Start a new run on the thread.
 
+        A `user_id` in the metadata is the user, as the argument is.
+
         Raises:
-            InvalidArgumentError: The thread is another user's, or `metadata` is no mapping.
+            InvalidArgumentError: The thread is another user's, or `metadata` is no mapping, or
+                names another user, thread or origin than the run has.
         """
         if not isinstance(metadata, Mapping | None):
             raise InvalidArgumentError(f"metadata is an object, not {type(metadata).__name__}")
-        merged = {**self.state.metadata, **(metadata or {}), "thread_id": self.thread_id}
-        owner = self.state.metadata.get("user_id")
-        if user_id is not None:
-            if owner not in (None, check_identifier(user_id, "a user id")):
-                raise InvalidArgumentError(f"thread {self.thread_id!r} is another user's")
-            owner = user_id
+        given = metadata or {}
+        owner = self._owner(_user(user_id, given))
+        own = {"thread_id": self.thread_id, FORKED_FROM: self.state.metadata.get(FORKED_FROM)}
+        for name in own.keys() & given.keys():
+            if given[name] != own[name]:
+                raise InvalidArgumentError(f"metadata[{name!r}] is not that of the run")
+        merged = {**self.state.metadata, **given, "thread_id": self.thread_id}
         merged.pop("user_id", None)
         self.state = self.state.model_copy(
             update={
@@ -100,6 +107,13 @@ class Session:
                 "metadata": merged | ({"user_id": owner} if owner is not None else {}),
             }
         )
+
+    def _owner(self, user_id: str | None) -> str | None:
+        """Return the user of the thread, which is the new one where it has none."""
+        owner: str | None = self.state.metadata.get("user_id")
+        if user_id is not None and owner not in (None, user_id):
+            raise InvalidArgumentError(f"thread {self.thread_id!r} is another user's")
+        return owner if user_id is None else user_id
 
     def repair(self) -> None:
         """Mend what a provider would refuse, such as a tool call that was never answered."""
@@ -222,6 +236,26 @@ async def load_state(
         return AgentState.from_checkpoint(loaded)
     except ValueError as error:
         raise StateTypeError(f"thread {thread_id!r} does not hold an agent's state") from error
+
+
+def _as_own(state: AgentState, thread_id: str) -> AgentState:
+    """Return the state of a thread, which names another one if it is a fork or a copy."""
+    origin = state.metadata.get("thread_id")
+    own: dict[str, Any] = {"thread_id": thread_id}
+    if isinstance(origin, str) and origin != thread_id:
+        own[FORKED_FROM] = {"thread_id": origin, "messages": len(state.messages)}
+    return state.with_metadata(**own)
+
+
+def _user(user_id: str | None, metadata: Mapping[str, Any]) -> str | None:
+    """Return whom the run is for, named as an argument, in the metadata or in both."""
+    named = metadata.get("user_id")
+    for each in (user_id, named):
+        if each is not None:
+            check_identifier(each, "a user id")
+    if user_id is not None and named not in (None, user_id):
+        raise InvalidArgumentError("user_id and metadata['user_id'] name two users")
+    return named if user_id is None else user_id
 
 
 def _with_id(message: Message) -> Message:

@@ -8,6 +8,7 @@ from locus_memory import get_store, open_backend
 from locus_memory.agent import (
     Agent,
 )
+from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.errors import (
     BackendClosedError,
@@ -21,6 +22,7 @@ from locus_memory.errors import (
     ModelAnswerError,
     StateTypeError,
 )
+from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.messages import Message, Role, ToolCall
 from locus_memory.state import AgentState
 from locus_memory.testing.model import FakeModel
@@ -152,8 +154,9 @@ class TestRun:
 
     async def test_metadata(self, checkpointer):
         async with agent_of("1", "2", checkpointer=checkpointer, agent_id="helper") as agent:
-            await agent.run("Hi", "t", user_id="ada", metadata={"tenant": "x", "user_id": "eve"})
-            result = await agent.run("Hi", "t", metadata={"lang": "de", "thread_id": "u"})
+            given = {"tenant": "x", "user_id": "ada"}
+            await agent.run("Hi", "t", user_id="ada", metadata=given)
+            result = await agent.run("Hi", "t", metadata={"lang": "de", "thread_id": "t"})
             with pytest.raises(InvalidArgumentError, match="another user's"):
                 await agent.run("Hi", "t", user_id="bob")
         assert result.state.agent_id == "helper"
@@ -172,6 +175,37 @@ class TestRun:
             "agent_id": "helper",
             "user_id": "ada",
         }
+
+    async def test_a_user_named_in_the_metadata_is_the_user(self, checkpointer):
+        memory = LLMMemoryManager("memory")
+        options = {"checkpointer": checkpointer, "memory_manager": memory}
+        async with memory, Agent(ScriptedModel(), **options) as agent:
+            told = await agent.run("I live in Paris.", "t", metadata={"user_id": "bob"})
+            asked = await agent.run("Where do I live?", "u", metadata={"user_id": "eve"})
+            assert told.state.metadata["user_id"] == "bob"
+            assert asked.text == "I do not know."
+            assert len(await memory.for_user("bob").retrieve()) == 1
+            with pytest.raises(InvalidArgumentError, match="another user's"):
+                await agent.run("Hi", "t", metadata={"user_id": "eve"})
+            same = await agent.run("Hi", "t", metadata=told.state.metadata)
+            assert same.state.metadata == told.state.metadata
+
+    @pytest.mark.parametrize(
+        "metadata",
+        [
+            {"user_id": "eve"},
+            {"user_id": ""},
+            {"user_id": 7},
+            {"thread_id": "u"},
+            {"thread_id": None},
+            {"forked_from": {"thread_id": "u", "messages": 2}},
+        ],
+    )
+    async def test_metadata_that_contradicts_the_run(self, metadata):
+        async with agent_of("Hi.", checkpointer="memory") as agent:
+            with pytest.raises(InvalidArgumentError):
+                await agent.run("Hi", "t", user_id="ada", metadata=metadata)
+            assert await agent.history("t") == []
 
     async def test_bad_arguments_write_nothing(self, checkpointer):
         async with agent_of(checkpointer=checkpointer) as agent:
@@ -252,7 +286,11 @@ class TestThreads:
             assert other == "u"
             forked = await agent.run("three", fork)
             assert [m.content for m in forked.state.messages] == ["one", "A", "three", "C"]
-            assert forked.state.metadata == {"thread_id": fork, "user_id": "ada"}
+            assert forked.state.metadata == {
+                "thread_id": fork,
+                "user_id": "ada",
+                "forked_from": {"thread_id": "t", "messages": 2},
+            }
             assert len((await agent.state("u")).messages) == 4
             assert len((await agent.state("t")).messages) == 4
             assert len(await agent.history("t", 2)) == 2
@@ -265,8 +303,24 @@ class TestThreads:
             start = (await agent.history("t"))[-1].checkpoint_id
             await agent.fork("t", start, "u")
             resumed = await agent.resume("u")
-        assert resumed.state.metadata == {"thread_id": "u", "user_id": "ada"}
+        assert resumed.state.metadata == {
+            "thread_id": "u",
+            "user_id": "ada",
+            "forked_from": {"thread_id": "t", "messages": 1},
+        }
         assert [m.content for m in resumed.state.messages] == ["one", "B"]
+
+    async def test_a_fork_of_a_fork_knows_where_it_comes_from(self, checkpointer):
+        async with agent_of(*"ABCD", checkpointer=checkpointer) as agent:
+            await agent.run("one", "t")
+            await agent.fork("t", new_thread_id="u")
+            await agent.run("two", "u")
+            await agent.fork("u", new_thread_id="v")
+            last = await agent.run("three", "v")
+            assert last.state.metadata["forked_from"] == {"thread_id": "u", "messages": 4}
+            again = await agent.run("four", "v", metadata=last.state.metadata)
+            assert again.state.metadata == last.state.metadata
+            assert "forked_from" not in (await agent.state("t")).metadata
 
     async def test_what_is_not_there(self, checkpointer):
         async with agent_of("A", checkpointer=checkpointer) as agent:
