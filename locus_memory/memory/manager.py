@@ -196,10 +196,11 @@ class LLMMemoryManager(BaseMemoryManager):
     async def save(self, memories: Iterable[Memory]) -> list[Memory]:
         """Write memories, each in place of the one of the same type and key.
 
-        What is replaced goes to the history. What is there already, but for case, spaces and
-        punctuation, stays; its metadata is merged, and its importance never falls. A new key
-        whose content another key of the type has is dropped, with an event. Of a type that has
-        too many, the least important and oldest go to the history, with an event.
+        What is replaced goes to the history. What is there already, but for spaces, stays; its
+        metadata is merged, and its importance never falls. A new key whose content another key
+        of the type has and keeps, but for how it ends and how its words begin, is dropped, with
+        an event. Of a type that has too many, the least important and oldest go to the history,
+        with an event.
 
         Returns:
             What was written and is still there.
