@@ -21,7 +21,7 @@ from locus_memory.cli.memory_options import (
 from locus_memory.cli.names import format_namespace, parse_namespace
 from locus_memory.cli.options import AsJson, Url
 from locus_memory.cli.outcome import CommandError, UsageError
-from locus_memory.cli.output import compact, console, number, snippet, table, visible
+from locus_memory.cli.output import compact, console, number, snippet, table, visible, visible_name
 from locus_memory.cli.session import Session
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
     rows = [[title, number(count), _names(names)] for title, count, names in _counts(document)]
     console.print(table(["what", f">{verb}", "which"], [row for row in rows if row[1] != "0"]))
     for title, content in _contents(document):
-        console.out(f"  {visible(title)}: {content}", highlight=False)
+        console.out(f"  {title}: {content}", highlight=False)
     for thread in document["sources"]:
         line = f"thread {thread!r} still holds the messages it came from; --threads erases it too"
         console.out(visible(line), highlight=False)
@@ -240,11 +240,11 @@ def _counts(document: dict[str, Any]) -> list[tuple[str, int, list[str]]]:
 
 
 def _memory(memory: dict[str, Any]) -> str:
-    return f"{memory['type']} {memory['key']}"
+    return f"{memory['type']} {visible_name(memory['key'])}"
 
 
 def _item(item: dict[str, Any]) -> str:
-    return f"{format_namespace(tuple(item['namespace']))} {item['key']}"
+    return visible_name(f"{format_namespace(tuple(item['namespace']))} {item['key']}")
 
 
 def _names(names: list[str]) -> str:

@@ -21,7 +21,7 @@ from locus_memory.cli.memory_rows import Row, describe, memories_table, version,
 from locus_memory.cli.memory_sources import Sources
 from locus_memory.cli.options import AsJson, Limit, Url
 from locus_memory.cli.outcome import CommandError, UsageError
-from locus_memory.cli.output import snippet, visible
+from locus_memory.cli.output import snippet, visible_name
 from locus_memory.cli.session import Session
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _PAGE = 500
 _ALL = 2**31
 _NAMED = 5
 _KEY_WORDS = 4
+_KEY_LENGTH = 64
 
 
 def list_memories(
@@ -157,13 +158,13 @@ def render_memories(
     rows: list[Row] = document["memories"]
     if rows:
         console.print(memories_table(rows, with_user=with_user, with_sources=with_sources))
-    else:
+    elif not document["total"]:
         console.print("no memories")
     if document["total"] > len(rows):
         console.print(f"{document['total'] - len(rows)} more: --limit")
     others = document.get("others") or []
     if others:
-        named = ", ".join(visible(each) for each in others[:_NAMED])
+        named = ", ".join(visible_name(each) for each in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
         console.out(f"there are users: {named}{more}; see --user, --all-users", highlight=False)
 
@@ -195,6 +196,8 @@ def remember(
     scripted chat know it by; any other sentence gets one of its first words.
     """
     session = Session.of(context, url, as_json=as_json)
+    if not content.strip():
+        raise UsageError("CONTENT is empty: there is nothing to remember")
     if not force:
         _refuse_secret(content, key)
     work = partial(_remember, content=content, key=key, kind=kind, user=user, prefix=prefix)
@@ -252,10 +255,10 @@ async def _named(content: str, key: str | None, kind: Kind | None) -> Memory:
     found = changes[0] if len(changes) == 1 and changes[0].op != "delete" else None
     if kind is not None and found is not None and found.type.value != kind.value:
         found = None
-    made_up = "-".join(query_words(content)[:_KEY_WORDS]) or content
+    made_up = ("-".join(query_words(content)[:_KEY_WORDS]) or content)[:_KEY_LENGTH]
     return Memory(
         MemoryType(kind or (found.type if found else Kind.USER)),
-        key or (found.key if found else made_up),
+        (found.key if found else made_up) if key is None else key,
         content.strip(),
         {"extractor": "by hand"},
     )
@@ -267,14 +270,14 @@ def _scoped(backend: Backend, prefix: str, user: str | None) -> LLMMemoryManager
 
 
 def _render_remembered(console: Console, *, document: dict[str, Any]) -> None:
-    name = f"{document['type']} {document['key']}"
+    name = f"{document['type']} {visible_name(document['key'])}"
     if not document["changed"]:
         line = f"{name}: known already"
     elif document["replaced"] is None:
         line = f"{name}: remembered"
     else:
         line = f"{name}: remembered, in place of: {snippet(document['replaced']['content'])}"
-    console.out(visible(line), highlight=False)
+    console.out(line, highlight=False)
 
 
 def history(
@@ -348,7 +351,7 @@ def _current(versions: list[Memory]) -> dict[str, Memory]:
 def _render_undone(console: Console, *, document: dict[str, Any]) -> None:
     rows = [("taken back", document["taken_back"]), ("now", document["current"])]
     name = next(row for _, row in rows if row is not None)
-    console.out(visible(f"{name['type']} {name['key']}"), highlight=False)
+    console.out(f"{name['type']} {visible_name(name['key'])}", highlight=False)
     for title, row in rows:
         content = "nothing" if row is None else snippet(row["content"])
         console.out(f"  {title + ':':<12}{content}", highlight=False)

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from locus_memory.cli.memory_sources import Sources
-from locus_memory.cli.output import snippet, table, visible
+from locus_memory.cli.output import snippet, table, visible, visible_name
 
 if TYPE_CHECKING:
     from locus_memory.memory.manager import LLMMemoryManager
@@ -19,7 +19,8 @@ __all__ = ["Row", "describe", "memories_table", "origin", "versions_table"]
 
 Row = dict[str, Any]
 
-_CONTENT = 400
+_CONTENT = 160
+_KEY = 80
 _NAME = 16
 _DAY = 10
 _ENDINGS = {"update": "replaced", "delete": "deleted", "evict": "let go", "undo": "taken back"}
@@ -68,11 +69,11 @@ def _text(value: Any) -> str | None:
 
 def memories_table(rows: Sequence[Row], *, with_user: bool, with_sources: bool) -> Table:
     """Return the table of current memories."""
-    columns = ["type", "key", "content", "since", "from"]
+    columns = ["type", "=key", "content", "=since", "from"]
     cells = [
         [
             row["type"],
-            row["key"],
+            snippet(visible_name(row["key"]), _KEY),
             _content(row, with_sources=with_sources),
             _day(row["since"]),
             origin(row),
@@ -80,9 +81,9 @@ def memories_table(rows: Sequence[Row], *, with_user: bool, with_sources: bool) 
         for row in rows
     ]
     if with_user:
-        columns.insert(0, "user")
+        columns.insert(0, "=user")
         for cell, row in zip(cells, rows, strict=True):
-            cell.insert(0, "" if row["user"] is None else row["user"])
+            cell.insert(0, "" if row["user"] is None else snippet(visible_name(row["user"]), _KEY))
     return table(columns, cells)
 
 
@@ -93,7 +94,7 @@ def versions_table(rows: Sequence[Row]) -> Table:
             row["type"],
             _day(row["since"]),
             _end(row),
-            Text(snippet(row["content"], _CONTENT), style="dim" if row["until"] else ""),
+            Text(" ".join(visible(row["content"]).split()), style="dim" if row["until"] else ""),
             origin(row),
         ]
         for row in rows

@@ -135,7 +135,7 @@ def test_memories_of_a_type_of_a_query_and_not_too_many(ok, save):
     assert keys(ok("memories", "--query", "lives", "--type", "project", "--json")) == []
     assert keys(ok("memories", "--limit", "1", "--json")) == ["diet"]
     assert ok("memories", "--limit", "1").out.endswith("2 more: --limit\n")
-    assert ok("memories", "--limit", "0").out == "no memories\n3 more: --limit\n"
+    assert ok("memories", "--limit", "0").out == "3 more: --limit\n"
 
 
 def test_memories_of_another_prefix(ok, save):
@@ -152,6 +152,54 @@ def test_stored_text_drives_no_terminal(ok, save):
         out = ok(*command).out
         assert not set(out) & {"\x1b", "\x07", "\x9b"}
         assert "first line\\x07" in out
+
+
+NAME = "k\nfake: remembered\t\x1b[31m\x9b"
+SHOWN = r"k\x0afake: remembered\x09\x1b[31m\x9b"
+
+
+def test_a_name_is_on_one_line_wherever_it_is_printed(ok, save):
+    assert ok("remember", "Tea", "--key", NAME, "--user", NAME).out == f"user {SHOWN}: remembered\n"
+    assert ok("remember", "Tea", "--key", NAME, "--user", NAME).out == (
+        f"user {SHOWN}: known already\n"
+    )
+    assert f"there are users: {SHOWN}; see" in ok("memories").out
+    (line,) = ok("memories", "--all-users").out.splitlines()[1:]
+    assert line.startswith(f"{SHOWN}  user  {SHOWN}  Tea  ")
+    assert ok("undo", NAME, "--user", NAME).out.splitlines()[0] == f"user {SHOWN}"
+    for arguments in ((NAME, "--user", NAME), ("--user", NAME)):
+        out = ok("forget", *arguments, "--dry-run").out
+        assert out.count(SHOWN) == 2
+        assert "\nfake" not in out
+
+
+def test_a_key_is_never_broken(ok, save, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    long = "likes:" + "x" * 50
+    for key, most in (("allergy:walnuts", "walnuts"), (long, "hazels")):
+        save(Memory("user", key, f"Of tree nuts, {most} above all others."), user="ada")
+        lines = ok("memories", "--user", "ada").out.splitlines()
+        assert sum(key in line for line in lines) == 1
+        assert all(word in " ".join(lines) for word in (most, "above", "others."))
+
+
+def test_a_long_memory_is_cut_in_the_table_and_whole_elsewhere(ok):
+    content = " ".join(f"w{number}" for number in range(10_000))
+    out = ok("remember", content, "--key", "k").out
+    assert out == "user k: remembered\n"
+    out = ok("memories").out
+    assert len(out.splitlines()) < 10
+    assert "…" in out
+    assert ok("memories", "--json").json["memories"][0]["content"] == content
+    told = " ".join(ok("history", "k").out.split())
+    assert all(f" w{number}" in told for number in (0, 5_000, 9_999))
+
+
+def test_a_key_that_is_made_up_is_short(ok):
+    key = ok("remember", "x" * 100_000, "--json").json["key"]
+    assert 0 < len(key) <= 64
+    assert len(ok("memories").out.splitlines()) < 20
+    ok("forget", key)
 
 
 def test_remember_takes_the_key_that_the_rules_know(ok):
@@ -189,9 +237,11 @@ def test_remember_refuses_a_secret_unless_it_must(ok, fails, empty_directory):
     assert keys(ok("memories", "--json")) == ["p"]
 
 
-@pytest.mark.parametrize("arguments", [("",), (" ",), ("a", "--key", " "), ("a", "--user", "")])
+@pytest.mark.parametrize("arguments", [("",), (" ",), ("a", "--key", ""), ("a", "--user", "")])
 def test_remember_refuses_what_is_empty(fails, arguments):
-    fails(2, "remember", *arguments)
+    line = fails(2, "remember", *arguments)
+    what = "label" if "--user" in arguments else "key" if "--key" in arguments else "CONTENT"
+    assert what in line
 
 
 def test_remember_lets_go_of_nothing(ok, save):
