@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from operator import is_
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -13,19 +15,34 @@ _Value = TypeVar("_Value")
 _CAPACITY = 8_192
 
 
+class _Seen(NamedTuple):
+    """All of a message that a value may depend on, where none of it can change in place."""
+
+    fields: tuple[Any, ...]
+    calls: tuple[Any, ...]
+
+    def is_same(self, other: _Seen) -> bool:
+        # Calls that are equal may still be written differently, with `True` for 1.
+        return (
+            self.fields == other.fields
+            and len(self.calls) == len(other.calls)
+            and all(map(is_, self.calls, other.calls))
+        )
+
+
 class _Entry(NamedTuple, Generic[_Value]):
     # Holding the message keeps its `id` from being given to another.
     message: Any
-    content: Any
-    tool_calls: Any
+    seen: _Seen
     value: _Value
 
 
 class MessageMemo(Generic[_Value]):
     """Computes a value once a message, as long as the message is in use.
 
-    A message is known by identity. One that is not frozen may get another content or other tool
-    calls, and is then computed again.
+    A message is known by identity, and computed again when one of its attributes has another
+    value. One whose content or calls may change in place is computed each time: a content that
+    is no text, calls that are not frozen.
     """
 
     def __init__(self, compute: Callable[[Any], _Value], capacity: int = _CAPACITY) -> None:
@@ -48,20 +65,37 @@ class MessageMemo(Generic[_Value]):
         return found
 
     def _value(self, message: Any) -> _Value:
+        seen = _seen(message)
+        if seen is None:
+            return self._compute(message)
         entry = self._entries.get(id(message))
-        if (
-            entry is not None
-            and entry.content is message.content
-            and entry.tool_calls is message.tool_calls
-        ):
+        if entry is not None and entry.seen.is_same(seen):
             return entry.value
         value = self._compute(message)
-        entry = _Entry(message, message.content, message.tool_calls, value)
         with self._lock:
-            self._entries[id(message)] = entry
+            self._entries[id(message)] = _Entry(message, seen, value)
         return value
 
     def _shrink(self, capacity: int) -> None:
         with self._lock:
             while len(self._entries) > capacity:
                 del self._entries[next(iter(self._entries))]
+
+
+def _seen(message: Any) -> _Seen | None:
+    """Return what is seen of a message, or `None` if that may change in place."""
+    content, calls = message.content, message.tool_calls
+    if not (content is None or isinstance(content, str)):
+        return None
+    if calls and not all(_is_frozen(type(call)) for call in calls):
+        return None
+    name, call_id = getattr(message, "name", None), getattr(message, "tool_call_id", None)
+    return _Seen((message.role, content, name, call_id), tuple(calls or ()))
+
+
+@lru_cache
+def _is_frozen(kind: type) -> bool:
+    """Whether it is a frozen pydantic model or dataclass; what is inside counts as read-only."""
+    config = getattr(kind, "model_config", None) or {}
+    parameters = getattr(kind, "__dataclass_params__", None)
+    return bool(config.get("frozen") or getattr(parameters, "frozen", False))
