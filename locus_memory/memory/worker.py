@@ -229,19 +229,26 @@ class Worker:
             return True
         try:
             await self._handle(jobs)
-        except asyncio.CancelledError:
-            await self._give_back(head)
+        except (GeneratorExit, KeyboardInterrupt):
+            # Nothing more can be awaited.
             raise
-        except Exception as error:  # noqa: BLE001 - reported; the jobs stay in the store
-            emit("memory.extract_failed", error=error, attempts=head.attempts)
-            self._failed.add(lane)
-            self._pauses[lane] = self._options.quiet * _BACKOFF ** (head.attempts - 1)
-            self._drop(lane, await self._queue.fail(jobs, self._options.most_attempts))
+        except BaseException as error:
+            if _is_cancelled():
+                await self._give_back(head)
+                raise
+            await self._fail(lane, jobs, error)
             return False
         await self._queue.finish(jobs)
         self._known[lane] -= {job.key for job in jobs}
         self._retry()
         return True
+
+    async def _fail(self, lane: str, jobs: Sequence[Job], error: BaseException) -> None:
+        attempts = jobs[0].attempts
+        emit("memory.extract_failed", error=error, attempts=attempts)
+        self._failed.add(lane)
+        self._pauses[lane] = self._options.quiet * _BACKOFF ** (attempts - 1)
+        self._drop(lane, await self._queue.fail(jobs, self._options.most_attempts))
 
     async def _give_back(self, job: Job) -> None:
         try:
@@ -259,6 +266,12 @@ class Worker:
         for lane in list(self._failed):
             self._failed.discard(lane)
             self._wake(lane)
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody cancelled this task; what it runs may raise `CancelledError` by itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _by_lane(keys: Iterable[str]) -> dict[str, set[str]]:

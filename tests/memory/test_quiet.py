@@ -78,3 +78,42 @@ async def test_the_pause_after_a_failure_grows(make):
         (timer,) = manager._worker._timers.values()
         pauses.append(round((timer.when() - begin) / 10))
     assert pauses == [1, 4, 16]
+
+
+class Odd(BaseException):
+    """What no `except Exception` catches."""
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, Odd, SystemExit])
+async def test_whatever_an_extractor_raises_is_a_failed_attempt(make, store, events, error):
+    calls = []
+
+    async def extract(messages):
+        calls.append(messages)
+        raise error
+
+    manager = make(extract_fn=extract, max_attempts=2)
+    await manager.on_session_end(run_of("one"))
+    assert await manager.drain() == 0
+    assert len(calls) == 2
+    failed = events.of("memory.extract_failed")
+    assert [event.attributes for event in failed] == [{"attempts": 1}, {"attempts": 2}]
+    assert all(isinstance(event.error, error) for event in failed)
+    assert len(events.of("memory.extract_dropped")) == 1
+    assert await store.list_keys(("locus_memory", "queue")) == []
+
+
+async def test_an_attempt_that_is_cut_off_is_given_back(make, store, events):
+    entered = asyncio.Event()
+
+    async def extract(messages):
+        entered.set()
+        await asyncio.Event().wait()
+
+    manager = make(extract_fn=extract, extract_mode="background", drain_timeout=0)
+    await manager.on_session_end(run_of("one"))
+    await entered.wait()
+    await manager.close()
+    (item,) = await store.scan(("locus_memory", "queue"))
+    assert (item.value["attempts"], item.value["lease"]) == (0, None)
+    assert events.of("memory.extract_failed") == []
