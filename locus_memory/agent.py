@@ -46,7 +46,7 @@ from locus_memory.registry import as_checkpointer
 from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import check_limit, check_text
-from locus_memory.tools import Tool, as_tools
+from locus_memory.tools import Tool, as_tools, failed
 
 __all__ = [
     "Agent",
@@ -225,10 +225,15 @@ class Agent:
 
     async def _answer_calls(self, session: Session) -> None:
         """Run the open calls at once, and save each result when it comes."""
-        tasks = [asyncio.create_task(self._call_tool(session, call)) for call in session.open_calls]
+        ended: asyncio.Queue[asyncio.Task[ToolResult]] = asyncio.Queue()
+        tasks: dict[asyncio.Task[ToolResult], ToolCall] = {}
         try:
-            for finished in asyncio.as_completed(tasks):
-                result = await finished
+            for call in session.open_calls:
+                task = asyncio.create_task(self._call_tool(session, call))
+                task.add_done_callback(ended.put_nowait)
+                tasks[task] = call
+            for _ in tasks:
+                result = _result(task := await ended.get(), tasks[task])
                 session.tell(ToolFinished(result))
                 await session.add(Message.tool(result))
         finally:
@@ -334,3 +339,8 @@ class Agent:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+def _result(task: asyncio.Task[ToolResult], call: ToolCall) -> ToolResult:
+    """Return what a task came to; a tool that cancelled its own failed."""
+    return failed(call, asyncio.CancelledError()) if task.cancelled() else task.result()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Sequence
 from typing import Any, Final, Protocol, TypeGuard
 
 from locus_memory.backends.base import Backend
-from locus_memory.errors import ConfigurationError
+from locus_memory.cancellation import raise_if_cancelled
+from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
@@ -106,8 +108,10 @@ async def recalled(manager: SessionHooks | None, state: AgentState) -> AgentStat
         found = await _awaited(manager.on_session_start(state))
         # Whatever it is, it has what a state has: else the run would fail later.
         metadata = {**state.metadata, **found.metadata}
-        return state.model_copy(update={"messages": tuple(found.messages), "metadata": metadata})
-    except Exception as error:  # noqa: BLE001 - reported; memory never fails a run
+        messages = _checked(found.messages)
+        return state.model_copy(update={"messages": messages, "metadata": metadata})
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
+        raise_if_cancelled(error)
         emit("agent.memory_failed", error=error, hook="on_session_start")
         return state
 
@@ -118,7 +122,8 @@ async def remember(manager: SessionHooks | None, state: AgentState) -> None:
         return
     try:
         await _awaited(manager.on_session_end(state))
-    except Exception as error:  # noqa: BLE001 - reported; memory never fails a run
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
+        raise_if_cancelled(error)
         emit("agent.memory_failed", error=error, hook="on_session_end")
 
 
@@ -128,10 +133,18 @@ async def trimmed(manager: Trimmer | None, messages: Sequence[Message]) -> Seque
         return messages
     try:
         apply = getattr(manager, "async_apply", None) or manager.apply
-        return tuple(await _awaited(apply(list(messages))))
-    except Exception as error:  # noqa: BLE001 - reported; the model sees everything
+        return _checked(await _awaited(apply(list(messages))))
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported; all is shown
+        raise_if_cancelled(error)
         emit("agent.trim_failed", error=error)
         return messages
+
+
+def _checked(returned: Any) -> tuple[Message, ...]:
+    messages = tuple(returned)
+    if not messages or not all(isinstance(each, Message) for each in messages):
+        raise InvalidArgumentError("a manager returned something else than messages, or none")
+    return messages
 
 
 async def _awaited(returned: Any) -> Any:

@@ -16,12 +16,14 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from typing_extensions import override
 
+from locus_memory.cancellation import raise_if_cancelled
 from locus_memory.chat.base import ToolSpec
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.messages import ToolCall, ToolResult
+from locus_memory.offload import in_thread
 
-__all__ = ["Tool", "as_tool", "as_tools", "tool"]
+__all__ = ["Tool", "as_tool", "as_tools", "failed", "tool"]
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ARGUMENT = re.compile(r"\*{0,2}(\w+)(?: \([^)]*\))?:\s*(.*)")
@@ -55,28 +57,32 @@ class Tool:
         which the model can act upon; the latter is also an event, `agent.tool_failed`. What the
         function returns becomes text: a `str` as it is, what JSON can hold as JSON, anything
         else by `str`. Cancelling the call cancels an async function; a plain one goes on in its
-        thread, unheard.
+        thread, unheard. A `CancelledError` of the function's own is an error as any other.
         """
         started = time.perf_counter()
-        content, error = "", None
+        try:
+            result = await self._answer(call)
+        except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - reported
+            raise_if_cancelled(failure)
+            result = failed(call, failure)
+        duration = (time.perf_counter() - started) * 1000
+        return result.model_copy(update={"duration_ms": duration})
+
+    async def _answer(self, call: ToolCall) -> ToolResult:
         try:
             arguments = _checked(call.arguments, self._arguments)
         except ValidationError as invalid:
-            error = f"invalid arguments: {_faults(invalid)}"
-        else:
-            try:
-                content = _text(await _call(self.function, arguments))
-            except Exception as failure:  # noqa: BLE001 - reported; the model is told
-                emit("agent.tool_failed", error=failure, tool=self.spec.name, call_id=call.id)
-                error = _whole(f"{type(failure).__name__}: {failure}".removesuffix(": "))
-        duration = (time.perf_counter() - started) * 1000
-        return ToolResult(
-            tool_call_id=call.id,
-            name=call.name,
-            content=content,
-            error=error,
-            duration_ms=duration,
-        )
+            error = _whole(f"invalid arguments: {_faults(invalid)}")
+            return ToolResult(tool_call_id=call.id, name=call.name, error=error)
+        content = _text(await _call(self.function, arguments))
+        return ToolResult(tool_call_id=call.id, name=call.name, content=content)
+
+
+def failed(call: ToolCall, failure: BaseException) -> ToolResult:
+    """Return the result of a call that failed, and report it as `agent.tool_failed`."""
+    emit("agent.tool_failed", error=failure, tool=call.name, call_id=call.id)
+    error = _whole(f"{type(failure).__name__}: {_said(failure)}".removesuffix(": "))
+    return ToolResult(tool_call_id=call.id, name=call.name, error=error)
 
 
 @overload
@@ -266,9 +272,7 @@ def _place(location: tuple[int | str, ...]) -> str:
 async def _call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     if _is_async(function):
         return await function(**arguments)
-    returned, error = await asyncio.to_thread(_outcome, function, arguments)
-    if error is not None:
-        raise error
+    returned = await in_thread(function, **arguments)
     return await returned if inspect.isawaitable(returned) else returned
 
 
@@ -278,14 +282,11 @@ def _is_async(function: Callable[..., Any]) -> bool:
     )
 
 
-def _outcome(
-    function: Callable[..., Any], arguments: Mapping[str, Any]
-) -> tuple[Any, Exception | None]:
-    # Returned, not raised: a future cannot carry a StopIteration.
+def _said(failure: BaseException) -> str:
     try:
-        return function(**arguments), None
-    except Exception as error:  # noqa: BLE001 - raised again in the event loop
-        return None, error
+        return str(failure)
+    except Exception:  # noqa: BLE001 - reported with the error itself
+        return ""
 
 
 def _text(value: Any) -> str:

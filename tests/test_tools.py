@@ -12,7 +12,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from locus_memory import events
 from locus_memory.chat.base import ToolSpec
@@ -32,6 +32,15 @@ class Place(BaseModel):
 class Point:
     x: int
     y: int
+
+
+class MuteError(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+
+def refuse(value):
+    raise MuteError
 
 
 @tool
@@ -278,6 +287,27 @@ class TestRun:
             next(iter(()))
 
         assert "StopIteration" in (await run(dry)).error
+
+    async def test_an_error_that_cannot_be_read_is_named(self):
+        def fail():
+            raise MuteError
+
+        def picky(a: Annotated[int, AfterValidator(refuse)]):
+            return a
+
+        assert (await run(fail)).error == "MuteError"
+        assert (await run(picky, a=1)).error == "MuteError"
+
+    async def test_faults_are_told_in_text_that_can_be_stored(self):
+        result = await run(weather, **{"\ud83d": 1})
+        assert result.error.startswith("invalid arguments: ")
+        result.error.encode()
+
+    async def test_a_cancellation_of_its_own_is_a_failure(self):
+        async def quit_():
+            raise asyncio.CancelledError("no more")
+
+        assert (await run(quit_)).error == "CancelledError: no more"
 
     async def test_cancelling_is_no_failure(self):
         started = asyncio.Event()

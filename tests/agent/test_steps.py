@@ -51,6 +51,25 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
+def cancelled():
+    raise asyncio.CancelledError
+
+
+async def cancelled_later():
+    raise asyncio.CancelledError
+
+
+async def waits_for_cancelled():
+    task = asyncio.create_task(asyncio.sleep(60))
+    task.cancel()
+    await task
+
+
+async def gives_up():
+    asyncio.current_task().cancel()
+    await asyncio.sleep(60)
+
+
 class Hooks:
     """A memory manager with nothing but the two hooks, not even async."""
 
@@ -128,6 +147,54 @@ class TestManagers:
         assert [type(e.error) for e in happened if e.name == "agent.trim_failed"] == [
             ZeroDivisionError
         ]
+
+    @pytest.mark.parametrize("fail", [cancelled, waits_for_cancelled])
+    async def test_a_cancellation_that_is_the_managers_own_is_an_event(self, fail, happened):
+        memory = SimpleNamespace(on_session_start=lambda _: fail(), on_session_end=lambda _: fail())
+        trimmer = SimpleNamespace(apply=lambda _: fail())
+        options = {"memory_manager": memory, "conversation_manager": trimmer}
+        async with agent_of("Hi.", **options) as agent:
+            assert (await agent.run("Hello")).text == "Hi."
+        assert [event.name for event in happened] == [
+            "agent.memory_failed",
+            "agent.trim_failed",
+            "agent.memory_failed",
+        ]
+
+    @pytest.mark.parametrize("hook", ["on_session_start", "on_session_end", "apply"])
+    async def test_cancelling_a_run_in_a_manager_ends_it(self, hook, happened):
+        started = asyncio.Event()
+
+        async def wait(_):
+            started.set()
+            await asyncio.Event().wait()
+
+        hooks = {"on_session_start": lambda state: state, "on_session_end": lambda _: None}
+        apply = wait if hook == "apply" else list
+        options = {
+            "memory_manager": SimpleNamespace(**{**hooks, hook: wait}),
+            "conversation_manager": SimpleNamespace(apply=apply),
+        }
+        async with agent_of("Hi.", **options) as agent:
+            running = asyncio.create_task(agent.run("Hello"))
+            await started.wait()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        assert happened == []
+
+    @pytest.mark.parametrize("junk", [["x"], "abc", [], [{"role": "user"}], 7])
+    async def test_a_trimmer_or_a_memory_that_returns_no_messages_is_an_event(self, junk, happened):
+        memory = SimpleNamespace(
+            on_session_start=lambda _: SimpleNamespace(messages=junk, metadata={}),
+            on_session_end=lambda _: None,
+        )
+        trimmer = SimpleNamespace(apply=lambda _: junk)
+        options = {"memory_manager": memory, "conversation_manager": trimmer}
+        async with agent_of("Hi.", **options) as agent:
+            assert (await agent.run("Hello")).text == "Hi."
+            assert [m.content for m in agent.model.calls[0]] == ["Hello"]
+        assert [event.name for event in happened] == ["agent.memory_failed", "agent.trim_failed"]
 
     async def test_hooks_may_be_async(self):
         class Later(Hooks):
@@ -240,13 +307,37 @@ class TestTools:
             assert asyncio.all_tasks() == {asyncio.current_task()}
             assert shape(await agent.state("t"))[0] == ("user", "Go")
 
-    async def test_a_tool_may_cancel_itself_and_so_the_run(self):
-        async def quit_():
-            raise asyncio.CancelledError
+    @pytest.mark.parametrize("tool", [cancelled, cancelled_later, waits_for_cancelled, gives_up])
+    async def test_a_cancellation_that_is_the_tools_own_ends_no_run(
+        self, tool, checkpointer, happened
+    ):
+        async def slow():
+            await asyncio.sleep(0.01)
+            return "ok"
 
-        async with agent_of(calls("quit_"), tools=[quit_]) as agent:
-            with pytest.raises(asyncio.CancelledError):
+        async with agent_of(
+            calls(tool.__name__, "slow"), "Done.", checkpointer=checkpointer, tools=[tool, slow]
+        ) as agent:
+            result = await agent.run("Go", "t")
+        assert result.text == "Done."
+        told = {m.name: m.content for m in result.messages if m.role == Role.TOOL}
+        assert told == {"slow": "ok", tool.__name__: "Error: CancelledError"}
+        [event] = [event for event in happened if event.name == "agent.tool_failed"]
+        assert event.attributes["tool"] == tool.__name__
+        assert isinstance(event.error, asyncio.CancelledError)
+        assert asyncio.current_task().cancelling() == 0
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+    def test_the_end_of_the_program_is_not_the_tools_to_keep(self, error):
+        def leave():
+            raise error
+
+        async def main():
+            async with agent_of(calls("leave"), tools=[leave]) as agent:
                 await agent.run("Go")
+
+        with pytest.raises(error):
+            asyncio.run(main())
 
 
 async def stream(agent, *args, **options):
