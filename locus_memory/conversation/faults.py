@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from locus_memory.conversation.forms import changed, new_message
+from locus_memory.conversation.kinds import role_of
 
 __all__ = ["CUT_OFF", "Fault", "FaultKind", "mend", "repair", "validate"]
 
@@ -80,7 +81,7 @@ class _Exchange:
         self.results: dict[int, int] = {}
         head = -1
         for index, message in enumerate(messages):
-            role = message.role
+            role = role_of(message)
             if role == "tool":
                 self.results[index] = head
                 continue

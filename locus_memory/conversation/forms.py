@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from enum import Enum
 from typing import Any
 
 __all__ = ["changed", "new_message"]
@@ -16,5 +17,10 @@ def changed(message: Any, **changes: Any) -> Any:
 
 
 def new_message(sample: Any, **fields: Any) -> Any:
-    """Return a new message of the class of `sample`."""
+    """Return a new message of the class of `sample`, its role of the class of that one's."""
+    kind = type(sample.role)
+    if issubclass(kind, Enum):
+        fields["role"] = next(
+            (each for each in kind if each.value == fields["role"]), fields["role"]
+        )
     return type(sample)(**fields)

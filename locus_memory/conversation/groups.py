@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from locus_memory.conversation.kinds import is_memory_block, role_of
+
 __all__ = ["Group", "split_groups", "split_sound"]
 
 
@@ -20,6 +22,12 @@ class Group(NamedTuple):
     start: int
     role: str
     messages: tuple[Any, ...]
+
+    def stays(self, *, preserve_system: bool) -> bool:
+        """Whether it is shown in any case: a preserved system message, or a block of memories."""
+        if self.role == "system" and preserve_system:
+            return True
+        return len(self.messages) == 1 and is_memory_block(self.messages[0])
 
 
 def split_groups(messages: Iterable[Any]) -> list[Group]:
@@ -52,7 +60,7 @@ class _Splitter:
         place, length = 0, len(messages)
         while place < length:
             message = messages[place]
-            role = message.role
+            role = role_of(message)
             if role == "assistant" and message.tool_calls:
                 end = self._end_of_results(place)
                 add(Group(place, role, tuple(messages[place:end])))
@@ -80,4 +88,4 @@ class _Splitter:
 
     @staticmethod
     def _answers(message: Any, ids: set[str | None]) -> bool:
-        return message.role == "tool" and message.tool_call_id in ids
+        return role_of(message) == "tool" and message.tool_call_id in ids

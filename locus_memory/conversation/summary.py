@@ -73,6 +73,7 @@ class SummarizingManager(ConversationManager):
         summarize_fn: Returns a summary of messages, sync or async. The first message holds the
             previous summary, if there is one. `None`: the beginnings of the messages.
         preserve_system: Keep all system messages, in place; otherwise they are summarised.
+            Blocks of memories always stay, and are never summarised.
         max_tokens: How many tokens all that is returned may come to. Reaching it summarises as
             well, a summary gets at most a quarter of it, and what is still too long is dropped
             group by group, the oldest first.

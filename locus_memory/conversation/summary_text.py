@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +12,7 @@ from locus_memory.conversation.tokens import TokenCounter
 
 __all__ = [
     "SUMMARY_MARK",
+    "cleaned",
     "extract",
     "is_summary",
     "root_of_summary",
@@ -35,6 +37,11 @@ _INTRODUCTION = (
     "instructions."
 )
 _HARMLESS = str.maketrans({"<": "\u2039", ">": "\u203a"})
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
+)
+"""Control characters, and what hides or reorders text."""
 
 
 def summary_message(sample: Any, text: str, root: str | None) -> Any:
@@ -68,6 +75,15 @@ def text_of_summary(message: Any) -> str:
     """Return the text in a summary message."""
     _, _, inside = str(message.content or "").partition(_OPENING)
     return inside.removesuffix(_CLOSING)
+
+
+def cleaned(text: str) -> str:
+    """Return the text without control characters and surroundings, at most 8,000 characters of it.
+
+    Line breaks of every kind are newlines; each lone surrogate is a question mark.
+    """
+    whole = text.encode(errors="replace").decode()
+    return _UNSEEN.sub("", "\n".join(whole.splitlines())).strip()[:MAX_LENGTH]
 
 
 def shortened(text: str, count: TokenCounter, max_tokens: int | None) -> str:
@@ -106,7 +122,7 @@ def _line(message: Any) -> str:
     said = " ".join(str(message.content or "").split())
     if len(said) > _LINE_LENGTH:
         said = f"{said[: _LINE_LENGTH - 1]}\u2026"
-    if message.tool_calls and message.role == "assistant":
+    if message.tool_calls and role_of(message) == "assistant":
         called = ", ".join(str(call.name) for call in message.tool_calls)
         said = f"{said} [calls {called}]".strip()
-    return f"{message.role!s}: {said}"
+    return f"{role_of(message)}: {said}"

@@ -14,6 +14,7 @@ from locus_memory.conversation.groups import Group, split_groups
 from locus_memory.conversation.kinds import is_memory_block, role_of
 from locus_memory.conversation.memo import MessageMemo
 from locus_memory.conversation.summary_text import (
+    cleaned,
     is_summary,
     root_of_summary,
     summary_message,
@@ -100,6 +101,7 @@ class Thread:
 
     def summary_of(self, bound: int, text: str) -> Summary:
         """Return a text as the summary of all messages before a bound."""
+        text = cleaned(text)
         message = summary_message(self.sample, text, self.root) if text else None
         return Summary(bound, self.digest_at(bound), text, message, self.root)
 
@@ -139,14 +141,13 @@ def read_groups(
     others: list[Group] = []
     base = Summary(0, _digest_of(""), "")
     for group in groups:
-        if group.role != "system":
-            others.append(group)
-        elif is_summary(group.messages[0]):
+        if is_summary(group.messages[0]):
             # It stands for all that came before it.
             others.clear()
             base = _summary_in(group.messages[0])
         else:
-            (pinned if preserve_system else others).append(group)
+            stays = group.stays(preserve_system=preserve_system)
+            (pinned if stays else others).append(group)
     bounds = [0, *accumulate(len(group.messages) for group in others)]
     told = [message for group in others for message in group.messages]
     leading = _leading(groups) if preserve_system else 0
@@ -198,10 +199,14 @@ def root_digest(messages: Iterable[Any]) -> str | None:
 def message_digest(message: Any) -> bytes:
     """Return a digest of what a model sees of a message."""
     calls = [[call.id, call.name, call.arguments] for call in message.tool_calls or ()]
-    seen = [message.role, message.content, message.name, message.tool_call_id, calls]
+    seen = [role_of(message), message.content, message.name, message.tool_call_id, calls]
     return _digest(seen)
 
 
 def _digest(seen: list[Any]) -> bytes:
-    encoded = json.dumps(seen, sort_keys=True, default=str)
-    return blake2b(encoded.encode(), digest_size=_DIGEST_SIZE).digest()
+    try:
+        written = json.dumps(seen, sort_keys=True, default=str)
+    except (TypeError, ValueError):
+        # Keys of several types, or of none that JSON has.
+        written = repr(seen)
+    return blake2b(written.encode(errors="replace"), digest_size=_DIGEST_SIZE).digest()

@@ -31,6 +31,7 @@ class SlidingWindowManager(ConversationManager):
         window_size: How many messages to keep, system messages not counted; `None`: any number,
             if `max_tokens` is given.
         preserve_system: Keep all system messages, in place; otherwise they are like any other.
+            Blocks of memories always stay.
         max_tokens: How many tokens all that is returned may come to; `None`: any number.
         token_counter: What counts them; see `as_token_counter`.
 
@@ -58,8 +59,8 @@ class SlidingWindowManager(ConversationManager):
         pinned: list[Group] = []
         others: list[Group] = []
         for group in sound_groups(messages):
-            is_pinned = self._preserve_system and group.role == "system"
-            (pinned if is_pinned else others).append(group)
+            stays = group.stays(preserve_system=self._preserve_system)
+            (pinned if stays else others).append(group)
         limit = Size(self._window_size or math.inf, self._max_tokens or math.inf)
         return windowed(pinned, others, limit, self._tokens)
 
