@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from locus_memory.chat.base import ToolSpec
 from locus_memory.chat.openai_errors import translated
+from locus_memory.chat.openai_stream import EndListener
 from locus_memory.chat.openai_wire import StreamedAnswer, read_answer, write_message
 from locus_memory.drivers import require
 from locus_memory.errors import ConfigurationError
@@ -98,7 +99,8 @@ class OpenAIChat:
         """Yield the pieces of the text as they come, and last the whole message.
 
         Raises:
-            ModelUnavailableError: As for a call; also when the connection is lost half-way.
+            ModelUnavailableError: As for a call; also when the connection is lost half-way, or
+                the stream ends with neither a `finish_reason` nor `[DONE]`.
             ModelRequestError: As for a call.
             ModelAnswerError: As for a call.
         """
@@ -106,11 +108,12 @@ class OpenAIChat:
         answer = StreamedAnswer()
         with translated(self._openai, self.model, self._secrets):
             stream = await self._client.chat.completions.create(**request, stream=True)
+            end = EndListener.put_on(stream)
             async with stream:
                 async for chunk in stream:
                     if piece := answer.add(chunk):
                         yield piece
-            yield answer.message()
+            yield answer.message(done=end.heard)
 
     def _request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> dict[str, Any]:
         request = {

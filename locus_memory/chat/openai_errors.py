@@ -59,8 +59,8 @@ def translated(openai: ModuleType, model: str, secrets: Sequence[str]) -> Genera
     except (JSONDecodeError, UnicodeDecodeError) as error:
         raised, reason = ModelAnswerError, "the endpoint answered with what is no JSON"
         cause = error
-    except ModelAnswerError as error:
-        raised, reason, cause = ModelAnswerError, str(error), None
+    except (ModelAnswerError, ModelUnavailableError) as error:
+        raised, reason, cause = type(error), str(error), None
     else:
         return
     text = _scrubbed(reason, secrets)

@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from locus_memory.chat.base import INVALID_ARGUMENTS
-from locus_memory.errors import ModelAnswerError, ValueNotSerializableError
+from locus_memory.errors import (
+    ModelAnswerError,
+    ModelUnavailableError,
+    ValueNotSerializableError,
+)
 from locus_memory.messages import Message, Role, ToolCall
 from locus_memory.store.item import decode_json, encode_json
 
@@ -84,14 +88,21 @@ class StreamedAnswer:
             self._facts["refusal"] = True
         return self._show(_text(getattr(delta, "content", None)) + refusal)
 
-    def message(self) -> Message:
+    def message(self, *, done: bool) -> Message:
         """Return the whole answer.
+
+        Args:
+            done: Whether the endpoint said that there is no more to come; else it must have
+                given a reason why it finished.
 
         Raises:
             ModelAnswerError: There was none.
+            ModelUnavailableError: It was cut off.
         """
         if not self._begun:
             _refuse(None)
+        if not done and "finish_reason" not in self._facts:
+            raise ModelUnavailableError("the stream ended before the answer did")
         return _message("".join(self._pieces), self._calls, self._facts)
 
     def _show(self, piece: str) -> str:

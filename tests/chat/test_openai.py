@@ -72,7 +72,9 @@ class TestRequests:
         }
 
     async def test_options_are_sent_where_they_are_allowed(self, endpoint, wire):
-        endpoint.add(wire.Reply(wire.answer()), wire.Reply(stream=[wire.chunk(content="Hi")]))
+        endpoint.add(
+            wire.Reply(wire.answer()), wire.Reply(stream=[wire.chunk("stop", content="Hi")])
+        )
         options = {
             "temperature": 0.5,
             "extra_body": {"top_k": 3},
@@ -294,13 +296,14 @@ class TestStreams:
     async def test_half_a_character_waits_for_the_other_half(self, endpoint, chat, wire):
         event = '{"choices":[{"index":0,"delta":{"content":"?"}}]}'
         events = [event.replace("?", text) for text in HALVES]
-        endpoint.add(wire.Reply(stream=events))
+        endpoint.add(wire.Reply(stream=[*events, "[DONE]"]))
         pieces, message = await streamed(chat)
         assert pieces == ["a", "👋b", "\ufffd"]
         assert message.content == "a👋b\ufffd\ufffd"
 
     async def test_a_refusal_is_the_text(self, endpoint, chat, wire):
-        endpoint.add(wire.Reply(stream=[wire.chunk(refusal="I "), wire.chunk(refusal="cannot.")]))
+        events = [wire.chunk(refusal="I "), wire.chunk("stop", refusal="cannot.")]
+        endpoint.add(wire.Reply(stream=events))
         pieces, message = await streamed(chat)
         assert (pieces, message.content) == (["I ", "cannot."], "I cannot.")
         assert message.metadata["refusal"] is True
@@ -326,6 +329,33 @@ class TestStreams:
         with pytest.raises(ModelError, match=error):
             await anext(stream)
 
+    @pytest.mark.parametrize("text", ["He", "data: [DONE]", "\ndata: [DONE]\n\n"])
+    async def test_a_stream_that_just_ends_is_no_answer(self, endpoint, chat, wire, text):
+        endpoint.add(wire.Reply(stream=[wire.chunk(content=text)]))
+        stream = chat.stream(ASK)
+        assert await anext(stream) == text
+        with pytest.raises(ModelUnavailableError, match="ended before the answer did"):
+            await anext(stream)
+
+    @pytest.mark.parametrize("size", [1, 7, 10_000])
+    @pytest.mark.parametrize("last", ["[DONE]", "finish"])
+    async def test_either_sign_of_the_end_will_do(self, endpoint, chat, wire, last, size):
+        end = wire.chunk("stop") if last == "finish" else last
+        endpoint.add(wire.Reply(stream=[wire.chunk(content="Hi"), end], size=size))
+        _, message = await streamed(chat)
+        assert message.content == "Hi"
+
+    async def test_a_run_whose_stream_just_ends_is_to_be_resumed(self, endpoint, chat, wire):
+        endpoint.add(
+            wire.Reply(stream=[wire.chunk(content="Half an ans")]),
+            wire.Reply(wire.answer("A whole answer.")),
+        )
+        async with Agent(chat, checkpointer="memory") as agent:
+            with pytest.raises(ModelUnavailableError):
+                [event async for event in agent.stream("Hi", "t")]
+            assert [m.content for m in (await agent.state("t")).messages] == ["Hi"]
+            assert (await agent.resume("t")).text == "A whole answer."
+
     async def test_a_stream_left_early_is_closed(self, endpoint, chat, wire):
         endpoint.add(wire.Reply(stream=[wire.chunk(content="a")] * 1000), wire.Reply(wire.answer()))
         stream = chat.stream(ASK)
@@ -346,7 +376,7 @@ class TestAgents:
         ]
         endpoint.add(
             wire.Reply(stream=[wire.chunk(tool_calls=calls), "[DONE]"]),
-            wire.Reply(stream=[wire.chunk(content="It is "), wire.chunk(content="two.")]),
+            wire.Reply(stream=[wire.chunk(content="It is "), wire.chunk("stop", content="two.")]),
         )
         agent = Agent(chat, tools=[add], checkpointer="memory", system_prompt="Be brief.")
         told = [event async for event in agent.stream("Add 1")]

@@ -53,7 +53,7 @@ def test_a_stream_is_put_together_to_what_was_cut(text, calls, data):
         if size < len(rest):
             left.insert(place, (index, rest[size:]))
 
-    assert answer.message() == expected
+    assert answer.message(done=True) == expected
     assert shown == (expected.content or "")
     assert [call.arguments for call in expected.tool_calls] == calls
     assert INVALID_ARGUMENTS not in expected.metadata
