@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.memory.ledger import Ledger, Retirement
+from locus_memory.memory.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import Extractor, Memory, MemoryChange
 from locus_memory.memory.options import check_at_least
 from locus_memory.memory.queue import Job
@@ -35,11 +35,18 @@ class Origin:
         messages: The messages, oldest first.
         numbers: Their numbers in the thread, from 1; no system message counts.
         thread: The thread, if it is known.
+        moments: When each was queued, if that is known.
     """
 
     messages: Sequence[Any]
     numbers: Sequence[int]
     thread: str | None = None
+    moments: Sequence[str | None] = ()
+
+    def said_at(self, places: Sequence[int] = ()) -> str | None:
+        """Return when the messages at some places were said, or else the last of them all."""
+        said = [self.moments[place] for place in places if 0 <= place < len(self.moments)]
+        return max(filter(None, said or self.moments), default=None)
 
     def ids(self, places: Sequence[int]) -> list[str]:
         """Return the ids of the messages at some places, or else of what the user said."""
@@ -95,12 +102,13 @@ class Extraction:
         """
         scope, found = Scope(jobs[0].namespace), [each for job in jobs for each in job.messages]
         numbers = [each["number"] for each in found]
-        origin = Origin([read_document(each) for each in found], numbers, jobs[0].thread)
+        moments = [job.queued_at for job in jobs for _ in job.messages]
+        origin = Origin([read_document(each) for each in found], numbers, jobs[0].thread, moments)
         edits = await self.edits(scope, origin)
         written = await self._ledger.apply(scope, edits)
         emit("memory.extracted", messages=len(found), changes=len(edits), memories=len(written))
 
-    async def edits(self, scope: Scope, origin: Origin) -> list[Memory | Retirement]:
+    async def edits(self, scope: Scope, origin: Origin) -> list[Statement | Retirement]:
         """Return what an extractor wants written and retired, each with where it comes from."""
         if not origin.messages:
             return []
@@ -111,9 +119,12 @@ class Extraction:
         edits = [self._edit(change, origin, self._extractor.name) for change in changes]
         return [edit for edit in edits if edit is not None]
 
-    def _edit(self, change: object, origin: Origin, extractor: str) -> Memory | Retirement | None:
+    def _edit(
+        self, change: object, origin: Origin, extractor: str
+    ) -> Statement | Retirement | None:
+        said_at = origin.said_at(change.sources if isinstance(change, MemoryChange) else ())
         if isinstance(change, MemoryChange) and change.op == "delete":
-            return Retirement(change.type, change.key)
+            return Retirement(change.type, change.key, said_at)
         try:
             memory = _memory_of(change, origin)
             metadata = {
@@ -127,7 +138,7 @@ class Extraction:
         except InvalidArgumentError as error:
             emit("memory.change_refused", error=error, extractor=extractor)
             return None
-        return memory if self._may_keep(memory) else None
+        return Statement(memory, said_at) if self._may_keep(memory) else None
 
     def _may_keep(self, memory: Memory) -> bool:
         if self._rules.allow_secrets:

@@ -36,7 +36,7 @@ from locus_memory.store.item import (
     timestamp,
 )
 
-__all__ = ["Ledger", "Limits", "Retirement"]
+__all__ = ["Ledger", "Limits", "Retirement", "Statement"]
 
 _ATTEMPTS: Final = 100
 """How often a change is planned anew because somebody else was quicker."""
@@ -48,11 +48,42 @@ _Vectors = dict[str, Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
+class Statement:
+    """A memory to write.
+
+    Attributes:
+        memory: The memory.
+        said_at: When that was said, as `Ledger.now` writes moments: what is known from later
+            stays current. `None`: now.
+    """
+
+    memory: Memory
+    said_at: str | None = None
+
+    @property
+    def type(self) -> MemoryType:
+        """The memory's type."""
+        return self.memory.type
+
+    @property
+    def key(self) -> str:
+        """The memory's key."""
+        return self.memory.key
+
+
+@dataclass(frozen=True, slots=True)
 class Retirement:
-    """A memory to retire: it stops being current and stays in the history."""
+    """A memory to retire: it stops being current and stays in the history.
+
+    Attributes:
+        type: The memory's type.
+        key: The memory's key.
+        said_at: As of a `Statement`.
+    """
 
     type: MemoryType
     key: str
+    said_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +138,7 @@ class Ledger:
         """Return the moment, ISO 8601 in UTC."""
         return timestamp(self._clock()).isoformat(timespec="microseconds")
 
-    async def apply(self, scope: Scope, edits: Iterable[Memory | Retirement]) -> list[Memory]:
+    async def apply(self, scope: Scope, edits: Iterable[Statement | Retirement]) -> list[Memory]:
         """Write memories and retire others, in order; then let go of what is too much.
 
         Returns:
@@ -116,11 +147,13 @@ class Ledger:
         wanted = list(edits)
         if not wanted:
             return []
-        vectors = await self._embed([each.content for each in wanted if isinstance(each, Memory)])
+        said = [each.memory for each in wanted if isinstance(each, Statement)]
+        vectors = await self._embed([memory.content for memory in said])
         async with self._lock(scope):
             tables = await self._tables(scope, {each.type for each in wanted})
             for edit in wanted:
-                tables[edit.type].announce(edit.key, edit if isinstance(edit, Memory) else None)
+                memory = edit.memory if isinstance(edit, Statement) else None
+                tables[edit.type].announce(edit.key, memory)
             written: dict[tuple[MemoryType, str], Memory] = {}
             for edit in wanted:
                 memory = await self._edit(scope, tables[edit.type], edit, vectors)
@@ -165,20 +198,25 @@ class Ledger:
         return dict(zip(ordered, await asyncio.gather(*map(table, ordered)), strict=True))
 
     async def _edit(
-        self, scope: Scope, table: Table, edit: Memory | Retirement, vectors: _Vectors
+        self, scope: Scope, table: Table, edit: Statement | Retirement, vectors: _Vectors
     ) -> Memory | None:
         """Make one change; returns the memory it wrote, if it wrote one."""
+        kind = edit.type.value
         if isinstance(edit, Retirement):
-            await self._change(scope, edit.type, edit.key, partial(retire, ending="delete"))
-            table.remove(edit.key)
-            return None
-        duplicate = table.duplicate_of(edit)
-        if duplicate is not None:
-            kind = edit.type.value
+            plan: _Plan = partial(retire, ending="delete")
+        elif (duplicate := table.duplicate_of(edit.memory)) is not None:
             emit("memory.duplicate_dropped", type=kind, key=edit.key, duplicate_of=duplicate)
             return None
-        plan = partial(write, memory=edit)
-        step = await self._change(scope, edit.type, edit.key, plan, vectors)
+        else:
+            plan = partial(write, memory=edit.memory)
+        step = await self._change(
+            scope, edit.type, edit.key, plan, vectors=vectors, said_at=edit.said_at
+        )
+        if step is not None and step.outdated:
+            emit("memory.outdated", type=kind, key=edit.key)
+            return None
+        if isinstance(edit, Retirement):
+            table.remove(edit.key)
         if step is None or step.memory is None:
             return None
         table.put(step.memory)
@@ -210,12 +248,14 @@ class Ledger:
         kind: MemoryType,
         key: str,
         plan: _Plan,
+        *,
         vectors: Mapping[str, Sequence[float]] | None = None,
+        said_at: str | None = None,
     ) -> Step | None:
         """Plan a change and write it, anew as long as somebody else is quicker."""
         known = dict(vectors or {})
         for attempt in range(1, _ATTEMPTS + 1):
-            writing = Writing(scope, self.now(), self._limits.history_limit)
+            writing = Writing(scope, self.now(), self._limits.history_limit, said_at)
             step = plan(await self._shelf(scope, kind, key), writing)
             if step is None:
                 return None
@@ -229,6 +269,8 @@ class Ledger:
         return None
 
     async def _write(self, operations: Sequence[Put | Delete]) -> None:
+        if not operations:
+            return
         if self._store.capabilities.transactions:
             await self._store.write_batch(operations)
             return

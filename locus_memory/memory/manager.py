@@ -17,7 +17,7 @@ from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, with_block
 from locus_memory.memory.extract import as_extractor
 from locus_memory.memory.extraction import Extraction, Origin, Rules, as_memory
-from locus_memory.memory.ledger import Ledger, Limits
+from locus_memory.memory.ledger import Ledger, Limits, Statement
 from locus_memory.memory.models import Extractor, Memory, MemoryType
 from locus_memory.memory.options import check_at_least
 from locus_memory.memory.queue import ExtractionQueue
@@ -131,7 +131,7 @@ class LLMMemoryManager(BaseMemoryManager):
         self._extraction = Extraction(as_extractor(extract_fn), self._ledger, self._recall, rules)
         self._drain_timeout = drain_timeout
         self._inline = extract_mode == "inline"
-        self._queue = ExtractionQueue(self._store, self._scope)
+        self._queue = ExtractionQueue(self._store, self._scope, self._ledger.now)
         at_once = None if self._inline else _AT_ONCE
         options = WorkerOptions(
             clock, extract_timeout, batch_messages, batch_quiet, max_attempts, at_once
@@ -172,7 +172,7 @@ class LLMMemoryManager(BaseMemoryManager):
         """
         said = conversation(messages)
         edits = await self._extraction.edits(self._scope, Origin(said, range(1, len(said) + 1)))
-        return [edit for edit in edits if isinstance(edit, Memory)]
+        return [edit.memory for edit in edits if isinstance(edit, Statement)]
 
     @override
     async def retrieve(self, limit: int | None = None, query: str | None = None) -> list[Memory]:
@@ -209,7 +209,9 @@ class LLMMemoryManager(BaseMemoryManager):
             InvalidArgumentError: One is no memory.
             BackendError: The store failed; each memory is written whole or not at all.
         """
-        return await self._ledger.apply(self._scope, [as_memory(each) for each in memories])
+        return await self._ledger.apply(
+            self._scope, [Statement(as_memory(each)) for each in memories]
+        )
 
     async def history(self, key: str, type: MemoryType | str | None = None) -> list[Memory]:  # noqa: A002 - the field's word
         """Return all versions of a memory: the current one, then past ones, newest first.

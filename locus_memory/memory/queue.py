@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
@@ -37,6 +37,7 @@ class Job:
         cursor: The thread's cursor once this job was queued.
         attempts: How often it was tried.
         lease: Who works on it, or `None`.
+        queued_at: When it was queued, ISO 8601 in UTC; `None` if that is not known.
     """
 
     key: str
@@ -47,6 +48,7 @@ class Job:
     cursor: Cursor
     attempts: int = 0
     lease: Mapping[str, Any] | None = None
+    queued_at: str | None = None
 
     @property
     def lane(self) -> str:
@@ -67,6 +69,7 @@ class Job:
             "cursor": self.cursor.to_value(),
             "attempts": self.attempts,
             "lease": None if self.lease is None else dict(self.lease),
+            "queued_at": self.queued_at,
         }
 
     @classmethod
@@ -83,6 +86,7 @@ class Job:
                 Cursor.from_value(value["cursor"]),
                 value["attempts"],
                 value["lease"],
+                value.get("queued_at"),
             )
         except (KeyError, TypeError) as error:
             emit("memory.queue_unreadable", error=error)
@@ -95,10 +99,12 @@ class ExtractionQueue:
     Args:
         store: Where; somebody else closes it.
         scope: The scope whose namespace has the queue.
+        now: Returns the moment, ISO 8601 in UTC.
     """
 
-    def __init__(self, store: BaseStore, scope: Scope) -> None:
+    def __init__(self, store: BaseStore, scope: Scope, now: Callable[[], str]) -> None:
         self._store = store
+        self._now = now
         self._namespace = scope.queue
         self._cursors: OrderedDict[tuple[Namespace, str], tuple[Cursor, int]] = OrderedDict()
 
@@ -123,7 +129,8 @@ class ExtractionQueue:
                 for number, message in enumerate(said[start:], before + 1)
             ]
             key = f"{scope.lane(thread)}{moved.sequence:0{_DIGITS}}"
-            job = Job(key, 1, scope.namespace, thread, messages, moved)
+            queued_at = self._now()
+            job = Job(key, 1, scope.namespace, thread, messages, moved, queued_at=queued_at)
             # Until it is written, nobody knows what the store has.
             self._cursors.pop((scope.namespace, thread), None)
             try:

@@ -12,7 +12,7 @@ can be read: a past version whose number the current one also has was never ende
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -51,11 +51,18 @@ class Writing:
         scope: Whose memory it is.
         now: The moment, ISO 8601 in UTC.
         history_limit: The most past versions to keep of a key.
+        said_at: When what is written was said, likewise; `None`: now.
     """
 
     scope: Scope
     now: str
     history_limit: int
+    said_at: str | None = None
+
+    @property
+    def moment(self) -> str:
+        """When the change happened, however late it is written."""
+        return self.now if self.said_at is None else self.said_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,11 @@ class Shelf:
         """The number of the current version; of one written elsewhere, the next one free."""
         return self._stated_sequence() or self.last + 1
 
+    @property
+    def next(self) -> int:
+        """The number of the next version."""
+        return max(self.last, 0 if self.item is None else self.sequence) + 1
+
     def record(self, sequence: int) -> StoreItem | None:
         """Return the item of a past version."""
         return next((each for each in self.past if _number(each) == sequence), None)
@@ -112,10 +124,17 @@ class Shelf:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to write, and what is current once it is written."""
+    """What to write, and what is current once it is written.
+
+    Attributes:
+        operations: The writes, in order.
+        memory: What the change made current; `None`: nothing.
+        outdated: Whether something later was known already, which stays current.
+    """
 
     operations: tuple[Put | Delete, ...]
     memory: Memory | None
+    outdated: bool = False
 
 
 def read_memory(item: StoreItem) -> Memory | None:
@@ -152,15 +171,18 @@ def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
     """Make `memory` the current version; what was current goes to the history.
 
     What says the same is only brought up to date: metadata of the caller's own is merged, and
-    the importance never falls by being told again.
+    the importance never falls by being told again. What was said before the current version
+    goes to the history at once.
     """
     current = shelf.memory
     if current is not None and same_content(current.content, memory.content):
         return _refresh(shelf, current, memory, writing)
-    sequence = max(shelf.last, shelf.sequence if shelf.item is not None else 0) + 1
+    if _is_outdated(shelf, writing):
+        return _overtaken(shelf, memory, writing)
+    sequence = shelf.next
     managed: dict[str, Any] = {
-        "created_at": writing.now,
-        "valid_from": writing.now,
+        "created_at": writing.moment,
+        "valid_from": writing.moment,
         "sequence": sequence,
     }
     before: list[Put | Delete] = []
@@ -169,16 +191,20 @@ def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
     if current is not None:
         managed["supersedes"] = _link(shelf, shelf.sequence)
         before = _ended(shelf, current, writing, "update", sequence)
-    given = {key: value for key, value in memory.metadata.items() if key not in _MANAGED}
-    new = Memory(memory.type, memory.key, memory.content, given | managed)
+    new = _managed(memory, managed)
     return Step((*before, _put(shelf, new, writing), *_trim(shelf, before, writing)), new)
 
 
 def retire(shelf: Shelf, writing: Writing, ending: Ending) -> Step | None:
-    """Move the current version to the history, with nothing in its place."""
+    """Move the current version to the history, with nothing in its place.
+
+    One that is later than what is written stays.
+    """
     memory = shelf.memory
     if shelf.item is None or memory is None:
         return None
+    if _is_outdated(shelf, writing):
+        return Step((), None, outdated=True)
     before = _ended(shelf, memory, writing, ending)
     gone = _remove(shelf.item)
     return Step((*before, gone, *_trim(shelf, before, writing)), None)
@@ -204,6 +230,50 @@ def undo(shelf: Shelf, writing: Writing) -> Step | None:
     before = _ended(shelf, memory, writing, "undo", _number(target))
     gone = _remove(target)
     return Step((*before, _put(shelf, restored, writing), gone), restored)
+
+
+def _is_outdated(shelf: Shelf, writing: Writing) -> bool:
+    """Whether the current version is later than what is written, or a deletion since."""
+    if writing.said_at is None:
+        return False
+    if shelf.item is not None:
+        moments = [None if shelf.memory is None else shelf.memory.metadata.get("valid_from")]
+    else:
+        past = [each for each in map(past_memory, shelf.past) if each is not None]
+        gone = [each for each in past if ending_of(each) in ("delete", "undo")]
+        moments = [each.metadata.get("superseded_at") for each in gone]
+    return any(isinstance(each, str) and each > writing.said_at for each in moments)
+
+
+def _overtaken(shelf: Shelf, memory: Memory, writing: Writing) -> Step:
+    """Put what the current version overtook into the history; nothing of what was deleted."""
+    nothing = Step((), None, outdated=True)
+    current = shelf.memory
+    if current is None or writing.history_limit == 0 or _is_kept(shelf, memory, writing):
+        return nothing
+    sequence = shelf.next
+    managed = {
+        "created_at": writing.moment,
+        "valid_from": writing.moment,
+        "sequence": sequence,
+        "superseded_at": current.metadata["valid_from"],
+        "superseded_by": _link(shelf, shelf.sequence) | {"change": "update"},
+    }
+    record = _record(shelf, _managed(memory, managed), writing, sequence)
+    return Step((record, *_trim(shelf, [record], writing)), None, outdated=True)
+
+
+def _is_kept(shelf: Shelf, memory: Memory, writing: Writing) -> bool:
+    """Whether an earlier attempt put it into the history already."""
+    return any(
+        each.content == memory.content and each.metadata.get("valid_from") == writing.moment
+        for each in filter(None, map(past_memory, shelf.past))
+    )
+
+
+def _managed(memory: Memory, managed: Mapping[str, Any]) -> Memory:
+    given = {key: value for key, value in memory.metadata.items() if key not in _MANAGED}
+    return Memory(memory.type, memory.key, memory.content, {**given, **managed})
 
 
 def _bring_back(shelf: Shelf, writing: Writing) -> Step | None:
@@ -255,19 +325,22 @@ def _ended(
     if writing.history_limit == 0:
         return []
     by = _link(shelf, sequence) | {"change": ending}
-    ends = {"sequence": shelf.sequence, "superseded_at": writing.now, "superseded_by": by}
+    ends = {"sequence": shelf.sequence, "superseded_at": writing.moment, "superseded_by": by}
     ended = Memory(memory.type, memory.key, memory.content, memory.metadata | ends)
-    record = Put(
+    return [_record(shelf, ended, writing, shelf.sequence)]
+
+
+def _record(shelf: Shelf, memory: Memory, writing: Writing, sequence: int) -> Put:
+    return Put(
         namespace=writing.scope.history(shelf.kind, shelf.key),
-        key=f"{shelf.sequence:012}",
-        value=ended.to_store_value(),
-        if_version=shelf.stored_version(shelf.sequence),
+        key=f"{sequence:012}",
+        value=memory.to_store_value(),
+        if_version=shelf.stored_version(sequence),
         text="",
     )
-    return [record]
 
 
-def _trim(shelf: Shelf, added: list[Put | Delete], writing: Writing) -> list[Delete]:
+def _trim(shelf: Shelf, added: Sequence[Put | Delete], writing: Writing) -> list[Delete]:
     surplus = shelf.past[max(0, writing.history_limit - len(added)) :]
     return [_remove(each) for each in surplus]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.memory.ledger import Ledger, Limits, Retirement
+from locus_memory.memory.ledger import Ledger, Limits, Retirement, Statement
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
 from locus_memory.store.item import StoreCapabilities
@@ -82,7 +82,7 @@ class HistoryMachine(RuleBasedStateMachine):
         content = f"Number {self.count}"
         if any(other != key and self._current(other) == content for other in self.model):
             return  # a near-duplicate
-        self.run(self.ledger.apply(SCOPE, [Memory(KIND, key, content)]))
+        self.run(self.ledger.apply(SCOPE, [Statement(Memory(KIND, key, content))]))
         self.of(key).write(content)
         self._let_go()
         assert self._current(key) == content
