@@ -30,6 +30,7 @@ async def forget(
     prefix: Namespace = ("locus_memory",),
     threads: bool = False,
     thread_namespaces: Iterable[Namespace] = (),
+    summary_namespaces: Iterable[Namespace] = (),
     dry_run: bool = False,
 ) -> ForgetReport:
     """Erase for good: by user, by key or by query; unlike a retired memory, nothing is kept.
@@ -45,7 +46,9 @@ async def forget(
       content, and otherwise as with `key`. Of a memory that has them in past versions only,
       just those go. Messages with these words that wait for extraction go, too.
 
-    A thread of another user is never touched. Every thread is looked at, so it takes its time.
+    A thread of another user is never touched. Summaries are found by how a conversation opens:
+    those of another one that opens with the same message go along, and are made again when they
+    are needed. Every thread is looked at, so it takes its time.
     If it is interrupted, call it again: what leads to the rest is erased last. A run that is
     under way may write anew: let the user's runs end first. What a database keeps of deleted
     rows, in free pages and backups, is its own affair.
@@ -58,9 +61,11 @@ async def forget(
         key: The memory's key.
         type: Only memories of this type.
         query: Words.
-        prefix: The `namespace_prefix` of the memory manager. Its summaries are below it.
+        prefix: The `namespace_prefix` of the memory manager.
         threads: Erase the threads that the memories came from.
         thread_namespaces: Namespaces that hold one for each thread, which goes with its thread.
+        summary_namespaces: Namespaces where a `SummarizingManager` keeps summaries, besides
+            `("locus_memory", "summaries")` and `(*prefix, "summaries")`.
         dry_run: Only say what would go; nothing at all is written.
 
     Raises:
@@ -70,9 +75,10 @@ async def forget(
     """
     target = ForgetTarget.of(user_id, key, type, query, prefix)
     spaces = tuple(map(check_namespace, thread_namespaces))
+    summaries = tuple(map(check_namespace, summary_namespaces))
     async with _opened(where, checkpointer) as (store, checkpoints):
         plan = ForgetPlan(store, checkpoints, target, with_threads=threads or target.is_user)
-        await plan.find(spaces)
+        await plan.find(spaces, summaries)
         report = await plan.report(dry_run=dry_run)
         if not dry_run:
             await plan.carry_out()

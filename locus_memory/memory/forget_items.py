@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,7 +15,15 @@ from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.store.text import query_words, segment, stem, tokens
 
-__all__ = ["Findings", "Words", "find_below", "find_jobs", "find_key", "find_matching"]
+__all__ = [
+    "Findings",
+    "Words",
+    "find_below",
+    "find_jobs",
+    "find_key",
+    "find_matching",
+    "find_summaries",
+]
 
 Name = tuple[Namespace, str]
 
@@ -154,6 +162,17 @@ async def find_jobs(
         async for item in scan_all(store, queue)
         if isinstance(item.value, Mapping) and wanted(item.value)
     }
+
+
+async def find_summaries(
+    store: BaseStore, namespace: Namespace, roots: Collection[str]
+) -> list[Name]:
+    """Return the rolling summaries in a namespace of conversations with one of some roots."""
+    found: list[Name] = []
+    wanted = {"root": {"$in": sorted(roots)}}
+    while page := await store.search(namespace, limit=_PAGE, filter=wanted, offset=len(found)):
+        found += [(item.namespace, item.key) for item in page]
+    return found
 
 
 def _thread_of_job(item: StoreItem) -> str:

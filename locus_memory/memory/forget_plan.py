@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar
 
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import CheckpointError, InvalidArgumentError
@@ -16,9 +16,10 @@ from locus_memory.memory.forget_items import (
     find_jobs,
     find_key,
     find_matching,
+    find_summaries,
 )
 from locus_memory.memory.forget_report import ForgetReport, ForgottenMemory
-from locus_memory.memory.forget_threads import ThreadView, all_threads, holds, summary_keys
+from locus_memory.memory.forget_threads import ThreadView, all_threads, holds, roots_of
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import Scope, split_key, user_namespace
 from locus_memory.store.base import BaseStore
@@ -27,6 +28,10 @@ from locus_memory.store.item import Namespace, check_identifier, check_key, chec
 __all__ = ["ForgetPlan", "ForgetTarget"]
 
 _BATCH: Final = 500
+_SUMMARIES: Final = ("locus_memory", "summaries")
+"""Where a `SummarizingManager` keeps them unless it is told otherwise."""
+
+_Name = TypeVar("_Name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +115,22 @@ class ForgetPlan:
     with_threads: bool
     found: Findings = field(default_factory=Findings)
     threads: dict[str, int] = field(default_factory=dict[str, int])
+    thread_roots: set[str] = field(default_factory=set[str])
     summaries: list[Name] = field(default_factory=list[Name])
     sources: list[str] = field(default_factory=list[str])
     unreadable: list[str] = field(default_factory=list[str])
 
-    async def find(self, thread_namespaces: Sequence[Namespace]) -> None:
+    async def find(
+        self,
+        thread_namespaces: Iterable[Namespace] = (),
+        summary_namespaces: Iterable[Namespace] = (),
+    ) -> None:
         """Look at everything; nothing is written."""
         await self._find_items()
         if self.checkpointer is not None and (self.target.is_user or self.found.sources):
             async for view in all_threads(self.checkpointer):
                 await self._look_at(self.checkpointer, view)
+        await self._find_summaries(summary_namespaces)
         await self._find_jobs()
         if not self.target.is_user:
             await self._find_cursors()
@@ -146,13 +157,13 @@ class ForgetPlan:
             is_wanted = await self._is_wanted(checkpointer, view)
         except CheckpointError:
             is_wanted = False
-            view = ThreadView(view.thread_id, view.checkpoints, view.users, (), is_readable=False)
+            view = replace(view, is_readable=False)
         if not is_wanted:
             if not view.is_readable and not view.users:
                 self.unreadable.append(view.thread_id)
         elif self.with_threads:
             self.threads[view.thread_id] = view.checkpoints
-            await self._find_summaries(view)
+            self.thread_roots |= await roots_of(checkpointer, view)
         else:
             self.sources.append(view.thread_id)
 
@@ -163,11 +174,12 @@ class ForgetPlan:
             return False
         return await holds(checkpointer, view, self.found.sources)
 
-    async def _find_summaries(self, view: ThreadView) -> None:
-        space = (*self.target.prefix.namespace, "summaries")
-        names = [(space, key) for key in sorted(summary_keys(view.messages))]
-        for batch in _batches(names):
-            self.summaries += await self.store.get_batch(batch)
+    async def _find_summaries(self, others: Iterable[Namespace]) -> None:
+        roots = sorted(self.thread_roots)
+        spaces = {_SUMMARIES, (*self.target.prefix.namespace, "summaries"), *others}
+        for space in sorted(spaces):
+            for batch in _batches(roots):
+                self.summaries += await find_summaries(self.store, space, batch)
 
     async def _find_jobs(self) -> None:
         if not (self.target.is_user or self.found.sources or self.target.words):
@@ -250,7 +262,7 @@ class ForgetPlan:
             await self.store.delete_batch(batch)
 
 
-def _batches(names: Sequence[Name]) -> Iterator[Sequence[Name]]:
+def _batches(names: Sequence[_Name]) -> Iterator[Sequence[_Name]]:
     for start in range(0, len(names), _BATCH):
         yield names[start : start + _BATCH]
 

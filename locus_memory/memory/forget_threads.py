@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from locus_memory.checkpoint.base import BaseCheckpointer
-from locus_memory.conversation.faults import mend
-from locus_memory.conversation.memo import MessageMemo
-from locus_memory.conversation.summary_thread import message_digest, read_thread
+from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
+from locus_memory.conversation.summary_thread import root_digest
 from locus_memory.errors import CheckpointError
 from locus_memory.messages import Message
 
-__all__ = ["Source", "ThreadView", "all_threads", "holds", "summary_keys", "view_thread"]
+__all__ = ["Source", "ThreadView", "all_threads", "holds", "roots_of", "view_thread"]
 
 _PAGE: Final = 500
 
@@ -36,6 +35,7 @@ class ThreadView:
         checkpoints: How many it has.
         users: Whoever its checkpoints or its newest state name as `user_id`.
         messages: Those of the newest state, as they were saved or loaded.
+        oldest: The id of its oldest checkpoint, if that could be read.
         is_readable: Whether its records could be read.
     """
 
@@ -43,6 +43,7 @@ class ThreadView:
     checkpoints: int
     users: frozenset[str]
     messages: Sequence[Any]
+    oldest: str | None
     is_readable: bool
 
 
@@ -58,26 +59,29 @@ async def all_threads(checkpointer: BaseCheckpointer) -> AsyncIterator[ThreadVie
 async def view_thread(checkpointer: BaseCheckpointer, thread_id: str) -> ThreadView:
     """Look at a thread; of one that is damaged, only what can be read is told."""
     users: set[str] = set()
-    count, messages, is_readable = 0, (), True
+    messages: Sequence[Any] = ()
+    count, oldest, is_readable = 0, None, True
     try:
-        async for metadata in _all_metadata(checkpointer, thread_id):
+        async for info in _all_checkpoints(checkpointer, thread_id):
             count += 1
-            users |= _user_in(metadata)
+            oldest = info.checkpoint_id
+            users |= _user_in(info.metadata)
         state = await checkpointer.load(thread_id)
         users |= _user_in(_part(state, "metadata"))
-        messages = _part(state, "messages") or ()
+        messages = _messages_in(state)
     except CheckpointError:
         is_readable = False
-    return ThreadView(thread_id, count, frozenset(users), messages, is_readable)
+    return ThreadView(thread_id, count, frozenset(users), messages, oldest, is_readable)
 
 
-async def _all_metadata(
+async def _all_checkpoints(
     checkpointer: BaseCheckpointer, thread_id: str
-) -> AsyncIterator[dict[str, Any]]:
+) -> AsyncIterator[CheckpointInfo]:
+    """Yield what is known of each checkpoint of a thread, the newest first."""
     before: str | None = None
     while page := await checkpointer.list_with_metadata(thread_id, _PAGE, before=before):
         for info in page:
-            yield info.metadata
+            yield info
         before = page[-1].checkpoint_id
 
 
@@ -89,6 +93,11 @@ def _user_in(metadata: Any) -> set[str]:
 def _part(holder: Any, name: str) -> Any:
     """Return a part of a state or a message, whether it is a dict or an object."""
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+
+
+def _messages_in(state: Any) -> Sequence[Any]:
+    messages = _part(state, "messages")
+    return messages if isinstance(messages, list | tuple) else ()
 
 
 async def holds(
@@ -113,13 +122,10 @@ async def holds(
 
 
 async def _held_before(checkpointer: BaseCheckpointer, thread_id: str, ids: set[str]) -> bool:
-    before: str | None = None
-    while page := await checkpointer.list_with_metadata(thread_id, _PAGE, before=before):
-        for info in page:
-            state = await checkpointer.load(thread_id, info.checkpoint_id)
-            if _ids(_part(state, "messages") or ()) & ids:
-                return True
-        before = page[-1].checkpoint_id
+    async for info in _all_checkpoints(checkpointer, thread_id):
+        state = await checkpointer.load(thread_id, info.checkpoint_id)
+        if _ids(_messages_in(state)) & ids:
+            return True
     return False
 
 
@@ -128,25 +134,37 @@ def _ids(messages: Sequence[Any]) -> set[Any]:
     return {name for name in found if isinstance(name, str)}
 
 
-def summary_keys(messages: Sequence[Any]) -> set[str]:
-    """Return the keys under which rolling summaries of a conversation's beginnings may be.
+async def roots_of(checkpointer: BaseCheckpointer, view: ThreadView) -> set[str]:
+    """Return the roots of a thread's states, which the summaries of them name.
 
-    None for messages that a `SummarizingManager` could not have seen.
+    Nearly always all states have the same. All of them are looked at if the oldest and the
+    newest one differ in it, and of a damaged thread what can be read.
     """
+    oldest = await _root_at(checkpointer, view.thread_id, view.oldest)
+    roots = {_root(view.messages), oldest} - {None}
+    if len(roots) > 1 or not view.is_readable:
+        with suppress(CheckpointError):
+            async for info in _all_checkpoints(checkpointer, view.thread_id):
+                roots.add(await _root_at(checkpointer, view.thread_id, info.checkpoint_id))
+    return {root for root in roots if root is not None}
+
+
+async def _root_at(
+    checkpointer: BaseCheckpointer, thread_id: str, checkpoint_id: str | None
+) -> str | None:
     try:
-        read = [_as_message(each) for each in messages]
-    except (ValidationError, TypeError):
-        return set()
-    mended, _ = mend(read)
-    return {key for pinned in (True, False) for key in _digests(mended, preserve_system=pinned)}
+        state = await checkpointer.load(thread_id, checkpoint_id)
+    except CheckpointError:
+        return None
+    return _root(_messages_in(state))
 
 
-def _digests(messages: Sequence[Any], *, preserve_system: bool) -> Iterator[str]:
-    if not messages:
-        return
-    thread = read_thread(messages, MessageMemo(message_digest), preserve_system=preserve_system)
-    for _, digest in thread.digests_at(thread.bounds):
-        yield digest
+def _root(messages: Sequence[Any]) -> str | None:
+    """Return the root; none for messages that a `SummarizingManager` could not have seen."""
+    try:
+        return root_digest(map(_as_message, messages))
+    except (ValidationError, TypeError, AttributeError):
+        return None
 
 
 def _as_message(document: Any) -> Any:
