@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
 from locus_memory.chat.base import StreamingModel, ToolSpec
+from locus_memory.chat.storable import storable
 from locus_memory.errors import ModelAnswerError
 from locus_memory.messages import Message, Role
 
@@ -34,7 +35,9 @@ async def ask(
     *,
     on_text: Callable[[str], None] | None = None,
 ) -> Message:
-    """Return a model's answer to the conversation; one without anything is an empty text.
+    """Return a model's answer to the conversation, as one that can be saved; see `storable`.
+
+    An answer without anything is an empty text.
 
     Args:
         model: A `ChatModel`, a `ToolModel` or a `StreamingModel`.
@@ -58,8 +61,9 @@ async def ask(
         )
     if answer.role != Role.ASSISTANT:
         raise ModelAnswerError(f"the model answered as {answer.role.value!r}, not as 'assistant'")
-    is_nothing = answer.content is None and not answer.tool_calls
-    return answer.model_copy(update={"content": ""}) if is_nothing else answer
+    if answer.content is None and not answer.tool_calls:
+        answer = answer.model_copy(update={"content": ""})
+    return storable(answer)
 
 
 async def _last(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from locus_memory.chat.base import INVALID_ARGUMENTS
+from locus_memory.chat.storable import whole
 from locus_memory.errors import (
     ModelAnswerError,
     ModelUnavailableError,
@@ -110,7 +111,7 @@ class StreamedAnswer:
         self._pieces.append(piece)
         text = self._held + piece
         self._held = text[-1] if "\ud800" <= text[-1:] <= "\udbff" else ""
-        return _whole(text.removesuffix(self._held))
+        return whole(text.removesuffix(self._held))
 
     def _add_fragment(self, fragment: Any) -> None:
         function = getattr(fragment, "function", None)
@@ -184,10 +185,10 @@ def _message(text: str, calls: Sequence[_Call], facts: dict[str, Any]) -> Messag
             arguments = _arguments(call.arguments)
         except ValueError as error:
             invalid[call.id] = str(error)
-        read.append(ToolCall(id=call.id, name=_whole(call.name), arguments=arguments))
+        read.append(ToolCall(id=call.id, name=whole(call.name), arguments=arguments))
     return Message(
         role=Role.ASSISTANT,
-        content=_whole(text) if text or not read else None,
+        content=whole(text) if text or not read else None,
         tool_calls=tuple(read),
         metadata=facts | ({INVALID_ARGUMENTS: invalid} if invalid else {}),
     )
@@ -229,11 +230,6 @@ def _parsed(raw: str) -> Any:
         return json.loads(raw) if raw.strip() else None
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error
-
-
-def _whole(text: str) -> str:
-    """Return `text` with surrogate pairs joined, and a replacement character for a lone one."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _refuse(completion: Any) -> NoReturn:

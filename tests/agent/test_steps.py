@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
@@ -338,6 +339,38 @@ class TestTools:
 
         with pytest.raises(error):
             asyncio.run(main())
+
+    async def test_an_answer_that_json_cannot_hold_is_mended_and_saved(
+        self, checkpointer, happened
+    ):
+        arguments = [{"a": math.nan}, {"a": 2**70}, {"a": b"x"}, {"\ud83d": 1}, {"a": 1, "b": 2}]
+        asked = [
+            ToolCall(id=f"c{n}\ud83d", name="add", arguments=each)
+            for n, each in enumerate(arguments)
+        ]
+        asking = Message(
+            role="assistant",
+            content="\ud83d Hm \ud83d\udc4b",
+            name="\udc4b",
+            tool_calls=(*asked, ToolCall(name="\ud83d")),
+            metadata={"usage": 3, "when": object(), "\ud83d": 1, INVALID_ARGUMENTS: "none"},
+        )
+        async with agent_of(asking, "Done.", checkpointer=checkpointer, tools=[add]) as agent:
+            result = await agent.run("Go", "t")
+            assert (await agent.state("t")).messages == result.state.messages
+        answer = result.messages[1]
+        assert (answer.content, answer.name) == ("\ufffd Hm \U0001f44b", "\ufffd")
+        assert [call.arguments for call in answer.tool_calls] == [*[{}] * 4, {"a": 1, "b": 2}, {}]
+        assert set(answer.metadata) == {"usage", INVALID_ARGUMENTS}
+        assert set(answer.metadata[INVALID_ARGUMENTS]) == {c.id for c in answer.tool_calls[:4]}
+        told = {m.tool_call_id: m.content for m in result.messages if m.role == Role.TOOL}
+        assert [told[call.id].partition("$")[0] for call in answer.tool_calls] == [
+            *["Error: invalid arguments: "] * 4,
+            "3",
+            "Error: no tool '\ufffd'; there are: add",
+        ]
+        [event] = [event for event in happened if event.name == "agent.answer_mended"]
+        assert event.attributes["parts"] == ["content", "metadata", "name", "tool_calls"]
 
 
 async def stream(agent, *args, **options):

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 from locus_memory.chat.asking import ask, takes_tools
-from locus_memory.chat.base import ToolSpec
-from locus_memory.messages import Message
+from locus_memory.chat.base import INVALID_ARGUMENTS, ToolSpec
+from locus_memory.chat.storable import storable
+from locus_memory.messages import Message, ToolCall
 
 ADD = ToolSpec("add", "Adds.", {"type": "object"})
 
@@ -74,3 +75,15 @@ async def test_pieces_of_any_iterator():
     heard = []
     answer = await ask(Model(), [], on_text=heard.append)
     assert (answer.content, heard) == ("Hi there", ["Hi", " there"])
+
+
+async def test_an_answer_that_can_be_saved_is_the_same():
+    given = Message(
+        role="assistant",
+        content="Grüß dich 👋",
+        tool_calls=(ToolCall(name="add", arguments={"a": [1, None]}),),
+        metadata={"finish_reason": "stop", INVALID_ARGUMENTS: {"c": "no JSON"}},
+    )
+    call = given.tool_calls[0].model_copy(update={"id": "c"})
+    given = given.model_copy(update={"tool_calls": (call,)})
+    assert storable(given) is given
