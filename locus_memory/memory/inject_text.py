@@ -7,11 +7,11 @@ from typing import Final
 
 __all__ = ["neutralise"]
 
-# Angle brackets and backticks, with every character that NFC or NFKC turns into one.
+# Angle brackets and backticks, with every character that any normal form turns into one.
 _TABLE: Final = str.maketrans(
     {
-        **dict.fromkeys("<\uff1c\ufe64", "\u2039"),
-        **dict.fromkeys(">\uff1e\ufe65", "\u203a"),
+        **dict.fromkeys("<\uff1c\ufe64\u226e", "\u2039"),
+        **dict.fromkeys(">\uff1e\ufe65\u226f", "\u203a"),
         **dict.fromkeys("\uff40\u1fef", "`"),
     }
 )
