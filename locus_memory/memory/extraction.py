@@ -19,10 +19,13 @@ from locus_memory.memory.secrets import find_secret
 from locus_memory.memory.thread import read_document, text_of
 from locus_memory.store.item import check_key, encode_json
 
-__all__ = ["Extraction", "Origin", "Rules", "as_memory"]
+__all__ = ["Extraction", "Origin", "Rules", "as_memory", "check_length"]
 
 _SHOWN: Final = 40
 """How many current memories an extractor is shown."""
+
+_LONGEST: Final = 2_000
+"""How many characters an extracted memory may have: what is longer is no fact."""
 
 _MOST_IDS: Final = 50
 
@@ -123,10 +126,10 @@ class Extraction:
         self, change: object, origin: Origin, extractor: str
     ) -> Statement | Retirement | None:
         said_at = origin.said_at(change.sources if isinstance(change, MemoryChange) else ())
-        if isinstance(change, MemoryChange) and change.op == "delete":
-            return Retirement(change.type, change.key, said_at)
         try:
-            memory = _memory_of(change, origin)
+            if isinstance(change, MemoryChange) and change.op == "delete":
+                return Retirement(change.type, check_key(change.key), said_at)
+            memory = check_length(_memory_of(change, origin), _LONGEST)
             metadata = {
                 "extracted_at": self._ledger.now(),
                 "extractor": extractor,
@@ -159,6 +162,20 @@ def _memory_of(change: object, origin: Origin) -> Memory:
     if change.importance is not None:
         metadata["importance"] = change.importance
     return Memory(change.type, change.key, change.content, metadata)
+
+
+def check_length(memory: Memory, most: int) -> Memory:
+    """Return a memory whose key and content have at most so many characters.
+
+    Raises:
+        InvalidArgumentError: One has more.
+    """
+    for name, text in (("key", memory.key), ("content", memory.content)):
+        if len(text) > most:
+            raise InvalidArgumentError(
+                f"a memory's {name} has at most {most:,} characters, not {len(text):,}"
+            )
+    return memory
 
 
 def as_memory(value: object) -> Memory:

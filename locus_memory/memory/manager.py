@@ -16,9 +16,9 @@ from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, with_block
 from locus_memory.memory.extract import as_extractor
-from locus_memory.memory.extraction import Extraction, Origin, Rules, as_memory
+from locus_memory.memory.extraction import Extraction, Origin, Rules, as_memory, check_length
 from locus_memory.memory.ledger import Ledger, Limits, Statement
-from locus_memory.memory.models import Extractor, Memory, MemoryType
+from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory, MemoryType
 from locus_memory.memory.options import check_at_least
 from locus_memory.memory.queue import ExtractionQueue
 from locus_memory.memory.recall import Recall
@@ -206,12 +206,12 @@ class LLMMemoryManager(BaseMemoryManager):
             What was written and is still there.
 
         Raises:
-            InvalidArgumentError: One is no memory.
+            InvalidArgumentError: One is no memory, or its key or content has more than 20,000
+                characters.
             BackendError: The store failed; each memory is written whole or not at all.
         """
-        return await self._ledger.apply(
-            self._scope, [Statement(as_memory(each)) for each in memories]
-        )
+        checked = [check_length(as_memory(each), LONGEST_CONTENT) for each in memories]
+        return await self._ledger.apply(self._scope, list(map(Statement, checked)))
 
     async def history(self, key: str, type: MemoryType | str | None = None) -> list[Memory]:  # noqa: A002 - the field's word
         """Return all versions of a memory: the current one, then past ones, newest first.

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Final, Literal, Protocol, Self, runtime_checkable
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.messages import Message
 
-__all__ = ["Extractor", "Memory", "MemoryChange", "MemoryType"]
+__all__ = ["LONGEST_CONTENT", "Extractor", "Memory", "MemoryChange", "MemoryType"]
+
+LONGEST_CONTENT: Final = 20_000
+"""How many characters a memory may have that is saved; longer ones in a store are still read."""
 
 
 class MemoryType(StrEnum):
