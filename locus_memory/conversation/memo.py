@@ -87,7 +87,7 @@ def _seen(message: Any) -> _Seen | None:
     content, calls = message.content, message.tool_calls
     if not (content is None or isinstance(content, str)):
         return None
-    if calls and not all(_is_frozen(type(call)) for call in calls):
+    if calls and not all(map(_is_frozen, map(type, calls))):
         return None
     name, call_id = getattr(message, "name", None), getattr(message, "tool_call_id", None)
     return _Seen((message.role, content, name, call_id), tuple(calls or ()))

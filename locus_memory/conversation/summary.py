@@ -21,8 +21,8 @@ from locus_memory.conversation.summarizer import (
     summarize,
     summarize_async,
 )
+from locus_memory.conversation.summary_room import SummaryRoom
 from locus_memory.conversation.summary_store import SummaryStore
-from locus_memory.conversation.summary_text import extract, shortened
 from locus_memory.conversation.summary_thread import Summary, Thread, message_digest, read_groups
 from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.conversation.window import check_positive, token_memo, windowed
@@ -64,8 +64,8 @@ class SummarizingManager(ConversationManager):
     messages shown word for word hold no user message, the latest one before them is shown too.
 
     A failing `summarize_fn` never fails the run: the event `conversation.summary_failed` tells,
-    the beginnings of the messages stand in, and after `keep_recent` more messages it is asked
-    again for all that the last good summary does not cover.
+    the last good summary and the beginnings of the messages since stand in, and after
+    `keep_recent` more messages it is asked again for all that the good one does not cover.
 
     Args:
         threshold: Summarise when more messages than this are not covered.
@@ -75,8 +75,9 @@ class SummarizingManager(ConversationManager):
         preserve_system: Keep all system messages, in place; otherwise they are summarised.
             Blocks of memories always stay, and are never summarised.
         max_tokens: How many tokens all that is returned may come to. Reaching it summarises as
-            well, a summary gets at most a quarter of it, and what is still too long is dropped
-            group by group, the oldest first.
+            well, a summary is shown with at most a quarter of it, its fence of some 40 tokens
+            included, or not at all, and what is still too long is dropped group by group, the
+            oldest first.
         token_counter: What counts them; see `as_token_counter`.
         store: A store, a backend or a provider string: `async_apply` keeps the summaries there,
             so that a restart asks for none again.
@@ -109,7 +110,9 @@ class SummarizingManager(ConversationManager):
         self._summarize_fn = summarize_fn
         self._preserve_system = preserve_system
         self._max_tokens = check_positive("max_tokens", max_tokens)
-        self._count = as_token_counter(token_counter)
+        room = None if max_tokens is None else max_tokens // _SHARE_OF_SUMMARY
+        self._room = SummaryRoom(room, as_token_counter(token_counter))
+        self._fitted = MessageMemo(self._room.fitted)
         self._tokens = token_memo(max_tokens, token_counter)
         self._digests = MessageMemo(message_digest)
         self._opened: BaseStore | None = None
@@ -278,7 +281,7 @@ class SummarizingManager(ConversationManager):
                 job = further
         summary = await self._summarized_async(thread, job)
         is_good = self._summaries.get(summary.digest) is summary
-        if self._stored is not None and is_good:
+        if self._stored is not None and is_good and summary.text:
             await self._stored.save(summary)
         return summary
 
@@ -302,10 +305,10 @@ class SummarizingManager(ConversationManager):
 
     def _extracted(self, thread: Thread, job: _Job) -> str:
         messages = thread.messages_between(job.start.covered, job.cut)
-        return extract(job.start.text, messages)
+        return self._room.extract(job.start.text, messages)
 
     def _succeed(self, thread: Thread, job: _Job, text: str) -> Summary:
-        summary = self._made(thread, job, text)
+        summary = thread.summary_of(job.cut, text)
         self._summaries.put(summary.digest, summary)
         emit(
             "conversation.summarized",
@@ -316,15 +319,11 @@ class SummarizingManager(ConversationManager):
         return summary
 
     def _fail(self, thread: Thread, job: _Job, error: BaseException) -> Summary:
-        summary = self._made(thread, job, self._extracted(thread, job))
+        messages = thread.messages_between(job.start.covered, job.cut)
+        summary = thread.summary_of(job.cut, self._room.stand_in(job.start.text, messages))
         self._stand_ins.put(summary.digest, _StandIn(summary, thread.total))
         emit("conversation.summary_failed", error=error, messages=job.cut - job.start.covered)
         return summary
-
-    def _made(self, thread: Thread, job: _Job, text: str) -> Summary:
-        limit = None if self._max_tokens is None else self._max_tokens // _SHARE_OF_SUMMARY
-        text = shortened(text, self._count, limit)
-        return thread.summary_of(job.cut, text)
 
     def _output(self, thread: Thread, good: Summary) -> list[Any]:
         stand_in = self._stand_in(thread, good)
@@ -337,10 +336,11 @@ class SummarizingManager(ConversationManager):
         return windowed(self._pinned(thread, shown), recent, limit, self._tokens)
 
     def _pinned(self, thread: Thread, shown: Summary) -> list[Group]:
-        if shown.message is None:
+        message = None if shown.message is None else self._fitted.value(shown.message)
+        if message is None:
             return thread.pinned
         # Sorting is stable: it comes after the leading message that stands at this place.
-        return [*thread.pinned, Group(thread.leading - 1, "system", (shown.message,))]
+        return [*thread.pinned, Group(thread.leading - 1, "system", (message,))]
 
 
 def _check_sizes(threshold: int, keep_recent: int) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from locus_memory.conversation.summary import SummarizingManager
 from locus_memory.conversation.summary_text import is_summary, text_of_summary
+from locus_memory.conversation.tokens import count_tokens
 from locus_memory.events import subscribe
 from locus_memory.messages import Message
 
@@ -90,3 +91,43 @@ class TestWhatItRaises:
                 await manager.async_apply(said(9))
         await manager.close()
         assert events == []
+
+
+class FailsAfterOne:
+    def __init__(self, good):
+        self.asked = []
+        self.good = good
+
+    def __call__(self, asked):
+        self.asked.append(asked)
+        if len(self.asked) > 1:
+            raise RuntimeError("no model")
+        return self.good
+
+
+class TestStandIns:
+    """What is shown in place of a summary that failed."""
+
+    @pytest.mark.parametrize("length", [100, 3_000, 4_200, 7_900, 20_000])
+    def test_the_last_good_summary_stays_whole(self, length):
+        good = f"Allergic to penicillin.\n{'x' * length}"
+        manager = SummarizingManager(6, 2, FailsAfterOne(good))
+        messages = said(60, "message {} " + "blah " * 60)
+        for count in range(7, 61):
+            text = summary_of(manager.apply(messages[:count]))
+            assert text.startswith(good[:8_000])
+            assert len(text) <= 8_000
+        if length < 7_000:
+            assert "user: message 57" in text.splitlines()[-1]
+
+    def test_it_gets_its_part_of_few_tokens_first(self):
+        good = "Allergic to penicillin."
+        manager = SummarizingManager(6, 2, FailsAfterOne(good), max_tokens=400)
+        messages = said(60, "message {} is short")
+        for count in range(7, 61):
+            shown = manager.apply(messages[:count])
+            assert summary_of(shown).splitlines()[0] == good
+            assert count_tokens(shown) <= 400
+            assert count_tokens(shown[:1]) <= 100
+        last = summary_of(shown).splitlines()[-1]
+        assert int(last.split()[2]) >= 54
