@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from locus_memory.conversation.base import ConversationManager, NullManager
     from locus_memory.conversation.faults import Fault, repair, validate
     from locus_memory.conversation.summary import SummarizingManager
+    from locus_memory.conversation.summary_thread import root_digest
     from locus_memory.conversation.tokens import (
         TokenCounter,
         as_token_counter,
@@ -31,6 +32,7 @@ else:
             "count_tokens": "tokens",
             "estimate_tokens": "tokens",
             "repair": "faults",
+            "root_digest": "summary_thread",
             "validate": "faults",
         },
     )
@@ -46,5 +48,6 @@ __all__ = [
     "count_tokens",
     "estimate_tokens",
     "repair",
+    "root_digest",
     "validate",
 ]
