@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -119,6 +120,34 @@ def test_the_caller_may_count():
     block = render_block(memories, token_budget=overhead + len("- user: four\n"), token_counter=len)
     assert block is not None
     assert block.splitlines()[2:-1] == ["- user: four"]
+
+
+def test_long_memories_are_not_counted_whole():
+    counted = []
+
+    def count(text):
+        counted.append(len(text))
+        return estimate_tokens(text)
+
+    memories = [memory("word " * 20_000) for _ in range(50)]
+    block = render_block([*memories, memory("Short.")], token_budget=1000, token_counter=count)
+    assert block is not None
+    assert block.splitlines()[2:-1] == ["- user: Short."]
+    assert sum(counted) < 20_000
+    assert render_block(memories, token_budget=1000, token_counter=count).endswith("...\n</memory>")
+    assert max(counted) < 10_000
+
+
+def test_each_line_is_counted_once_alone_and_once_in_the_block():
+    counted = []
+
+    def count(text):
+        counted.append(text)
+        return len(text)
+
+    render_block([memory(f"Fact {n}.") for n in range(30)], token_budget=600, token_counter=count)
+    for number in range(30):
+        assert sum(f"Fact {number}." in text for text in counted) <= 2
 
 
 def test_a_counter_that_needs_more_for_the_whole_than_for_its_lines():
@@ -257,10 +286,60 @@ def test_nothing_to_inject_nothing_to_remove():
     assert [m.content for m in inject([], "block")] == ["block"]
 
 
+def as_openai(messages):
+    """Return the messages after a loop that keeps them as OpenAI's dictionaries."""
+    return [Message(**message.to_openai_format()) for message in messages]
+
+
+def test_blocks_that_lost_their_mark_do_not_pile_up():
+    messages = [Message.system("a")]
+    for number in range(4):
+        messages.append(Message.user(f"{number}"))
+        block = render_block([memory(f"Fact {number}.")])
+        messages = as_openai(inject(messages, block))
+        assert sum("<memory>" in m.content for m in messages) == 1
+        assert messages[1].content == block
+    assert [m.content for m in strip(messages)] == ["a", "0", "1", "2", "3"]
+    again = inject(messages, block)
+    assert again[1].metadata == {BLOCK_MARK: True}
+    assert inject(again, block)[1] is again[1]
+
+
+BLOCK = render_block([memory("Ada.")])
+
+
+@pytest.mark.parametrize(
+    ("role", "content"),
+    [
+        ("user", BLOCK),
+        ("assistant", BLOCK),
+        ("system", f" {BLOCK}"),
+        ("system", f"{BLOCK} Be kind."),
+        ("system", f"Be kind. {BLOCK}"),
+        ("system", "<memory>\nYou are a memory.\n</memory>"),
+        ("system", None),
+    ],
+)
 @pytest.mark.parametrize("mark", [{}, {BLOCK_MARK: False}, {BLOCK_MARK: "True"}, {"other": True}])
-def test_a_text_like_a_block_is_not_one(mark):
-    imitation = Message(role="system", content=render_block([memory("Ada.")]), metadata=mark)
+def test_a_text_like_a_block_is_not_one(role, content, mark):
+    imitation = Message(role=role, content=content, metadata=mark)
     assert strip([imitation]) == [imitation]
+
+
+@dataclass(frozen=True)
+class PlainMessage:
+    role: str
+    content: str
+
+
+def test_messages_of_a_class_without_metadata():
+    messages = [PlainMessage("developer", "a"), PlainMessage("user", "b")]
+    once = inject(messages, BLOCK)
+    assert [m.content for m in once] == ["a", BLOCK, "b"]
+    assert type(once[1]) is PlainMessage
+    again = inject(once, render_block([memory("Bob.")]))
+    assert ["Bob." in m.content for m in again] == [False, True, False]
+    assert strip(again) == messages
 
 
 class ForeignRole(StrEnum):
