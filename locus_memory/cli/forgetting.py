@@ -37,6 +37,8 @@ _NAME = 60
 _TURNS = ("turns",)
 """Where `import` keeps the turns of each thread."""
 
+_NO_STORE = "there is no store: only threads were looked at"
+
 
 @dataclass(frozen=True, slots=True)
 class _Request:
@@ -48,6 +50,7 @@ class _Request:
     kind: Kind | None
     threads: bool
     prefix: str
+    summaries: tuple[str, ...]
 
     def __post_init__(self) -> None:
         if self.key is None and self.query is None and self.user is None:
@@ -93,6 +96,7 @@ class _Request:
             prefix=parse_namespace(self.prefix),
             threads=self.threads,
             thread_namespaces=[_TURNS],
+            summary_namespaces=[parse_namespace(each) for each in self.summaries],
             dry_run=dry_run,
         )
 
@@ -117,6 +121,12 @@ def forget(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     prefix: Prefix = DEFAULT_PREFIX,
+    summaries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--summaries", metavar="NAMESPACE", help="Where else the agent keeps summaries."
+        ),
+    ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -130,7 +140,7 @@ def forget(
     Unlike what `undo` takes back, nothing of it is kept. It asks first, but for a single KEY.
     """
     session = Session.of(context, url, as_json=as_json)
-    request = _Request(key, user, query, kind, threads, prefix)
+    request = _Request(key, user, query, kind, threads, prefix, tuple(summaries or ()))
     must_ask = request.asks_first and not dry_run and not yes
     if must_ask and not sys.stdin.isatty():
         raise UsageError("there is nobody to ask: pass --yes to erase, or --dry-run to look")
@@ -154,19 +164,21 @@ async def _plan(backend: Backend, *, request: _Request) -> dict[str, Any]:
     """Return what would go, with what it says."""
     report = await request.carry_out(backend, dry_run=True)
     if report.is_empty:
-        raise CommandError(request.nothing() + await _hint(backend, request))
+        raise CommandError(request.nothing() + await _hint(backend, request, report))
     return await _with_contents(backend, asdict(report))
 
 
 async def _erase(backend: Backend, *, request: _Request) -> dict[str, Any]:
     report = await request.carry_out(backend, dry_run=False)
     if report.is_empty:
-        raise CommandError(request.nothing() + await _hint(backend, request))
+        raise CommandError(request.nothing() + await _hint(backend, request, report))
     return _document(asdict(report))
 
 
-async def _hint(backend: Backend, request: _Request) -> str:
+async def _hint(backend: Backend, request: _Request, report: ForgetReport) -> str:
     """Return how else it may be meant, if somebody else has such a key or is called so."""
+    if not report.has_store:
+        return f" ({_NO_STORE})"
     if request.key is None or request.user is not None:
         return ""
     from locus_memory.cli.memories import users  # noqa: PLC0415 - help must be quick
@@ -215,6 +227,8 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
         console.out(visible(line), highlight=False)
     for thread in document["unreadable"]:
         console.out(visible(f"thread {thread!r} is damaged: it is left alone"), highlight=False)
+    if not document["has_store"]:
+        console.out(_NO_STORE, highlight=False)
 
 
 def _counts(document: dict[str, Any]) -> list[tuple[str, int, list[str]]]:
@@ -248,7 +262,7 @@ def _item(item: dict[str, Any]) -> str:
 
 
 def _names(names: list[str]) -> str:
-    shown = ", ".join(snippet(name, _NAME) for name in names[:_NAMED])
+    shown = ", ".join(snippet(visible_name(name), _NAME) for name in names[:_NAMED])
     return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
 
 

@@ -48,13 +48,14 @@ async def forget(
 
     A thread of another user is never touched. Summaries are found by how a conversation opens:
     those of another one that opens with the same message go along, and are made again when they
-    are needed. Every thread is looked at, so it takes its time.
-    If it is interrupted, call it again: what leads to the rest is erased last. A run that is
-    under way may write anew: let the user's runs end first. What a database keeps of deleted
-    rows, in free pages and backups, is its own affair.
+    are needed. Every thread is looked at, so it takes its time. If it is interrupted, call it
+    again: what leads to the rest is erased last. A run that is under way may write anew: let the
+    user's runs end first. What a database keeps of deleted rows, in free pages and backups, is
+    its own affair.
 
     Args:
-        where: A store or a backend, which stays open, or a provider string.
+        where: A store or a backend, which stays open, or a provider string. With `user_id`
+            alone, one that has no store will do: then there are only threads to erase.
         checkpointer: Where the threads are; by default those of the backend. Without, no thread
             is looked at.
         user_id: Whose memories.
@@ -70,16 +71,20 @@ async def forget(
 
     Raises:
         InvalidArgumentError: It is not said what to forget, or in two ways at once.
+        ConfigurationError: It leads to no store, or with `user_id` alone to nothing at all.
         StoreCapabilityError: The store cannot list its namespaces.
         BackendError: The database failed; call it again.
     """
     target = ForgetTarget.of(user_id, key, type, query, prefix)
     spaces = tuple(map(check_namespace, thread_namespaces))
     summaries = tuple(map(check_namespace, summary_namespaces))
-    async with _opened(where, checkpointer) as (store, checkpoints):
+    async with _opened(where, checkpointer) as (stored, checkpoints):
+        has_store = _has_store(stored)
+        will_do = target.is_user and checkpoints is not None
+        store, _ = as_store(stored if has_store or not will_do else "memory")
         plan = ForgetPlan(store, checkpoints, target, with_threads=threads or target.is_user)
         await plan.find(spaces, summaries)
-        report = await plan.report(dry_run=dry_run)
+        report = await plan.report(dry_run=dry_run, has_store=has_store)
         if not dry_run:
             await plan.carry_out()
             emit("memory.forgotten", memories=len(report.memories), threads=len(report.threads))
@@ -89,8 +94,8 @@ async def forget(
 @asynccontextmanager
 async def _opened(
     where: str | BaseStore | Backend, checkpointer: str | BaseCheckpointer | Backend | None
-) -> AsyncGenerator[tuple[BaseStore, BaseCheckpointer | None]]:
-    """Yield the store and the checkpoints; what is opened here is closed again."""
+) -> AsyncGenerator[tuple[BaseStore | Backend, BaseCheckpointer | None]]:
+    """Yield where the store is, and the checkpoints; what is opened here is closed again."""
     async with AsyncExitStack() as stack:
         if isinstance(where, str):
             # Whatever its states are, they are only looked at.
@@ -102,7 +107,16 @@ async def _opened(
             threads = _threads_of(where) if isinstance(where, Backend) else None
         else:
             threads, _ = as_checkpointer(checkpointer)
-        yield as_store(where)[0], threads
+        yield where, threads
+
+
+def _has_store(where: BaseStore | Backend) -> bool:
+    try:
+        as_store(where)
+    except ConfigurationError:
+        # What is no backend at all is a mistake, and told as one.
+        return not isinstance(where, Backend)
+    return True
 
 
 def _threads_of(backend: Backend) -> BaseCheckpointer | None:

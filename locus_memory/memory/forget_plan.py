@@ -212,7 +212,7 @@ class ForgetPlan:
         names = [(self.target.scope.cursors, thread_id) for thread_id in self.threads]
         self.found.cursors += await self.store.get_batch(names)
 
-    async def report(self, *, dry_run: bool) -> ForgetReport:
+    async def report(self, *, dry_run: bool, has_store: bool) -> ForgetReport:
         """Say what there is to erase."""
         found = self.found
         return ForgetReport(
@@ -228,6 +228,7 @@ class ForgetPlan:
             summaries=len(self.summaries),
             sources=tuple(self.sources),
             unreadable=tuple(self.unreadable),
+            has_store=has_store,
         )
 
     async def _count_vectors(self) -> int:

@@ -46,6 +46,7 @@ class ForgetReport:
         summaries: How many rolling summaries of these threads.
         sources: Threads that hold the messages the memories came from, and are still there.
         unreadable: Damaged threads that nobody can tell anything of; they are still there.
+        has_store: Whether there is a store; else only threads were looked at.
     """
 
     dry_run: bool
@@ -60,6 +61,7 @@ class ForgetReport:
     summaries: int = 0
     sources: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+    has_store: bool = True
 
     @property
     def is_empty(self) -> bool:

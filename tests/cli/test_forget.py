@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sqlite3
@@ -8,6 +9,11 @@ import sys
 from contextlib import closing
 
 import pytest
+
+from locus_memory.conversation.summary import SummarizingManager
+from locus_memory.messages import Message
+from locus_memory.registry import open_backend
+from locus_memory.state import AgentState
 
 # Each might be taken for "ada" by a database that is careless.
 NEIGHBOURS = ["ada2", "Ada", "*", "a/da", "ada\x01", "%", "users"]
@@ -214,6 +220,48 @@ def test_on_a_terminal_it_shows_what_would_go_and_asks(ok, told, answer, code):
     assert "erase EVERYTHING of user 'ada' for good? [y/N]:" in done.stdout
     assert (rows() == before) == (answer == "n")
     assert ("nothing was erased" in done.stdout) == (answer == "n")
+
+
+async def save_in_files(*users):
+    async with open_backend("file:./threads") as backend:
+        for user in users:
+            state = AgentState(metadata={"user_id": user})
+            await backend.checkpointer.save(state, f"of {user}")
+
+
+def test_threads_without_a_store(ok, fails):
+    asyncio.run(save_in_files("ada", "bob"))
+    url = ("--url", "file:./threads")
+    told = "there is no store: only threads were looked at\n"
+    assert ok("forget", "--user", "ada", "--dry-run", *url).out.endswith(told)
+    out = ok("forget", "--user", "ada", "--yes", *url).out
+    assert "threads           1  of ada" in out
+    assert out.endswith(told)
+    assert fails(1, "forget", "--user", "ada", "--yes", *url) == (
+        "error: there is nothing of user 'ada' (there is no store: only threads were looked at)\n"
+    )
+    report = ok("forget", "--user", "bob", "--yes", "--json", *url).json
+    assert (report["has_store"], report["threads"]) == (False, ["of bob"])
+    assert "has no store" in fails(1, "forget", "home", *url)
+
+
+def test_summaries_that_are_elsewhere(ok):
+    asyncio.run(summarise("t", ("mine", "sums")))
+    assert ok("forget", "--user", "ada", "--dry-run", "--json").json["summaries"] == 0
+    elsewhere = ("--summaries", "other", "--summaries", "mine/sums")
+    report = ok("forget", "--user", "ada", "--yes", "--json", *elsewhere).json
+    assert report["summaries"] == 1
+    assert ok("ls").out == "no items\n"
+
+
+async def summarise(thread, namespace):
+    """Save a conversation of ada, and its summary."""
+    messages = [Message.user(f"I live in Lyon {number}") for number in range(6)]
+    async with open_backend("sqlite:./locus.db") as backend:
+        manager = SummarizingManager(4, 2, store=backend, namespace=namespace)
+        await manager.async_apply(messages)
+        state = AgentState(messages=tuple(messages), metadata={"user_id": "ada"})
+        await backend.checkpointer.save(state, thread)
 
 
 def test_a_report_of_many(ok):

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from locus_memory.agent import Agent
+from locus_memory.backends.base import ComposedBackend
 from locus_memory.backends.inmemory.backend import InMemoryBackend
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.backend import SQLiteBackend
@@ -32,6 +33,7 @@ from locus_memory.memory.forget import forget
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryChange
 from locus_memory.messages import Message, ToolCall, ToolResult
+from locus_memory.registry import open_backend
 from locus_memory.state import AgentState
 from locus_memory.store.view import StoreContext
 from locus_memory.testing import FakeEmbedder
@@ -595,10 +597,30 @@ async def test_checkpoints_that_are_elsewhere(backend, tmp_path):
     assert await backend.checkpointer.list_threads() == ["thread of ada"]
 
 
+async def test_threads_without_a_store(tmp_path):
+    async with open_backend(f"file:{tmp_path}") as backend:
+        for thread, user in (("t", "ada"), ("u", "bob")):
+            state = AgentState(metadata={"user_id": user})
+            await backend.checkpointer.save(state, thread)
+        planned = await forget(backend, user_id="ada", dry_run=True)
+        assert (planned.threads, planned.has_store) == (("t",), False)
+        assert (await forget(backend, user_id="ada")).threads == ("t",)
+        assert await backend.checkpointer.list_threads() == ["u"]
+        for asked in ({"key": "home"}, {"user_id": "bob", "query": "Lyon", "threads": True}):
+            with pytest.raises(ConfigurationError, match="has no store"):
+                await forget(backend, **asked)
+    assert (await forget(f"file:{tmp_path}", user_id="bob")).threads == ("u",)
+
+
+async def test_neither_a_store_nor_threads():
+    with pytest.raises(ConfigurationError, match="has no store"):
+        await forget(ComposedBackend("nothing"), user_id="ada")
+
+
 async def test_a_store_without_checkpoints(backend):
     await live(backend, "ada")
     report = await forget(backend.store, user_id="ada")
-    assert (len(report.memories), report.threads) == (2, ())
+    assert (len(report.memories), report.threads, report.has_store) == (2, (), True)
     assert await backend.checkpointer.list_threads() == ["thread of ada"]
 
 
@@ -626,8 +648,9 @@ async def test_a_wrong_call_erases_nothing(backend, asked):
 
 
 async def test_what_is_no_store():
-    with pytest.raises(ConfigurationError, match="not int"):
-        await forget(7, key="a")
+    for asked in ({"key": "a"}, {"user_id": "ada", "checkpointer": "memory"}):
+        with pytest.raises(ConfigurationError, match="not int"):
+            await forget(7, **asked)
 
 
 @settings(
