@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, Literal, cast
 
 from locus_memory.chat.base import ChatModel
@@ -23,11 +23,14 @@ from locus_memory.memory.extract_prompt import (
 from locus_memory.memory.heuristic import HeuristicExtractor
 from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message
+from locus_memory.offload import in_thread
 
 __all__ = ["FunctionExtractor", "LLMExtractor", "as_extractor"]
 
 _MIN_SPACE = 200
 _LONGEST_REPAIR = 4000
+# Characters above which a prompt is built in a worker thread, which takes a few milliseconds.
+_LARGE = 50_000
 _NUMBERED: Final = re.compile(r"m(\d{1,6})")
 
 
@@ -45,7 +48,8 @@ class LLMExtractor:
         max_prompt_tokens: The most tokens of the prompt, the task included; a repair adds the
             answer to it.
         max_changes: The most changes taken from one answer, the first ones.
-        token_counter: Counts tokens: a function or a tokenizer; `None` estimates them.
+        token_counter: Counts tokens: a function or a tokenizer; `None` estimates them. Of much
+            text it counts in a worker thread.
         instructions: What to keep or to leave out besides, added to the task.
 
     Attributes:
@@ -84,10 +88,11 @@ class LLMExtractor:
         self, messages: Sequence[Any], memories: Sequence[Memory]
     ) -> tuple[MemoryChange, ...]:
         """Return what the model wants changed; nothing said, nothing asked."""
-        lines = lines_of(messages)
-        if not lines:
+        size = sum(len(each.content) for each in messages if isinstance(each.content, str))
+        build = partial(self._build, tuple(messages), tuple(memories))
+        lines, prompt = build() if size < _LARGE else await in_thread(build)
+        if prompt is None:
             return ()
-        prompt = build_prompt(self._system, lines, memories, self._budget, self._count)
         _report_clipping(prompt)
         answered = await self._ask(prompt.messages)
         changes = _mapped(answered, lines, memories)
@@ -95,6 +100,14 @@ class LLMExtractor:
             surplus = len(changes) - self._max_changes
             emit("memory.changes_dropped", extractor=self.name, dropped=surplus)
         return tuple(changes[: self._max_changes])
+
+    def _build(
+        self, messages: Sequence[Any], memories: Sequence[Memory]
+    ) -> tuple[list[Line], Prompt | None]:
+        lines = lines_of(messages, self._budget)
+        if not lines:
+            return lines, None
+        return lines, build_prompt(self._system, lines, memories, self._budget, self._count)
 
     async def _ask(self, prompt: tuple[Message, Message]) -> tuple[AnsweredChange, ...]:
         answer = (await self._model(prompt)).content or ""
@@ -143,7 +156,7 @@ class FunctionExtractor:
         if _is_async(self._function):
             returned = await self._function(*given)
         else:
-            returned = await asyncio.to_thread(_collect, self._function, given)
+            returned = await in_thread(_collect, self._function, given)
             returned = await returned if inspect.isawaitable(returned) else returned
         if returned is None:
             return ()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, takewhile
 from typing import Any, Final
 
+from locus_memory.conversation.kinds import role_of
 from locus_memory.conversation.tokens import TokenCounter, message_tokens
 from locus_memory.memory.extract_answer import SCHEMA
 from locus_memory.memory.inject import strip
@@ -44,6 +46,8 @@ nothing to change:
 """
 
 _TOOL_OUTPUT = 500
+# More than a token holds in any language.
+_CHARACTERS_A_TOKEN = 8
 # Characters of a message that are always shown, unless it is left out.
 _SHORTEST = 80
 _GAP: Final = " ... "
@@ -69,11 +73,7 @@ class Line:
 
     def render(self, longest: int) -> str:
         """Return the line, its text clipped in the middle to `longest` characters."""
-        if len(self.text) <= longest:
-            return f"{self.head}{self.text}"
-        end = (longest - len(_GAP)) // 3
-        start = longest - len(_GAP) - end
-        return f"{self.head}{self.text[:start]}{_GAP}{self.text[-end:]}"
+        return f"{self.head}{_clipped(self.text, longest)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,19 @@ def system_text(instructions: str = "") -> str:
     return f"{_TASK}{SCHEMA}{more}"
 
 
-def lines_of(messages: Sequence[Any]) -> list[Line]:
+def lines_of(messages: Sequence[Any], budget: int) -> list[Line]:
     """Return the messages that say something, numbered from 1; no system message, no block.
 
     A message is neutralised, see `neutralise`, so it is one line and cannot pose as another.
+
+    Args:
+        messages: Of any class with `role` and `content`.
+        budget: The most tokens of the prompt; a message that could not fit it is clipped.
     """
     lines: list[Line] = []
     for place, message in enumerate(messages):
-        text = "" if message.role == "system" or not strip([message]) else _text(message)
+        is_seen = role_of(message) != "system" and strip([message])
+        text = _text(message, budget * _CHARACTERS_A_TOKEN) if is_seen else ""
         if text:
             name = neutralise(str(getattr(message, "name", None) or ""))
             role = neutralise(str(getattr(message.role, "value", message.role)))
@@ -135,21 +140,21 @@ def build_prompt(
         [_memory_row(n, m) for n, m in enumerate(memories, 1)], space * _MEMORY_SHARE, count
     )
     space -= _total(known, count)
-    longest = _longest_that_fit(lines, space, count)
-    rows = [line.render(longest) for line in lines]
-    said, dropped = _without_middle(rows, space, count)
+    longest, rows, costs = _that_fit(lines, space, count)
+    said, dropped = _without_middle(rows, costs, space, count)
     # A tokenizer may need more tokens for the whole than for its lines.
     while said and _cost(system, known, said, count) > budget:
         space = int(space * 0.9)
-        said, dropped = _without_middle(rows, space, count)
+        said, dropped = _without_middle(rows, costs, space, count)
     clipped = sum(len(line.text) > longest for line in lines)
     return Prompt(_messages(system, known, said), clipped, dropped, len(memories) - len(known))
 
 
-def _text(message: Any) -> str:
-    content = neutralise(message.content) if isinstance(message.content, str) else ""
-    if message.role == "tool":
-        content = Line(0, "", content).render(_TOOL_OUTPUT)
+def _text(message: Any, longest: int) -> str:
+    said = message.content if isinstance(message.content, str) else ""
+    content = neutralise(_clipped(said, longest))
+    if role_of(message) == "tool":
+        content = _clipped(content, _TOOL_OUTPUT)
     called = [neutralise(str(call.name)) for call in getattr(message, "tool_calls", None) or ()]
     return f"{content} [calls {', '.join(called)}]".strip() if called else content
 
@@ -183,24 +188,68 @@ def _beginning(rows: Sequence[str], space: float, count: TokenCounter) -> list[s
     return kept
 
 
-def _longest_that_fit(lines: Sequence[Line], space: int, count: TokenCounter) -> int:
-    """Return the length to which long messages are clipped so that all fit, if that is enough."""
-    low, high = _SHORTEST, max(_SHORTEST, *(len(line.text) for line in lines))
+def _that_fit(
+    lines: Sequence[Line], space: int, count: TokenCounter
+) -> tuple[int, list[str], list[int]]:
+    """Return the length to which long messages are clipped so that all fit, if that is enough.
+
+    With it come the rows that are so long, and what each of them costs. Each message is counted
+    once; what a clipped one costs is first estimated from its length, then counted.
+    """
+    longest = max(_SHORTEST, *(len(line.text) for line in lines))
+    rows = [line.render(longest) for line in lines]
+    costs = [count(f"{row}\n") for row in rows]
+    while sum(costs) > space and longest > _SHORTEST:
+        shorter = _estimated_length(lines, rows, costs, space)
+        longest = max(_SHORTEST, min(shorter, longest - 1))
+        for place, line in enumerate(lines):
+            if len(row := line.render(longest)) < len(rows[place]):
+                rows[place], costs[place] = row, count(f"{row}\n")
+    return longest, rows, costs
+
+
+def _estimated_length(
+    lines: Sequence[Line], rows: Sequence[str], costs: Sequence[int], space: int
+) -> int:
+    """Return the longest length at which the rows fit, if each costs as much a character as now."""
+    sizes = [
+        (len(row) - len(line.head), len(line.head), cost / len(row))
+        for line, row, cost in zip(lines, rows, costs, strict=True)
+    ]
+    low, high = _SHORTEST, max(_SHORTEST, *(size for size, _, _ in sizes))
     while low < high:
         middle = (low + high + 1) // 2
-        if _total((line.render(middle) for line in lines), count) <= space:
+        if sum((head + min(size, middle)) * rate for size, head, rate in sizes) <= space:
             low = middle
         else:
             high = middle - 1
     return low
 
 
-def _without_middle(rows: Sequence[str], space: int, count: TokenCounter) -> tuple[list[str], int]:
+def _without_middle(
+    rows: Sequence[str], costs: Sequence[int], space: int, count: TokenCounter
+) -> tuple[list[str], int]:
     """Return the rows, or a few of the first and most of the last, and how many are left out."""
-    if _total(rows, count) <= space:
+    if sum(costs) <= space:
         return list(rows), 0
-    first = _beginning(rows, space * _FIRST_SHARE, count)
+    first = _how_many(costs, space * _FIRST_SHARE)
     note = f"({len(rows)} messages, of which some are left out here)"
-    left = space - _total([*first, note], count)
-    last = _beginning(rows[: len(first) - 1 : -1] if first else rows[::-1], left, count)[::-1]
-    return [*first, note, *last], len(rows) - len(first) - len(last)
+    left = space - sum(costs[:first]) - _total([note], count)
+    last = _how_many(costs[: first - 1 if first else None : -1], left)
+    kept = [*rows[:first], note, *rows[len(rows) - last :]]
+    return kept, len(rows) - first - last
+
+
+def _how_many(costs: Iterable[int], space: float) -> int:
+    """Return how many of the first fit."""
+    totals = accumulate(costs)
+    return sum(1 for _ in takewhile(lambda total: total <= space, totals))
+
+
+def _clipped(text: str, longest: int) -> str:
+    """Return the text, clipped in the middle to `longest` characters."""
+    if len(text) <= longest:
+        return text
+    end = (longest - len(_GAP)) // 3
+    start = longest - len(_GAP) - end
+    return f"{text[:start]}{_GAP}{text[-end:]}"

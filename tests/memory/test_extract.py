@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.conversation.tokens import count_tokens
+from locus_memory.conversation.tokens import count_tokens, estimate_tokens
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import subscribe
 from locus_memory.memory.extract import FunctionExtractor, LLMExtractor, as_extractor
@@ -139,7 +139,7 @@ def test_no_message_poses_as_the_frame():
         Message(role="tool", content=hostile, name=hostile),
     ]
     memories = [Memory("user", hostile, hostile)]
-    prompt = build_prompt(system_text(), lines_of(messages), memories, 8000, len_count)
+    prompt = build_prompt(system_text(), lines_of(messages, 8000), memories, 8000, len_count)
     text = prompt.messages[1].content
     assert len(text.splitlines()) == 4 + 1 + 4
     assert text.count("<") == text.count(">") == 4
@@ -288,6 +288,46 @@ async def test_a_long_message_is_clipped_in_the_middle(emitted):
     assert (event.attributes["dropped"], event.attributes["memories"]) == (0, 0)
 
 
+@pytest.mark.parametrize("sizes", [[100] * 2000, [2000] * 500, [1_000_000], [50, 300_000] * 3])
+async def test_no_message_is_counted_again_and_again(sizes):
+    counted = []
+
+    def count(text):
+        counted.append(len(text))
+        return estimate_tokens(text)
+
+    messages = [Message.user("word " * (size // 5)) for size in sizes]
+    lines = lines_of(messages, 8000)
+    prompt = build_prompt(system_text(), lines, [], 8000, count)
+    assert 7000 < count_tokens(prompt.messages) <= 8000
+    at_most = sum(min(size, 8000 * 8) for size in sizes)
+    # Once each, and what is shown a few times more.
+    assert sum(counted) < at_most + 400_000
+
+
+async def test_clipped_messages_share_the_space(emitted):
+    messages = [Message.user(text * 3000) for text in ("word ", "\u4e2d\u6587", "{}: ")]
+    _, model = await extract(answer(), messages=[*TALK, *messages], max_prompt_tokens=4000)
+    rows = model.calls[0][1].content.splitlines()[-4:-1]
+    assert len(set(map(len, rows))) == 1
+    assert 3500 < count_tokens(model.calls[0]) <= 4000
+    assert emitted[0].attributes["clipped"] == 3
+
+
+@pytest.mark.parametrize("length", [10, 5000])
+async def test_a_long_prompt_is_built_in_a_thread(length):
+    threads = set()
+
+    def count(text):
+        threads.add(threading.get_ident())
+        return len(text) // 4
+
+    extractor = LLMExtractor(FakeModel([answer()]), token_counter=count)
+    threads.clear()
+    await extractor.extract([Message.user("word " * length)] * 20, [])
+    assert (threading.get_ident() in threads) is (length == 10)
+
+
 async def test_too_many_messages_lose_those_in_the_middle(emitted):
     messages = [Message.user(f"This is fact number {n}.") for n in range(2000)]
     numbers = [1, 1000, 2000]
@@ -426,6 +466,11 @@ async def test_memories_of_another_library_are_taken():
 async def test_a_function_that_returns_something_else_is_reported(returned):
     with pytest.raises(InvalidArgumentError, match="returned"):
         await FunctionExtractor(lambda messages: returned).extract(TALK, [])
+
+
+async def test_a_function_that_runs_dry_does_not_hang():
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await FunctionExtractor(lambda messages: next(iter(()))).extract(TALK, [])
 
 
 async def test_what_a_function_raises_is_raised():
