@@ -29,7 +29,7 @@ from locus_memory.memory.scope import (
     thread_of,
     user_namespace,
 )
-from locus_memory.memory.thread import conversation
+from locus_memory.memory.thread import conversation, fork_of
 from locus_memory.memory.worker import Worker, WorkerOptions
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
@@ -307,7 +307,7 @@ class LLMMemoryManager(BaseMemoryManager):
         await self._worker.start()
         try:
             said = conversation(state.messages)
-            job = await self._queue.add(self._scope, thread_of(state), said)
+            job = await self._queue.add(self._scope, thread_of(state), said, fork_of(state))
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.queue_failed", error=error)
             return

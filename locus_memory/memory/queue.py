@@ -12,7 +12,7 @@ from locus_memory.errors import VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.lease import Lease
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.thread import Cursor, document, is_worth_reading
+from locus_memory.memory.thread import Cursor, Fork, document, is_worth_reading
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Namespace, Put, StoreItem
 
@@ -108,8 +108,13 @@ class ExtractionQueue:
         self._namespace = scope.queue
         self._cursors: OrderedDict[tuple[Namespace, str], tuple[Cursor, int]] = OrderedDict()
 
-    async def add(self, scope: Scope, thread: str, said: Sequence[Any]) -> Job | None:
+    async def add(
+        self, scope: Scope, thread: str, said: Sequence[Any], fork: Fork | None = None
+    ) -> Job | None:
         """Queue what is new in a conversation, and move the thread's cursor behind it.
+
+        For a thread without a cursor, the cursor of the thread it was forked from counts, as far
+        as their messages are the same.
 
         Both are written together: atomically where the store has transactions. Elsewhere the
         job goes first, and one whose process was killed before it moved the cursor moves it
@@ -120,6 +125,8 @@ class ExtractionQueue:
         """
         for _ in range(_ATTEMPTS):
             cursor, version = await self._cursor(scope, thread)
+            if version == 0 and fork is not None:
+                cursor = (await self._cursor(scope, fork.thread))[0].forked(said, fork.shared)
             start, before = cursor.unseen(said)
             if not is_worth_reading(said[start:]):
                 return None

@@ -13,8 +13,10 @@ from locus_memory.store.item import encode_json
 
 __all__ = [
     "Cursor",
+    "Fork",
     "conversation",
     "document",
+    "fork_of",
     "is_worth_reading",
     "latest_user_text",
     "read_document",
@@ -100,6 +102,34 @@ def _whole(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Fork:
+    """Where a thread comes from.
+
+    Attributes:
+        thread: The thread it was forked from.
+        shared: How many messages of its conversation it began with.
+    """
+
+    thread: str
+    shared: int
+
+
+def fork_of(state: Any) -> Fork | None:
+    """Return where a run's thread comes from, by `forked_from` in its state's metadata.
+
+    That is `{"thread_id": ..., "messages": ...}`: the thread, and how many of all the messages of
+    the state it began with. `None` where that is not said.
+    """
+    origin = (getattr(state, "metadata", None) or {}).get("forked_from")
+    if not isinstance(origin, Mapping):
+        return None
+    thread, messages = origin.get("thread_id"), origin.get("messages")
+    if not isinstance(thread, str) or type(messages) is not int:
+        return None
+    return Fork(thread, len(conversation(state.messages[: max(0, messages)]))) if thread else None
+
+
+@dataclass(frozen=True, slots=True)
 class Cursor:
     """How much of a thread was seen.
 
@@ -149,6 +179,18 @@ class Cursor:
         """
         tail = tuple(map(_fingerprint, said[-_TAIL:]))
         return type(self)(len(said), before + len(said) - start, tail, self.sequence + 1)
+
+    def forked(self, said: Sequence[Any], shared: int) -> Self:
+        """Return the cursor that a fork of the thread begins with.
+
+        Args:
+            said: The conversation of the fork.
+            shared: How many of its messages are the thread's own; those that the thread has seen
+                are not new.
+        """
+        place = min(self.place, shared, len(said))
+        tail = tuple(map(_fingerprint, said[max(0, place - _TAIL) : place]))
+        return type(self)(place, self.count - (self.place - place), tail)
 
     def to_value(self) -> dict[str, Any]:
         """Return the cursor as plain JSON."""
