@@ -2,6 +2,7 @@ from locus_memory import InMemoryStore
 from locus_memory.conversation.faults import repair
 from locus_memory.conversation.kinds import BLOCK_MARK
 from locus_memory.conversation.summary import SummarizingManager
+from locus_memory.conversation.summary_text import SUMMARY_MARK
 from locus_memory.conversation.summary_thread import root_digest
 from locus_memory.messages import Message, ToolCall, ToolResult
 
@@ -58,3 +59,12 @@ async def test_it_survives_feeding_back_what_is_shown():
     assert root_digest(shown) == root_digest(messages)
     found = await store.search(SPACE, filter={"root": root_digest(messages)}, limit=100)
     assert len(found) == len(await store.list_keys(SPACE)) > 5
+
+
+def test_a_summary_that_carries_none_is_passed_over():
+    shown = SummarizingManager(4, 2).apply([SYSTEM, *turns(9)])
+    rootless = shown[1].model_copy(update={"metadata": {SUMMARY_MARK: True}})
+    assert root_digest([SYSTEM, rootless, *shown[2:]]) == root_digest(shown[2:])
+    assert root_digest([SYSTEM, rootless]) is None
+    again = SummarizingManager(4, 2).apply([SYSTEM, rootless, *turns(3)])
+    assert again == [SYSTEM, rootless, *turns(3)]

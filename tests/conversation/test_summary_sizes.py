@@ -83,3 +83,14 @@ def test_without_a_function_the_newest_lines_are_kept():
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
     assert len(numbers) > 5
     assert shown[1].content == f"message {numbers[-1] + 1}"
+
+
+def test_nothing_is_asked_where_only_system_messages_are_too_long():
+    asked = []
+    manager = SummarizingManager(6, 2, lambda given: asked.append(given) or "short", max_tokens=300)
+    [summary, *_] = SummarizingManager(6, 2, big).apply(said(7))
+    rules = Message.system("rule " * 400)
+    shown = manager.apply([rules, summary])
+    assert shown[0] is rules
+    assert text_of_summary(summary_in(shown)).startswith("word word")
+    assert asked == []
