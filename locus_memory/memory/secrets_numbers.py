@@ -13,6 +13,7 @@ _CARD_DIGITS = range(13, 20)
 _CARD_STARTS = "23456"
 # Printed in groups of 4, or as 4, 6 and 5: a card begins with 4, and none of its groups is short.
 _FIRST_GROUP, _SHORTEST_GROUP = 4, 3
+_MOST_GROUPS = 6
 _DATE: Final = re.compile(r"(?<!\d)(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?!\d)")
 _UUID: Final = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DIGITS: Final = re.compile(r"(?<![\w+.])\d+(?:[ ._/\u2010-\u2015-]{1,3}\d+)*(?!\w)")
@@ -80,7 +81,7 @@ def _card_candidates(text: str) -> Iterator[str]:
         yield "".join(groups)
         for start, group in enumerate(groups):
             if len(group) == _FIRST_GROUP:
-                yield from _from_here(groups[start:])
+                yield from _from_here(groups[start : start + _MOST_GROUPS])
             else:
                 yield group
 

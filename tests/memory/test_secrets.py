@@ -235,3 +235,29 @@ def test_the_answer_is_a_kind_or_none_for_any_random_token(content):
 @settings(deadline=None, max_examples=100)
 def test_any_text_is_judged(text):
     assert find_secret(text) in {None, *SECRETS}
+
+
+def test_both_ends_of_a_long_text_are_looked_at():
+    for text in ("hello " * 3000, "\u00fc " * 100_000, "_" * 300_000):
+        assert find_secret(text) is None
+        assert find_secret(f"My password is hunter2. {text}") == "password"
+        assert find_secret(f"{text} My password is hunter2.") == "password"
+
+
+def test_a_card_among_thousands_of_numbers():
+    numbers = "1234 " * 3000
+    assert find_secret(numbers) is None
+    assert find_secret(f"{numbers}4111 1111 1111 1111") == "card number"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("access_key: wJalrXUt2nFEMI", "api key"),
+        ("MY_SECRET_TOKEN=ab12cd34ef", "token"),
+        ("the signing-key is ab12cd34ef", "api key"),
+        ("turkey is ab12cd34ef", None),
+    ],
+)
+def test_words_for_keys_in_compounds(text, kind):
+    assert find_secret(text) == kind
