@@ -10,7 +10,7 @@ from hashlib import blake2b
 from itertools import accumulate
 from typing import Any
 
-from locus_memory.conversation.groups import Group, split_groups
+from locus_memory.conversation.groups import Group
 from locus_memory.conversation.kinds import is_memory_block, role_of
 from locus_memory.conversation.memo import MessageMemo
 from locus_memory.conversation.summary_text import (
@@ -21,7 +21,7 @@ from locus_memory.conversation.summary_text import (
     text_of_summary,
 )
 
-__all__ = ["Summary", "Thread", "message_digest", "read_groups", "read_thread", "root_digest"]
+__all__ = ["Summary", "Thread", "message_digest", "read_groups", "root_digest"]
 
 _DIGEST_SIZE = 20
 
@@ -120,23 +120,16 @@ class Thread:
         return next((group for group in reversed(before) if group.role == "user"), None)
 
 
-def read_thread(
-    messages: Iterable[Any], digests: MessageMemo[bytes], *, preserve_system: bool
+def read_groups(
+    groups: Sequence[Group], digests: MessageMemo[bytes], *, preserve_system: bool
 ) -> Thread:
     """Take a conversation without faults apart.
 
     Args:
-        messages: The conversation; not empty.
+        groups: The conversation; not empty.
         digests: Computes `message_digest`.
         preserve_system: Whether system messages are pinned.
     """
-    return read_groups(split_groups(messages), digests, preserve_system=preserve_system)
-
-
-def read_groups(
-    groups: Sequence[Group], digests: MessageMemo[bytes], *, preserve_system: bool
-) -> Thread:
-    """Do as `read_thread` does, for a conversation that is split into groups."""
     pinned: list[Group] = []
     others: list[Group] = []
     base = Summary(0, _digest_of(""), "")
