@@ -1,7 +1,8 @@
-"""Measure every figure and print the table; exits 1 if a bar is missed."""
+"""Measure every figure, or those named, and print the table; exits 1 if a bar is missed."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import platform
 import sqlite3
@@ -32,9 +33,21 @@ MEASURES = (
 )
 
 
-async def main() -> int:
+def asked():
+    """Return the names of the measures to run."""
+    known = [measure.__name__ for measure in MEASURES]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "measures", nargs="*", choices=known, default=known, help="which; all by default"
+    )
+    return parser.parse_args().measures
+
+
+async def main(names) -> int:
     rows: list[Row] = []
     for measure in MEASURES:
+        if measure.__name__ not in names:
+            continue
         print(f"measuring: {measure.__name__}", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory() as folder:
             rows += await measure(Path(folder))
@@ -44,4 +57,4 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(asyncio.run(main()))
+    raise SystemExit(asyncio.run(main(asked())))
