@@ -17,6 +17,7 @@ from locus_memory.memory.revision import (
     Shelf,
     Step,
     Writing,
+    last_change,
     read_memory,
     retire,
     undo,
@@ -164,10 +165,21 @@ class Ledger:
         return [memory for memory in written.values() if memory.key in tables[memory.type]]
 
     async def undo(self, scope: Scope, kind: MemoryType, key: str) -> Memory | None:
-        """Take back the last change of a key; returns what is current now."""
+        """Take back the last change of a key; returns what is current now.
+
+        What is brought back stays; if it is one too many, another memory goes.
+        """
         async with self._lock(scope):
             step = await self._change(scope, kind, key, undo)
-        return None if step is None else step.memory
+            if step is None or step.memory is None:
+                return None
+            tables = await self._tables(scope, {kind})
+            await self._evict(scope, kind, tables[kind], kept=key)
+        return step.memory
+
+    async def last_change(self, scope: Scope, kind: MemoryType, key: str) -> str | None:
+        """Return when the change happened that `undo` would take back; `None`: there is none."""
+        return last_change(await self._shelf(scope, kind, key), self._writing(scope))
 
     async def history(self, scope: Scope, kind: MemoryType, key: str) -> list[Memory]:
         """Return all versions of a key: the current one, then the newest first."""
@@ -222,8 +234,10 @@ class Ledger:
         table.put(step.memory)
         return step.memory
 
-    async def _evict(self, scope: Scope, kind: MemoryType, table: Table) -> None:
-        for key in table.surplus(self._limits.max_memories):
+    async def _evict(
+        self, scope: Scope, kind: MemoryType, table: Table, *, kept: str | None = None
+    ) -> None:
+        for key in table.surplus(self._limits.max_memories, kept=kept):
             await self._change(scope, kind, key, partial(retire, ending="evict"))
             table.remove(key)
             emit("memory.evicted", type=kind.value, key=key)
@@ -255,8 +269,7 @@ class Ledger:
         """Plan a change and write it, anew as long as somebody else is quicker."""
         known = dict(vectors or {})
         for attempt in range(1, _ATTEMPTS + 1):
-            writing = Writing(scope, self.now(), self._limits.history_limit, said_at)
-            step = plan(await self._shelf(scope, kind, key), writing)
+            step = plan(await self._shelf(scope, kind, key), self._writing(scope, said_at))
             if step is None:
                 return None
             try:
@@ -267,6 +280,9 @@ class Ledger:
             else:
                 return step
         return None
+
+    def _writing(self, scope: Scope, said_at: str | None = None) -> Writing:
+        return Writing(scope, self.now(), self._limits.history_limit, said_at)
 
     async def _write(self, operations: Sequence[Put | Delete]) -> None:
         if not operations:

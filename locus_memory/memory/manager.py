@@ -239,12 +239,13 @@ class LLMMemoryManager(BaseMemoryManager):
 
         A replaced memory is current again, a deleted or evicted one is restored, an added one
         is removed. What was taken back stays in the history. Nothing happens where there is no
-        change left, or the version to go back to is no longer kept.
+        change left, or the version to go back to is no longer kept. Where a restored memory is
+        one too many of its type, another one goes to the history, with an event.
 
         Args:
             key: The memory's key.
-            type: The memory's type; `None`: of the types that have the key, the one that was
-                changed last.
+            type: The memory's type; `None`: of the types that have the key, the one whose
+                change to take back is the latest.
 
         Returns:
             What is current now, or `None`.
@@ -358,12 +359,10 @@ class LLMMemoryManager(BaseMemoryManager):
 
     async def _last_changed(self, key: str) -> list[MemoryType]:
         found = await asyncio.gather(
-            *(self._ledger.history(self._scope, kind, key) for kind in MemoryType)
+            *(self._ledger.last_change(self._scope, kind, key) for kind in MemoryType)
         )
         changed = {
-            kind: max(map(_last_moment, versions))
-            for kind, versions in zip(MemoryType, found, strict=True)
-            if versions
+            k: moment for k, moment in zip(MemoryType, found, strict=True) if moment is not None
         }
         return sorted(changed, key=lambda kind: changed[kind], reverse=True)[:1]
 
@@ -374,8 +373,3 @@ def _kinds(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 - t
     except ValueError:
         known = ", ".join(MemoryType)
         raise InvalidArgumentError(f"a memory's type is one of {known}, not {type!r}") from None
-
-
-def _last_moment(memory: Memory) -> str:
-    moments = (memory.metadata.get(name) for name in ("valid_from", "superseded_at"))
-    return max((moment for moment in moments if isinstance(moment, str)), default="")

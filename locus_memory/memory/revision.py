@@ -28,6 +28,7 @@ __all__ = [
     "Step",
     "Writing",
     "ending_of",
+    "last_change",
     "read_memory",
     "retire",
     "search_text",
@@ -276,9 +277,23 @@ def _managed(memory: Memory, managed: Mapping[str, Any]) -> Memory:
     return Memory(memory.type, memory.key, memory.content, {**given, **managed})
 
 
+def last_change(shelf: Shelf, writing: Writing) -> str | None:
+    """Return when the change happened that `undo` would take back; `None` if there is none."""
+    if undo(shelf, writing) is None:
+        return None
+    target = _retired(shelf) if shelf.item is None else None
+    changed = shelf.memory if target is None else past_memory(target)
+    name = "valid_from" if target is None else "superseded_at"
+    moment = None if changed is None else changed.metadata.get(name)
+    return moment if isinstance(moment, str) else ""
+
+
+def _retired(shelf: Shelf) -> StoreItem | None:
+    return next((each for each in shelf.past if _ending(each) in ("delete", "evict")), None)
+
+
 def _bring_back(shelf: Shelf, writing: Writing) -> Step | None:
-    retired = (each for each in shelf.past if _ending(each) in ("delete", "evict"))
-    target = next(retired, None)
+    target = _retired(shelf)
     if target is None:
         return None
     restored = _restored(target, shelf)

@@ -71,14 +71,15 @@ class Table:
             return
         del self._keys[gist(entry.memory.content)][key]
 
-    def surplus(self, most: int) -> list[str]:
+    def surplus(self, most: int, *, kept: str | None = None) -> list[str]:
         """Return the keys of the least valued memories beyond the `most` that may stay.
 
         The least important go first; of equals those that were not just saved, then the
-        oldest update.
+        oldest update. The key that is `kept` stays, whatever it is worth.
         """
         worth = sorted(self._entries.values(), key=_Entry.worth)
-        return [entry.memory.key for entry in worth[: max(0, len(worth) - most)]]
+        keys = [entry.memory.key for entry in worth if entry.memory.key != kept]
+        return keys[: max(0, len(worth) - most)]
 
     def _set(self, entry: _Entry) -> None:
         key = entry.memory.key

@@ -106,7 +106,6 @@ class HistoryMachine(RuleBasedStateMachine):
     def delete(self, key):
         self.run(self.ledger.apply(SCOPE, [Retirement(KIND, key)]))
         self.of(key).retire()
-        # What an undo restored beyond the cap is let go of with the next change.
         self._let_go()
 
     @rule(key=KEYS)
@@ -115,6 +114,8 @@ class HistoryMachine(RuleBasedStateMachine):
         had = bool(self.of(key).changes)
         self.of(key).undo()
         expected = self._current(key) if had else None
+        self._let_go()
+        assert self._current(key) == expected or not had
         assert (None if restored is None else restored.content) == expected
 
     @rule(key=KEYS)
