@@ -83,6 +83,8 @@ class LLMMemoryManager(BaseMemoryManager):
             key or a card number.
         drain_timeout: The seconds `close` waits for what is under way.
         max_attempts: How often to try an extraction that fails.
+        recall_timeout: The seconds the start of a run waits for the store; then the run goes on
+            without memories, with an event.
 
     Raises:
         ConfigurationError: An option that cannot work.
@@ -109,10 +111,11 @@ class LLMMemoryManager(BaseMemoryManager):
         allow_secrets: bool = False,
         drain_timeout: float = 30.0,
         max_attempts: int = 5,
+        recall_timeout: float = 5.0,
     ) -> None:
         check_at_least(0, retrieve_limit=retrieve_limit, token_budget=token_budget)
         check_at_least(0, batch_messages=batch_messages, batch_quiet=batch_quiet)
-        check_at_least(0, drain_timeout=drain_timeout)
+        check_at_least(0, drain_timeout=drain_timeout, recall_timeout=recall_timeout)
         if extract_mode not in ("inline", "background"):
             raise ConfigurationError(
                 f"extract_mode is 'inline' or 'background', not {extract_mode!r}"
@@ -129,7 +132,7 @@ class LLMMemoryManager(BaseMemoryManager):
         self._recall = Recall(self._store, embedder)
         rules = Rules(extract_timeout, allow_secrets)
         self._extraction = Extraction(as_extractor(extract_fn), self._ledger, self._recall, rules)
-        self._drain_timeout = drain_timeout
+        self._drain_timeout, self._recall_timeout = drain_timeout, recall_timeout
         self._inline = extract_mode == "inline"
         self._queue = ExtractionQueue(self._store, self._scope, self._ledger.now)
         at_once = None if self._inline else _AT_ONCE
@@ -291,7 +294,6 @@ class LLMMemoryManager(BaseMemoryManager):
 
         As the contract says. The first time, what an earlier process left is taken up.
         """
-        await self._worker.start()
         if self._bound:
             return await super().on_session_start(state)
         scoped = await self._of_run(state)
@@ -347,6 +349,12 @@ class LLMMemoryManager(BaseMemoryManager):
         finally:
             if self._owned:
                 await self._store.close()
+
+    @override
+    async def _recalled(self, query: str | None) -> list[Memory]:
+        async with asyncio.timeout(self._recall_timeout):
+            await self._worker.start()
+            return await super()._recalled(query)
 
     async def _of_run(self, state: Any) -> Self | None:
         """Return this manager bound to the scope of a run; `None`: the run has no memory."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import chain, islice
 from typing import Final
 
@@ -80,10 +81,12 @@ class Recall:
         capabilities = self._store.capabilities
         searches: list[Awaitable[list[StoreItem]]] = []
         if capabilities.search and short:
-            searches.append(self._survived("text", self._by_text(scope, limit, short)))
+            by_text = partial(self._by_text, scope, limit, short)
+            searches.append(self._survived("text", by_text))
         if self._embedder is not None and capabilities.semantic_search:
-            search = self._by_meaning(self._embedder, scope, limit, _both_ends(query))
-            searches.append(self._survived("vectors", search))
+            ends = _both_ends(query)
+            by_meaning = partial(self._by_meaning, self._embedder, scope, limit, ends)
+            searches.append(self._survived("vectors", by_meaning))
         return await asyncio.gather(*searches)
 
     async def _newest(self, scope: Scope, limit: int) -> list[StoreItem]:
@@ -100,9 +103,11 @@ class Recall:
         return [hit.item for hit in hits]
 
     @staticmethod
-    async def _survived(way: str, search: Awaitable[list[StoreItem]]) -> list[StoreItem]:
+    async def _survived(
+        way: str, search: Callable[[], Awaitable[list[StoreItem]]]
+    ) -> list[StoreItem]:
         try:
-            return await search
+            return await search()
         except Exception as error:  # noqa: BLE001 - reported; what else there is must do
             emit("memory.search_failed", error=error, search=way)
             return []

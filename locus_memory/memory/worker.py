@@ -91,9 +91,14 @@ class Worker:
     async def start(self) -> None:
         """Take up what an earlier process left; the first time in an event loop only."""
         self._bind()
-        if not self._started:
-            self._started = True
-            self._started = await self._take_up()
+        if self._started:
+            return
+        self._started = True
+        taken_up = False
+        try:
+            taken_up = await self._take_up()
+        finally:
+            self._started = taken_up
 
     def add(self, job: Job) -> asyncio.Task[None] | None:
         """Take up a job that was just queued; returns the task that handles its thread."""
