@@ -184,7 +184,7 @@ def test_a_key_is_never_broken(ok, save, monkeypatch):
 
 
 def test_a_long_memory_is_cut_in_the_table_and_whole_elsewhere(ok):
-    content = " ".join(f"w{number}" for number in range(10_000))
+    content = " ".join(f"w{number}" for number in range(3_000))
     out = ok("remember", content, "--key", "k").out
     assert out == "user k: remembered\n"
     out = ok("memories").out
@@ -192,11 +192,11 @@ def test_a_long_memory_is_cut_in_the_table_and_whole_elsewhere(ok):
     assert "…" in out
     assert ok("memories", "--json").json["memories"][0]["content"] == content
     told = " ".join(ok("history", "k").out.split())
-    assert all(f" w{number}" in told for number in (0, 5_000, 9_999))
+    assert all(f" w{number}" in told for number in (0, 1_500, 2_999))
 
 
 def test_a_key_that_is_made_up_is_short(ok):
-    key = ok("remember", "x" * 100_000, "--json").json["key"]
+    key = ok("remember", "x" * 20_000, "--json").json["key"]
     assert 0 < len(key) <= 64
     assert len(ok("memories").out.splitlines()) < 20
     ok("forget", key)

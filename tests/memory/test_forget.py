@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,15 +12,10 @@ from hypothesis import strategies as st
 from locus_memory.agent import Agent
 from locus_memory.backends.base import ComposedBackend
 from locus_memory.backends.inmemory.backend import InMemoryBackend
-from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.backend import SQLiteBackend
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
 from locus_memory.chat.scripted import ScriptedModel
-from locus_memory.checkpoint.chain import DeltaCheckpointer
-from locus_memory.conversation.summary import SummarizingManager
-from locus_memory.conversation.summary_thread import root_digest
 from locus_memory.errors import (
-    BackendUnavailableError,
     ConfigurationError,
     InvalidArgumentError,
     StateTypeError,
@@ -32,7 +25,7 @@ from locus_memory.memory.extract import as_extractor
 from locus_memory.memory.forget import forget
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryChange
-from locus_memory.messages import Message, ToolCall, ToolResult
+from locus_memory.messages import Message
 from locus_memory.registry import open_backend
 from locus_memory.state import AgentState
 from locus_memory.store.view import StoreContext
@@ -302,97 +295,6 @@ async def test_what_waits_for_extraction_goes_with_its_words_or_its_source(backe
     assert [item.value["thread"] for item in left] == ["u"]
 
 
-async def test_summaries_go_with_their_threads(backend):
-    said = [Message.user(f"I live in Lyon, number {n}") for n in range(12)]
-    kept = [Message.user(f"Quite another, number {n}") for n in range(12)]
-    for messages in (said, kept):
-        manager = SummarizingManager(10, 3, lambda _: "Lyon again", store=backend.store)
-        await manager.async_apply(messages)
-    state = AgentState(messages=tuple(said), metadata={"user_id": "ada"})
-    await backend.checkpointer.save(state, "t")
-    space = ("locus_memory", "summaries")
-    assert len(await backend.store.scan(space)) == 2
-    planned = await forget(backend, user_id="ada", dry_run=True)
-    assert (await forget(backend, user_id="ada")).summaries == planned.summaries == 1
-    assert len(await backend.store.scan(space)) == 1
-
-
-async def summarised(backend, *states, thread="t", **options):
-    """Save states of ada's thread, each summarised as an agent does."""
-    manager = SummarizingManager(4, 2, store=backend.store, **options)
-    for messages in states:
-        await manager.async_apply(messages)
-        state = AgentState(messages=tuple(messages), metadata={"user_id": "ada"})
-        await backend.checkpointer.save(state, thread)
-
-
-def talk(start, count):
-    return [Message.user(f"{start} {number}") for number in range(count)]
-
-
-SYSTEM = Message.system("Be kind.")
-CALLED = [
-    Message.user("Lyon"),
-    Message.assistant(None, [ToolCall(id="c", name="t")]),
-    *talk("Lyon", 5),
-]
-LATE = Message.tool(ToolResult(tool_call_id="c", name="t", content="late"))
-
-
-@pytest.mark.parametrize(
-    ("states", "options", "asked"),
-    [
-        pytest.param([[SYSTEM, *talk("Lyon", 9)]], {"preserve_system": False}, {}, id="system"),
-        pytest.param(
-            [talk("Lyon", 9)],
-            {"namespace": ("mine", "sums")},
-            {"summary_namespaces": [("mine", "sums")]},
-            id="namespace",
-        ),
-        pytest.param(
-            [talk("Lyon", 9)], {"namespace": ("my", "summaries")}, {"prefix": ("my",)}, id="prefix"
-        ),
-        pytest.param([talk("Lyon", 9)], {}, {"prefix": ("my",)}, id="default beside the prefix"),
-        pytest.param(
-            [talk("Lyon", 9), [*talk("Lyon", 1), Message.user("elsewhere")]], {}, {}, id="branch"
-        ),
-        pytest.param([CALLED, [*CALLED, LATE]], {}, {}, id="late result"),
-        pytest.param([talk("Lyon", 9), talk("Rome", 9)], {}, {}, id="begun anew"),
-        pytest.param(
-            [talk("Lyon", 9), talk("Rome", 9), talk("Paris", 9)], {}, {}, id="begun anew twice"
-        ),
-    ],
-)
-async def test_no_summary_of_a_thread_is_left(backend, states, options, asked):
-    await summarised(backend, *states, **options)
-    space = options.get("namespace", ("locus_memory", "summaries"))
-    found = len(await backend.store.scan(space))
-    assert found
-    await backend.store.put(space, "of another", {"text": "Kim", "covered": 2, "root": "r"})
-    planned = await forget(backend, user_id="ada", dry_run=True, **asked)
-    assert planned.summaries == found
-    assert (await forget(backend, user_id="ada", **asked)).summaries == found
-    assert [item.key for item in await backend.store.scan(space)] == ["of another"]
-
-
-async def test_more_summaries_than_a_page_holds(backend):
-    await summarised(backend, talk("Lyon", 3))
-    space, root = ("locus_memory", "summaries"), root_digest(talk("Lyon", 1))
-    value = {"text": "Lyon", "covered": 2, "root": root}
-    await backend.store.put_batch([(space, f"{n}", value) for n in range(1_100)])
-    assert (await forget(backend, user_id="ada")).summaries == 1_100
-    assert await backend.store.scan(space) == []
-
-
-async def test_a_state_that_is_no_conversation_has_no_summary(backend):
-    checkpointer = DeltaCheckpointer(state_type=None)
-    for number, messages in enumerate(([], [7], [{"role": "no role"}], ["text"], 7, "text")):
-        state = {"messages": messages, "metadata": {"user_id": "ada"}}
-        await checkpointer.save(state, f"t{number}")
-    report = await forget(backend, checkpointer, user_id="ada")
-    assert (report.summaries, len(report.threads)) == (0, 6)
-
-
 @pytest.mark.parametrize("where", ["checkpoint", "state"])
 async def test_a_thread_is_a_users_by_its_checkpoints_or_its_state(backend, where):
     owner = {"user_id": "ada"}
@@ -443,129 +345,6 @@ class Refusing:
     @classmethod
     def from_checkpoint(cls, document):
         raise StateTypeError(repr(document))
-
-
-class Strike:
-    """Counts the steps of a deletion, and lets the database be gone after some of them."""
-
-    def __init__(self):
-        self.left = 10**9
-
-    def step(self):
-        self.left -= 1
-        if self.left < 0:
-            raise BackendUnavailableError("gone")
-
-
-class FailingStore(InMemoryStore):
-    """A store that erases one item at a step."""
-
-    def __init__(self, strike):
-        super().__init__()
-        self.strike = strike
-
-    async def delete_batch(self, keys):
-        for key in keys:
-            self.strike.step()
-            await super().delete_batch([key])
-
-    async def clear_namespace(self, namespace, *, recursive=False):
-        self.strike.step()
-        return await super().clear_namespace(namespace, recursive=recursive)
-
-
-class FailingCheckpointer(DeltaCheckpointer):
-    """A checkpointer that erases one thread at a step."""
-
-    def __init__(self, strike):
-        super().__init__()
-        self.strike = strike
-
-    async def delete(self, thread_id, checkpoint_id=None):
-        self.strike.step()
-        return await super().delete(thread_id, checkpoint_id)
-
-
-async def live_everywhere(store, checkpointer):
-    """Leave a trace of ada of each kind there is, twice and in a fork; and one of bob."""
-    for user in ("ada", "bob"):
-        summaries = SummarizingManager(4, 2, f"Lyon, {user}, {{}}".format, store=store)
-        extractor = as_extractor(None)
-        memories = LLMMemoryManager(store, extract_fn=extractor, embedder=FakeEmbedder())
-        agent = Agent(
-            ScriptedModel(),
-            checkpointer=checkpointer,
-            memory_manager=memories,
-            conversation_manager=summaries,
-        )
-        for thread in (f"{user} 1", f"{user} 2"):
-            for said in ("I live in Lyon.", "I live in Paris now.", "I live in Lyon again."):
-                await agent.run(f"{said} On {thread}.", thread, user_id=user)
-            await store.put(("turns", thread), "1", {"text": "I live in Lyon."})
-            await store.put(("turns", thread), "2", {"text": "I live in Paris now."})
-        newest = await checkpointer.list_checkpoints(f"{user} 1", 1)
-        await checkpointer.fork(f"{user} 1", newest[0], f"{user} fork")
-        await store.put(("turns", f"{user} fork"), "1", {"text": "I live in Lyon."})
-        await StoreContext(store, user_id=user).remember("tea", "green")
-        lazy = LLMMemoryManager(store, extract_fn=wait_for_ever, batch_messages=10**9)
-        metadata = {"user_id": user, "thread_id": f"{user} 1"}
-        said = (Message.user("I live in Lyon."),)
-        await lazy.on_session_end(AgentState(messages=said, metadata=metadata))
-
-
-async def traces(store):
-    """Return every item of ada's."""
-    found = []
-    for namespace in await store.list_namespaces(limit=10_000):
-        found += [
-            (namespace, item.key)
-            for item in await store.scan(namespace, 10_000)
-            if re.search(r"\bada\b", f"{namespace} {item.key} {item.value}")
-        ]
-    return found
-
-
-@pytest.mark.parametrize("asked", [{}, {"key": "home", "threads": True}])
-async def test_whatever_the_moment_it_is_interrupted_the_next_time_finishes(asked):
-    wanted = {"user_id": "ada", **asked, "thread_namespaces": [("turns",)]}
-    for steps in itertools.count():
-        strike = Strike()
-        store, checkpointer = FailingStore(strike), FailingCheckpointer(strike)
-        await live_everywhere(store, checkpointer)
-        strike.left = steps
-        with suppress(BackendUnavailableError):
-            await forget(store, checkpointer, **wanted)
-        is_through = strike.left >= 0
-        strike.left = 10**9
-        await forget(store, checkpointer, **wanted)
-        left = await traces(store)
-        assert not asked or left == [(("users", "ada", "memories"), "tea")]
-        assert asked or left == []
-        assert await checkpointer.list_threads() == ["bob 1", "bob 2", "bob fork"]
-        assert (await forget(store, checkpointer, **wanted)).is_empty
-        if is_through:
-            break
-    assert steps > 15
-
-
-@pytest.mark.parametrize("asked", [{"key": "home", "threads": True}, {"query": "lyon"}, {}])
-async def test_what_was_interrupted_is_finished_the_next_time(asked):
-    for steps in range(6):
-        strike = Strike()
-        store, checkpointer = FailingStore(strike), FailingCheckpointer(strike)
-        manager = LLMMemoryManager(store, extract_fn=as_extractor(None))
-        agent = Agent(ScriptedModel(), checkpointer=checkpointer, memory_manager=manager)
-        await agent.run("I live in Lyon.", "t", user_id="ada")
-        await agent.run("I live in Lyon, near the river.", "t", user_id="ada")
-        wanted = {"user_id": "ada", **asked}
-        planned = await forget(store, checkpointer, **wanted, dry_run=True)
-        strike.left = steps
-        with suppress(BackendUnavailableError):
-            await forget(store, checkpointer, **wanted)
-        strike.left = 10**9
-        await forget(store, checkpointer, **wanted)
-        assert (await forget(store, checkpointer, **wanted)).is_empty
-        assert await checkpointer.list_threads() == list(planned.sources)
 
 
 async def test_nothing_but_numbers_is_told_of_it(backend):

@@ -1,0 +1,150 @@
+"""Whatever the moment a forgetting is interrupted, repeating it finishes it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from contextlib import suppress
+
+import pytest
+
+from locus_memory.agent import Agent
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.chat.scripted import ScriptedModel
+from locus_memory.checkpoint.chain import DeltaCheckpointer
+from locus_memory.conversation.summary import SummarizingManager
+from locus_memory.errors import BackendUnavailableError
+from locus_memory.memory.extract import as_extractor
+from locus_memory.memory.forget import forget
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.messages import Message
+from locus_memory.state import AgentState
+from locus_memory.store.view import StoreContext
+from locus_memory.testing import FakeEmbedder
+
+
+class Strike:
+    """Counts the steps of a deletion, and lets the database be gone after some of them."""
+
+    def __init__(self):
+        self.left = 10**9
+
+    def step(self):
+        self.left -= 1
+        if self.left < 0:
+            raise BackendUnavailableError("gone")
+
+
+class FailingStore(InMemoryStore):
+    """A store that erases one item at a step."""
+
+    def __init__(self, strike):
+        super().__init__()
+        self.strike = strike
+
+    async def delete_batch(self, keys):
+        for key in keys:
+            self.strike.step()
+            await super().delete_batch([key])
+
+    async def clear_namespace(self, namespace, *, recursive=False):
+        self.strike.step()
+        return await super().clear_namespace(namespace, recursive=recursive)
+
+
+class FailingCheckpointer(DeltaCheckpointer):
+    """A checkpointer that erases one thread at a step."""
+
+    def __init__(self, strike):
+        super().__init__()
+        self.strike = strike
+
+    async def delete(self, thread_id, checkpoint_id=None):
+        self.strike.step()
+        return await super().delete(thread_id, checkpoint_id)
+
+
+async def live_everywhere(store, checkpointer):
+    """Leave a trace of ada of each kind there is, twice and in a fork; and one of bob."""
+    for user in ("ada", "bob"):
+        summaries = SummarizingManager(4, 2, f"Lyon, {user}, {{}}".format, store=store)
+        extractor = as_extractor(None)
+        memories = LLMMemoryManager(store, extract_fn=extractor, embedder=FakeEmbedder())
+        agent = Agent(
+            ScriptedModel(),
+            checkpointer=checkpointer,
+            memory_manager=memories,
+            conversation_manager=summaries,
+        )
+        for thread in (f"{user} 1", f"{user} 2"):
+            for said in ("I live in Lyon.", "I live in Paris now.", "I live in Lyon again."):
+                await agent.run(f"{said} On {thread}.", thread, user_id=user)
+            await store.put(("turns", thread), "1", {"text": "I live in Lyon."})
+            await store.put(("turns", thread), "2", {"text": "I live in Paris now."})
+        newest = await checkpointer.list_checkpoints(f"{user} 1", 1)
+        await checkpointer.fork(f"{user} 1", newest[0], f"{user} fork")
+        await store.put(("turns", f"{user} fork"), "1", {"text": "I live in Lyon."})
+        await StoreContext(store, user_id=user).remember("tea", "green")
+        lazy = LLMMemoryManager(store, extract_fn=wait_for_ever, batch_messages=10**9)
+        metadata = {"user_id": user, "thread_id": f"{user} 1"}
+        said = (Message.user("I live in Lyon."),)
+        await lazy.on_session_end(AgentState(messages=said, metadata=metadata))
+
+
+async def wait_for_ever(messages):
+    raise AssertionError(messages)
+
+
+async def traces(store):
+    """Return every item of ada's."""
+    found = []
+    for namespace in await store.list_namespaces(limit=10_000):
+        found += [
+            (namespace, item.key)
+            for item in await store.scan(namespace, 10_000)
+            if re.search(r"\bada\b", f"{namespace} {item.key} {item.value}")
+        ]
+    return found
+
+
+@pytest.mark.parametrize("asked", [{}, {"key": "home", "threads": True}])
+async def test_whatever_the_moment_it_is_interrupted_the_next_time_finishes(asked):
+    wanted = {"user_id": "ada", **asked, "thread_namespaces": [("turns",)]}
+    for steps in itertools.count():
+        strike = Strike()
+        store, checkpointer = FailingStore(strike), FailingCheckpointer(strike)
+        await live_everywhere(store, checkpointer)
+        strike.left = steps
+        with suppress(BackendUnavailableError):
+            await forget(store, checkpointer, **wanted)
+        is_through = strike.left >= 0
+        strike.left = 10**9
+        await forget(store, checkpointer, **wanted)
+        left = await traces(store)
+        assert not asked or left == [(("users", "ada", "memories"), "tea")]
+        assert asked or left == []
+        assert await checkpointer.list_threads() == ["bob 1", "bob 2", "bob fork"]
+        assert (await forget(store, checkpointer, **wanted)).is_empty
+        if is_through:
+            break
+    assert steps > 15
+
+
+@pytest.mark.parametrize("asked", [{"key": "home", "threads": True}, {"query": "lyon"}, {}])
+async def test_what_was_interrupted_is_finished_the_next_time(asked):
+    for steps in range(6):
+        strike = Strike()
+        store, checkpointer = FailingStore(strike), FailingCheckpointer(strike)
+        manager = LLMMemoryManager(store, extract_fn=as_extractor(None))
+        agent = Agent(ScriptedModel(), checkpointer=checkpointer, memory_manager=manager)
+        await agent.run("I live in Lyon.", "t", user_id="ada")
+        await agent.run("I live in Lyon, near the river.", "t", user_id="ada")
+        wanted = {"user_id": "ada", **asked}
+        planned = await forget(store, checkpointer, **wanted, dry_run=True)
+        strike.left = steps
+        with suppress(BackendUnavailableError):
+            await forget(store, checkpointer, **wanted)
+        strike.left = 10**9
+        await forget(store, checkpointer, **wanted)
+        assert (await forget(store, checkpointer, **wanted)).is_empty
+        assert await checkpointer.list_threads() == list(planned.sources)
