@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
+from locus_memory.conversation.kinds import role_of
 from locus_memory.memory.heuristic_agenda import NOTE
 from locus_memory.memory.heuristic_grammar import Retraction, Rule
 from locus_memory.memory.heuristic_rules import RETRACTIONS, RULES
@@ -21,7 +23,7 @@ from locus_memory.memory.heuristic_text import (
 )
 from locus_memory.memory.inject import strip
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
-from locus_memory.memory.secrets import asks_for_secret, find_secret
+from locus_memory.memory.secrets import asks_for_secret, find_secret, mentions_secret
 
 __all__ = ["HeuristicExtractor"]
 
@@ -30,6 +32,10 @@ _Facts = dict[_Name, str]
 
 _LONGEST_CONTENT = 300
 _NOTE_IMPORTANCE = 0.8
+# How many sentences, or messages, are read before the event loop has its turn.
+_SLICE = 4
+# How much of the end of an answer may be a question, or an order.
+_LAST_WORDS, _LAST_SENTENCE = 2000, 200
 _FORGET: Final = re.compile(
     r"(?:please,? )?forget (?!it\b)(?:that |about |what I said about )?(?P<x>.{3,200})$",
     re.IGNORECASE,
@@ -53,7 +59,9 @@ class HeuristicExtractor:
       left out, as far as their words give them away.
     - A fact has one slot, such as `home` or `likes:tea`, and a later one in the same slot
       replaces it. Slots are compared by their words, so "tea" and "a cup of tea" are two.
-    - Nothing is kept of a sentence in which `find_secret` finds a password, key or card number.
+    - Nothing is kept of a sentence in which `find_secret` finds a password, key or card number,
+      nor of one that has a word for such a thing, or for getting in with it, in it or beside it.
+    - Of a message, the first 4,000 characters are read.
 
     Attributes:
         name: `"heuristic"`.
@@ -68,8 +76,10 @@ class HeuristicExtractor:
         known = {(memory.type, memory.key): memory.content for memory in memories}
         current = dict(known)
         found: dict[_Name, MemoryChange] = {}
-        said = _said(messages)
+        said = await _said(messages)
         for place, sentence in enumerate(said):
+            if place % _SLICE == 0:
+                await asyncio.sleep(0)
             changes = list(_changes(sentence, current))
             if changes and not _is_secret(said, place):
                 for change in changes:
@@ -78,25 +88,39 @@ class HeuristicExtractor:
         return tuple(_news(found, known))
 
 
-def _said(messages: Sequence[Any]) -> list[Sentence]:
+async def _said(messages: Sequence[Any]) -> list[Sentence]:
     """Return the sentences of the user, without the answers to questions for a secret."""
     said: list[Sentence] = []
     asked = False
     for place, message in enumerate(messages):
+        if place % _SLICE == 0:
+            await asyncio.sleep(0)
         content = message.content if isinstance(message.content, str) else ""
-        if message.role == "user" and strip([message]) and not asked:
+        role = role_of(message)
+        if role == "user" and strip([message]) and not asked:
             said.extend(sentences(content, place))
-        asked = message.role == "assistant" and asks_for_secret(content)
+        asked = role == "assistant" and _asks_for_secret(content)
     return said
 
 
+def _asks_for_secret(content: str) -> bool:
+    """Whether an answer ends by asking for a secret; an order to give one is no question."""
+    return asks_for_secret(content[-_LAST_WORDS:]) or mentions_secret(content[-_LAST_SENTENCE:])
+
+
 def _is_secret(said: Sequence[Sentence], place: int) -> bool:
-    """Whether a sentence holds a secret, alone or split between it and a neighbour."""
-    if find_secret(said[place].text):
-        return True
+    """Whether a sentence holds a secret, or stands beside one that speaks of secrets.
+
+    A password may look like any word, and be named in the next sentence.
+    """
     near = [sentence.text for sentence in said[max(0, place - 1) : place + 2]]
-    return any(
-        find_secret("\n".join(pair)) and not any(map(find_secret, pair)) for pair in pairwise(near)
+    return (
+        find_secret(said[place].text) is not None
+        or any(map(mentions_secret, near))
+        or any(
+            find_secret("\n".join(pair)) and not any(map(find_secret, pair))
+            for pair in pairwise(near)
+        )
     )
 
 
@@ -146,7 +170,8 @@ def _noted(note: re.Match[str], sentence: Sentence, current: _Facts) -> Iterator
     facts = list(_stated(text, replace(sentence, text=text), current))
     for fact in facts:
         yield replace(fact, importance=max(fact.importance or 0, _NOTE_IMPORTANCE))
-    if not facts:
+    # A word alone says nothing to anybody who does not know what it is: it may be a password.
+    if not facts and " " in text:
         yield from _filled(NOTE, note, sentence.message)
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 __all__ = ["Sentence", "clauses", "sentences", "slot", "third_person", "without_lead"]
 
+_LONGEST_MESSAGE = 4000
 _LONGEST_SENTENCE = 400
 _LONGEST_SLOT = 80
 _MOST_CLAUSES = 8
@@ -48,7 +49,9 @@ _UNSURE: Final = re.compile(
     r"(?i)\b(?:maybe|perhaps|possibly|might|not sure|unsure|i guess|i suppose|i wonder|as if"
     r"|pretend|imagine|suppose|hypothetical\w*|what if|if (?:i|we|only)|wish|let's say|say i"
     r"|just kidding|joking|used to|almost|in (?:my|a|the) (?:dream|game|story|novel|book)s?"
-    r"|(?:he|she|they|someone|people) (?:said|says|told|asked|thinks?))\b"
+    r"|(?:he|she|they|someone|people) thinks?"
+    r"|(?<!')(?!(?:i|we|i've|we've|had|just|already|also)\b)\w[\w']*"
+    r" (?:said|says|told|asked|asks|claims|claimed|replied|answered|shouted))\b"
 )
 
 _THIRD: Final = {
@@ -100,10 +103,16 @@ class Sentence:
 
 
 def sentences(text: str, message: int) -> Iterator[Sentence]:
-    """Yield the sentences of a message, without code, quotations and texts to work on."""
+    """Yield the sentences of a message, without code, quotations and texts to work on.
+
+    Of a message of more than 4,000 characters it is those of the beginning, without the last two:
+    one is cut off, and nobody knows what came after the other.
+    """
+    is_cut = len(text) > _LONGEST_MESSAGE
+    text = text[:_LONGEST_MESSAGE]
     plain = _QUOTED_LINE.sub("\n", _CODE.sub(" ", text.translate(_APOSTROPHES)))
     told = _LONG_QUOTE.sub(" ", _MATERIAL.sub("\n", plain))
-    for number, piece in enumerate(_END.split(told)):
+    for number, piece in enumerate(_END.split(told)[: -2 if is_cut else None]):
         line = " ".join(piece.split()).lstrip("-*#\u2022 ")
         if line and len(line) <= _LONGEST_SENTENCE:
             yield Sentence(line, message, first=number == 0)

@@ -16,9 +16,9 @@ from typing import Final
 
 from locus_memory.memory.inject_text import neutralise
 from locus_memory.memory.secrets_numbers import find_number
-from locus_memory.memory.secrets_prose import find_stated, names_secret
+from locus_memory.memory.secrets_prose import find_stated, hints_at_secret, names_secret
 
-__all__ = ["asks_for_secret", "find_secret", "looks_secret"]
+__all__ = ["asks_for_secret", "find_secret", "looks_secret", "mentions_secret"]
 
 # What is known by its looks, the kind first. Case counts.
 _SHAPES: Final = tuple(
@@ -107,6 +107,15 @@ def find_secret(text: str) -> str | None:
 def asks_for_secret(text: str) -> bool:
     """Whether the text is a question that names a secret, so that what follows may be it."""
     return any("?" in view and names_secret(view) for view in _views(text))
+
+
+def mentions_secret(text: str) -> bool:
+    """Whether the text has a word for a secret or for getting in with one, told or not.
+
+    Besides the words for passwords, PINs and codes that `find_secret` knows, these are the
+    English ones for credentials, tokens, keys to an API, wireless networks and logging in.
+    """
+    return any(map(hints_at_secret, _views(text)))
 
 
 def _find(view: str) -> str | None:

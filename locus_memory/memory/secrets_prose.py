@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["find_stated", "names_secret"]
+__all__ = ["find_stated", "hints_at_secret", "names_secret"]
 
 # All patterns see text that is folded: lower case, no accents, one space between words.
 
@@ -57,6 +57,13 @@ _LINK: Final = re.compile(
     rf"| {_IS}{_STILL}(?: ?[:=])? )"
 )
 _LINK_UNSPACED: Final = re.compile(r" ?(?:[是为為はが는은이가:=]|هي|คือ) ?")
+
+# English words for what lets somebody in, and for getting in with it.
+_WAYS_IN: Final = re.compile(
+    r"(?<![^\W_])(?:pass[ -]?(?:words?|phrases?|codes?|keys?)|pins?|credentials?|creds|tokens?"
+    r"|api[ -]?keys?|secrets? (?:is|are|was)|(?:my|our|a|the) secrets?|wi-?fi|authenticat\w*"
+    r"|(?:log|sign)(?:s|ged|ging|ed|ing)?[ -]?(?:in|on)(?:s|to)?|unlock(?:s|ed|ing)?)(?![^\W_])"
+)
 
 _STRONG: Final = re.compile(_NAMES)
 _UNSPACED: Final = re.compile(_UNSPACED_WORD)
@@ -124,6 +131,11 @@ def names_secret(text: str) -> bool:
     """Whether a folded text has a word for a password, a PIN or an access code."""
     lowered = text.casefold()
     return any(word.search(lowered) for word in (_STRONG, _UNSPACED, _CODES))
+
+
+def hints_at_secret(text: str) -> bool:
+    """Whether a folded text has a word for a secret, or for getting in with one."""
+    return names_secret(text) or _WAYS_IN.search(text.casefold()) is not None
 
 
 def find_stated(text: str) -> str | None:

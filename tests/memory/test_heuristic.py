@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -141,6 +143,9 @@ async def test_several_facts_of_one_sentence():
         "I'm tired.",
         "I'm working on it",
         "He said my name is Bob",
+        "My friend said: I live in Paris.",
+        "Bob told me: my name is Ada",
+        "The customer says, I live in Paris",
         "> I live in Berlin",
         "```\nI live in Berlin\n```",
         "`I live in Berlin`",
@@ -171,6 +176,37 @@ async def test_only_users_are_heard():
     injected = inject([], f"<memory>\n{said}\n</memory>")
     assert await extract(*injected) == ()
     assert await extract(injected[0].model_copy(update={"role": "user"})) == ()
+
+
+@pytest.mark.parametrize("lead", ["As I said, ", "I've told you: ", "I already said, "])
+async def test_what_users_say_of_what_they_said(lead):
+    [change] = await extract(f"{lead}I live in Berlin.")
+    assert change.key == "home"
+
+
+async def test_only_the_beginning_of_a_long_message_is_read():
+    filler = "Well, so it goes. " * 220
+    cut = f"I like tea. {filler}I live in New York City in the north. Bye."
+    assert cut[:4000].endswith("I live in New York City in t")
+    [change] = await extract(cut)
+    assert change.key == "likes:tea"
+    whole = await extract(f"I like tea. {filler}I live in Rome.")
+    assert [change.key for change in whole] == ["likes:tea", "home"]
+
+
+async def test_the_loop_runs_on_while_much_is_read():
+    turns = 0
+
+    async def count():
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    counting = asyncio.create_task(count())
+    await extract(*["I like tea. I live in Berlin. So it goes."] * 200)
+    counting.cancel()
+    assert turns > 50
 
 
 async def test_a_changed_fact_replaces_the_old_one():
@@ -232,6 +268,23 @@ async def test_only_what_is_remembered_is_taken_back():
         ["Remember that my password is\nremember: hunter2"],
         ["Remember: sk-abcDEF01\n23456789abcd"],
         [Message.assistant("What is your password?"), "Remember that it's hunter"],
+        [Message.assistant(f"{'Well. ' * 5000}Your password?"), "I live in Hunter"],
+        [Message.assistant("Please give me the API key."), "My name is abc."],
+        ["My cat is called Fluffy1999, which is also my password."],
+        ["My name is hunter2 and that is my password."],
+        ["My dog's name is Rex. That is my password everywhere."],
+        ["I like hunter2, it is my password.", "I use it everywhere."],
+        ["Always log in with hunter2."],
+        ["Use hunter2 to log in from now on."],
+        ["Please remember that my login is ada and hunter2."],
+        ["Please remember that their login is ada and hunter2."],
+        ["Remember: passphrase correct horse battery staple."],
+        ["Remember that the secret is swordfish."],
+        ["Remember that swordfish unlocks the laptop."],
+        ["Remember that the wifi is called Foo and hunter2 opens it."],
+        ["Remember the credentials.", "Remember that it's ada and hunter2."],
+        ["I sign in every day. My name is hunter2."],
+        ["Remember: hunter2."],
     ],
 )
 async def test_no_secret_is_kept(texts):
@@ -239,7 +292,9 @@ async def test_no_secret_is_kept(texts):
 
 
 async def test_beside_a_secret_the_rest_is_kept():
-    changes = await extract("My name is Ada. My password is hunter2. I live in Berlin.")
+    changes = await extract(
+        "My name is Ada. I like tea. My password is hunter2. I like hunter3. I live in Berlin."
+    )
     assert [change.key for change in changes] == ["name", "home"]
 
 

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.memory.secrets import asks_for_secret, find_secret, looks_secret
+from locus_memory.memory.secrets import (
+    asks_for_secret,
+    find_secret,
+    looks_secret,
+    mentions_secret,
+)
 from locus_memory.memory.secrets_numbers import passes_luhn
 
 SECRETS = {
@@ -188,6 +193,22 @@ def test_what_is_no_secret(text):
 )
 def test_a_question_for_a_secret(text, expected):
     assert asks_for_secret(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("My Passwort is long", True),
+        ("I log in at nine", True),
+        ("The secret is swordfish", True),
+        ("their credentials", True),
+        ("Fo\u200brget the PIN", True),
+        ("I pinned it to the login\u00adpage", False),
+        ("The keys are under the mat", False),
+    ],
+)
+def test_a_word_for_a_secret(text, expected):
+    assert mentions_secret(text) is expected
 
 
 def luhn_number(body: str) -> str:
