@@ -33,7 +33,7 @@ from locus_memory.agent_managers import (
 )
 from locus_memory.agent_session import Session, load_state
 from locus_memory.backends.base import Backend
-from locus_memory.chat.asking import ask, takes_tools
+from locus_memory.chat.asking import ask, check_model, takes_tools
 from locus_memory.chat.base import ChatModel, ToolModel
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 from locus_memory.errors import (
@@ -90,8 +90,8 @@ class Agent:
         agent_id: Saved with the thread, if there are several agents.
 
     Raises:
-        ConfigurationError: A bad provider string, tool or manager, or tools for a model that
-            takes none.
+        ConfigurationError: A bad provider string, model, tool or manager, or tools for a model
+            that takes none.
     """
 
     def __init__(
@@ -111,8 +111,7 @@ class Agent:
         self.model = model
         self.system_prompt = check_text(system_prompt, "system_prompt")
         self.tools = as_tools(tools)
-        if not callable(model):
-            raise ConfigurationError(f"a model is an async function, not {type(model).__name__}")
+        check_model(model)
         if self.tools and not takes_tools(model):
             raise ConfigurationError("a model that may call tools takes the keyword tools=")
         self.max_iterations = max_iterations

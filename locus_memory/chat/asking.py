@@ -9,10 +9,41 @@ from typing import Any
 
 from locus_memory.chat.base import StreamingModel, ToolSpec
 from locus_memory.chat.storable import storable
-from locus_memory.errors import ModelAnswerError
+from locus_memory.errors import ConfigurationError, ModelAnswerError
 from locus_memory.messages import Message, Role
 
-__all__ = ["ask", "takes_tools"]
+__all__ = ["ask", "called", "check_model", "takes_tools"]
+
+
+def check_model(model: object) -> None:
+    """Raise unless the model can be called.
+
+    Raises:
+        ConfigurationError: It is a name, a class or something else.
+    """
+    if isinstance(model, type):
+        raise ConfigurationError(
+            f"a model is an async function or an object, not the class {model.__name__} itself"
+        )
+    if not callable(model):
+        raise ConfigurationError(
+            f"a model is an async function from messages to a message, not {type(model).__name__}"
+        )
+
+
+async def called(model: Callable[..., Any], messages: Sequence[Any], **keywords: Any) -> Any:
+    """Return what the model answers.
+
+    Raises:
+        ModelAnswerError: It is no async function.
+    """
+    answer = model(messages, **keywords)
+    if not inspect.isawaitable(answer):
+        raise ModelAnswerError(
+            f"the model is no async function, it returned {type(answer).__name__}:"
+            " define it with async def"
+        )
+    return await answer
 
 
 def takes_tools(model: Callable[..., Any]) -> bool:
@@ -46,14 +77,14 @@ async def ask(
         on_text: Called with each piece of the text, where the model streams.
 
     Raises:
-        ModelAnswerError: The answer is no assistant message.
+        ModelAnswerError: The answer is no assistant message, or the model is not async.
     """
     keywords: dict[str, Any] = {"tools": tools} if tools else {}
     answer: object = None
     if on_text is not None and isinstance(model, StreamingModel):
         answer = await _last(model.stream(messages, **keywords), on_text)
     else:
-        answer = await model(messages, **keywords)
+        answer = await called(model, messages, **keywords)
     if not isinstance(answer, Message):
         raise ModelAnswerError(
             f"the model answered with {type(answer).__name__}, not with a Message:"

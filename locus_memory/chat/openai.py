@@ -45,7 +45,8 @@ class OpenAIChat:
         **options: Sent with every request, such as `temperature` or `extra_body`.
 
     Raises:
-        ConfigurationError: No key for OpenAI's own endpoint, or arguments that contradict.
+        ConfigurationError: No key for OpenAI's own endpoint, no model, no URL, or arguments that
+            contradict.
         UnknownOptionError: The chat API has no such option.
         MissingDriverError: The `openai` package is not installed.
     """
@@ -61,7 +62,7 @@ class OpenAIChat:
         timeout: float | None = None,
         **options: Any,
     ) -> None:
-        self.model = model
+        self.model = _checked_name(model)
         self._openai = require("openai", "openai", needed_by="OpenAIChat")
         self._options = _checked_options(self._openai, options)
         self._owned = client is None
@@ -156,6 +157,12 @@ class OpenAIChat:
         return f"OpenAIChat({self.model!r}, base_url='{url.scheme}://{host}{url.path}')"
 
 
+def _checked_name(model: object) -> str:
+    if not isinstance(model, str) or not model:
+        raise ConfigurationError('OpenAIChat: give the name of a model, such as "qwen3"')
+    return model
+
+
 def _checked_options(openai: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
     create = openai.resources.chat.completions.AsyncCompletions.create
     known = set(inspect.signature(create).parameters) - _OURS
@@ -174,7 +181,8 @@ def _checked_client(openai: ModuleType, client: Any, given: dict[str, Any]) -> A
 
 
 def _make_client(openai: ModuleType, given: dict[str, Any]) -> Any:
-    url = given.get("base_url") or os.environ.get("OPENAI_BASE_URL") or _DEFAULT_URL
+    url = given.get("base_url", os.environ.get("OPENAI_BASE_URL") or _DEFAULT_URL)
+    _check_url(url)
     key = given.get("api_key")
     if key is None and (_is_openai(url) or "base_url" not in given):
         key = os.environ.get("OPENAI_API_KEY")
@@ -183,6 +191,18 @@ def _make_client(openai: ModuleType, given: dict[str, Any]) -> Any:
             "OpenAIChat: pass api_key= or set OPENAI_API_KEY; an endpoint of your own is base_url="
         )
     return openai.AsyncOpenAI(**{**given, "base_url": url, "api_key": key or _NO_KEY})
+
+
+def _check_url(url: object) -> None:
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else None
+    except ValueError:
+        parts = None
+    if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
+        # Not shown: it may hold a password.
+        raise ConfigurationError(
+            "OpenAIChat: base_url is an address such as http://localhost:11434/v1"
+        )
 
 
 def _is_openai(url: str) -> bool:

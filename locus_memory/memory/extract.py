@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, Literal, cast
 
+from locus_memory.chat.asking import called, check_model
 from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, count_tokens
-from locus_memory.errors import InvalidArgumentError
+from locus_memory.errors import InvalidArgumentError, ModelAnswerError
 from locus_memory.events import emit
 from locus_memory.memory.extract_answer import AnsweredChange, parse_answer
 from locus_memory.memory.extract_prompt import (
@@ -56,6 +57,7 @@ class LLMExtractor:
         name: The model's `name`, if it has one, else `"llm"`.
 
     Raises:
+        ConfigurationError: The model is no function.
         InvalidArgumentError: `max_prompt_tokens` has no room beside the task, or `max_changes`
             is less than 1.
     """
@@ -69,6 +71,7 @@ class LLMExtractor:
         token_counter: object | None = None,
         instructions: str = "",
     ) -> None:
+        check_model(model)
         name = getattr(model, "name", None)
         self.name: str = name if isinstance(name, str) and name else "llm"
         self._model = model
@@ -110,7 +113,7 @@ class LLMExtractor:
         return lines, build_prompt(self._system, lines, memories, self._budget, self._count)
 
     async def _ask(self, prompt: tuple[Message, Message]) -> tuple[AnsweredChange, ...]:
-        answer = (await self._model(prompt)).content or ""
+        answer = await self._answer(prompt)
         try:
             return parse_answer(answer)
         except InvalidArgumentError as error:
@@ -120,10 +123,18 @@ class LLMExtractor:
                 Message.user(f"That is not valid: {error}. Answer again, with the JSON only."),
             ]
         try:
-            return parse_answer((await self._model(repair)).content or "")
+            return parse_answer(await self._answer(repair))
         except InvalidArgumentError as error:
             emit("memory.extraction_invalid", extractor=self.name, reason=str(error))
             return ()
+
+    async def _answer(self, prompt: Sequence[Message]) -> str:
+        answer = await called(self._model, prompt)
+        if not hasattr(answer, "content"):
+            raise ModelAnswerError(
+                f"the model answered with {type(answer).__name__}, not with a message"
+            )
+        return answer.content or ""
 
 
 class FunctionExtractor:

@@ -8,6 +8,7 @@ from locus_memory import get_store, open_backend
 from locus_memory.agent import (
     Agent,
 )
+from locus_memory.chat.openai import OpenAIChat
 from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.errors import (
@@ -237,6 +238,8 @@ class TestMaking:
         "options",
         [
             {"model": "gpt"},
+            {"model": OpenAIChat},
+            {"model": OpenAIChat, "memory_manager": "memory"},
             {"tools": [add, add]},
             {"tools": [7]},
             {"max_iterations": 0},
@@ -267,6 +270,13 @@ class TestMaking:
             return answer()
 
         with pytest.raises(ModelAnswerError, match=why):
+            await Agent(model).run("hi")
+
+    async def test_a_model_that_is_not_async(self):
+        def model(messages):
+            return Message.assistant("hi")
+
+        with pytest.raises(ModelAnswerError, match="async def"):
             await Agent(model).run("hi")
 
     async def test_an_answer_of_nothing_is_an_empty_text(self):

@@ -523,6 +523,23 @@ class TestMaking:
         with pytest.raises(UnknownOptionError, match=rf"unknown option '{option}'.* temperature,"):
             OpenAIChat("tiny", base_url="http://localhost", **{option: 1})
 
+    @pytest.mark.parametrize(
+        "url",
+        ["nonsense", "localhost:11434/v1", "ftp://localhost", "http://", "http://[x", "", 7],
+    )
+    def test_an_address_that_is_none(self, url, monkeypatch):
+        with pytest.raises(ConfigurationError, match="http://localhost:11434/v1"):
+            OpenAIChat("tiny", base_url=url)
+        if isinstance(url, str) and url:
+            monkeypatch.setenv("OPENAI_BASE_URL", url)
+            with pytest.raises(ConfigurationError, match="http://localhost:11434/v1"):
+                OpenAIChat("tiny")
+
+    @pytest.mark.parametrize("name", [None, "", 7])
+    def test_a_model_without_a_name(self, name):
+        with pytest.raises(ConfigurationError, match="name of a model"):
+            OpenAIChat(name, base_url="http://localhost")
+
     async def test_closing_twice_is_harmless(self, endpoint):
         model = OpenAIChat("tiny", base_url=endpoint.url)
         await model.close()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import json
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.conversation.tokens import count_tokens, estimate_tokens
-from locus_memory.errors import InvalidArgumentError
+from locus_memory.errors import ConfigurationError, InvalidArgumentError, ModelAnswerError
 from locus_memory.events import subscribe
 from locus_memory.memory.extract import FunctionExtractor, LLMExtractor, as_extractor
 from locus_memory.memory.extract_answer import SCHEMA, parse_answer
@@ -384,6 +385,24 @@ async def test_the_prompt_never_exceeds_its_budget(texts, contents, budget, coun
 def test_settings_that_cannot_work_are_refused(options):
     with pytest.raises(InvalidArgumentError):
         LLMExtractor(FakeModel(), **options)
+
+
+@pytest.mark.parametrize("model", ["gpt-4", None, 7, FakeModel])
+def test_what_is_no_model(model):
+    with pytest.raises(ConfigurationError, match="async function"):
+        LLMExtractor(model)
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (lambda messages: Message.assistant("[]"), "async def"),
+        (lambda messages: asyncio.sleep(0, "[]"), "answered with str"),
+    ],
+)
+async def test_a_model_that_does_not_answer_as_one(model, why):
+    with pytest.raises(ModelAnswerError, match=why):
+        await LLMExtractor(model).extract(TALK, [])
 
 
 def test_it_is_named_after_its_model():
