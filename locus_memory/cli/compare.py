@@ -17,7 +17,7 @@ from locus_memory.cli.differences import (
 )
 from locus_memory.cli.names import find_reference
 from locus_memory.cli.options import AsJson, Url
-from locus_memory.cli.output import compact, snippet, visible
+from locus_memory.cli.output import compact, snippet, visible, visible_name
 from locus_memory.cli.session import Session
 from locus_memory.cli.transcript_view import message_line, print_text
 
@@ -101,7 +101,9 @@ def render_difference(console: Console, document: dict[str, Any]) -> None:
 
 
 def _title(side: dict[str, Any]) -> str:
-    return visible(f"{side['thread_id']}@{side['checkpoint_id']}  ({side['messages']} messages)")
+    return visible_name(
+        f"{side['thread_id']}@{side['checkpoint_id']}  ({side['messages']} messages)"
+    )
 
 
 def _render_change(console: Console, change: dict[str, Any]) -> None:

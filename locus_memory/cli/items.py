@@ -16,7 +16,7 @@ from locus_memory.cli.exact_json import InexactNumberError, parse_json
 from locus_memory.cli.names import format_namespace, parse_namespace
 from locus_memory.cli.options import AsJson, Limit, Url, parse_object
 from locus_memory.cli.outcome import CommandError, UsageError
-from locus_memory.cli.output import compact, snippet, table, visible
+from locus_memory.cli.output import compact, snippet, table, visible, visible_name
 from locus_memory.cli.session import Session
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def put(
     name = f"{format_namespace(labels)} {key}"
     session.answer(
         {"namespace": list(labels), "key": key, "version": version},
-        lambda console: console.out(f"{visible(name)}: version {version}", highlight=False),
+        lambda console: console.out(f"{visible_name(name)}: version {version}", highlight=False),
     )
 
 
@@ -228,7 +228,7 @@ def remove(
     if key is not None and recursive:
         raise UsageError("--recursive deletes namespaces: it takes no KEY")
     if key is None and not yes:
-        _confirm(f"delete every item of {visible(format_namespace(labels))}?")
+        _confirm(f"delete every item of {visible_name(format_namespace(labels))}?")
     deleted = session.run(partial(_remove, labels=labels, key=key, recursive=recursive))
     session.answer({"deleted": deleted}, lambda console: console.print(f"deleted {deleted}"))
 
@@ -308,7 +308,7 @@ def hits_table(found: list[StoreItem], query: str) -> Table:
     rows: list[list[str | Text]] = [
         [
             f"{item.score or 0:.2f}",
-            Text(visible(f"{format_namespace(item.namespace)} {item.key}")),
+            Text(visible_name(f"{format_namespace(item.namespace)} {item.key}")),
             _hit(item, query),
         ]
         for item in found
@@ -340,7 +340,7 @@ def _speaker(value: dict[str, Any]) -> Text:
     name, when = value.get("speaker"), value.get("session_date")
     shown = Text()
     if isinstance(name, str):
-        shown.append(visible(name), style="bold")
+        shown.append(visible_name(name), style="bold")
     if isinstance(when, str):
         shown.append(visible(f" ({when})"), style="dim")
     return shown.append(": ") if shown else shown

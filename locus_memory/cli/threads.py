@@ -12,7 +12,7 @@ from locus_memory.cli.differences import messages_of
 from locus_memory.cli.names import all_checkpoints, find_checkpoint, find_reference
 from locus_memory.cli.options import AsJson, Limit, Url, parse_age
 from locus_memory.cli.outcome import CommandError, UsageError
-from locus_memory.cli.output import compact, moment, number, snippet, table, visible
+from locus_memory.cli.output import compact, moment, number, snippet, table, visible_name
 from locus_memory.cli.session import Session
 from locus_memory.cli.sizes import measure_threads, size_on_disk
 from locus_memory.cli.transcript_view import print_transcript
@@ -183,7 +183,9 @@ async def _load(backend: Backend, *, thread: str, name: str | None) -> dict[str,
 def _render_state(console: Console, document: dict[str, Any], last: int | None) -> None:
     messages, rest = messages_of(document["state"])
     heading = f"{document['thread_id']}@{document['checkpoint_id']}"
-    console.print(f"{visible(heading)}  ({len(messages)} messages)", markup=False, soft_wrap=True)
+    console.print(
+        f"{visible_name(heading)}  ({len(messages)} messages)", markup=False, soft_wrap=True
+    )
     skipped = 0 if last is None else max(0, len(messages) - last)
     numbered = list(enumerate(messages, 1))[skipped:]
     print_transcript(console, numbered)
@@ -209,7 +211,7 @@ def fork(
         f"{document['thread_id']} starts at {document['checkpoint_id']} of {document['source']}, "
         f"with {document['checkpoints']} checkpoints"
     )
-    session.answer(document, lambda console: console.out(visible(line), highlight=False))
+    session.answer(document, lambda console: console.out(visible_name(line), highlight=False))
 
 
 async def _fork(backend: Backend, *, source: str, new: str) -> dict[str, Any]:
@@ -250,7 +252,7 @@ def prune(
     )
     verb = "would delete" if dry_run else "deleted"
     line = f"{verb} {document['deleted']} of {document['total']} checkpoints of {thread}"
-    session.answer(document, lambda console: console.out(visible(line), highlight=False))
+    session.answer(document, lambda console: console.out(visible_name(line), highlight=False))
 
 
 async def _prune(

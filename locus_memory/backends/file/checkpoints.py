@@ -193,9 +193,11 @@ class FileDeltaStorage(DeltaStorage):
             with self._locked(thread_id):
                 entries = self._entries(thread_id)
                 removed = [e for e in entries if revisions is None or e.revision in revisions]
-                if revisions is not None:
-                    self._check(thread_id, entries, removed, rebased, None)
-                    self._overwrite(entries, rebased)
+                if revisions is None:
+                    self._remove(thread_id, removed)
+                    return len(removed)
+                self._check(thread_id, entries, removed, rebased, None)
+                self._overwrite(entries, rebased)
                 self._unlink(thread_id, removed)
                 return len(removed)
 
@@ -335,6 +337,16 @@ class FileDeltaStorage(DeltaStorage):
         _sync_folder(self._base)
         return len(entries)
 
+    def _remove(self, thread_id: str, entries: Sequence[Entry]) -> None:
+        """Remove a thread at once, unless its folder has files that are not records."""
+        folder, aside = self._folder(thread_id), self._base / f"{_COPY}{uuid4().hex}"
+        if not all(map(Entry.parse, (path.name for path in _listed(folder)))):
+            self._unlink(thread_id, entries)
+        elif entries:
+            folder.replace(aside)
+            _sync_folder(self._base)
+            _discard(aside)
+
     def _unlink(self, thread_id: str, removed: Sequence[Entry]) -> None:
         """Remove records, the newest first: what is left at any moment has its bases."""
         folder = self._folder(thread_id)
@@ -375,7 +387,7 @@ def _is_stale(path: Path) -> bool:
 
 
 def _discard(folder: Path) -> None:
-    """Remove a copy that was not finished; a file that is not a record stays."""
+    """Remove what is out of sight; a file that is not a record stays."""
     for entry in _records(folder):
         (folder / entry.name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):

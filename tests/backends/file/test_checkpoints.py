@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from locus_memory.backends.file import checkpoints
 from locus_memory.backends.file.backend import FileBackend
 from locus_memory.backends.file.checkpoints import FileCheckpointer
 from locus_memory.errors import BackendClosedError, CheckpointConflictError, InvalidKeyError
@@ -241,3 +242,23 @@ async def test_a_bound_that_is_no_text_is_refused(tmp_path, bound):
         with pytest.raises(InvalidKeyError, match="cursor"):
             await checkpointer.list_threads(after=bound)
         assert await checkpointer.list_threads(prefix="", after="") == []
+
+
+async def test_a_thread_is_deleted_at_once(tmp_path, monkeypatch):
+    def killed(folder):
+        raise KeyboardInterrupt
+
+    async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:
+        await fill(checkpointer, "t", 3)
+        with monkeypatch.context() as patch:
+            patch.setattr(checkpoints, "_discard", killed)
+            with pytest.raises(KeyboardInterrupt):
+                checkpointer.storage._remove("t", checkpointer.storage._entries("t"))
+        assert await checkpointer.list_threads() == []
+        assert await checkpointer.load("t") is None
+        await fill(checkpointer, "t", 1)
+        (left,) = tmp_path.glob(".copy-*")
+        os.utime(left, (0, 0))
+        await checkpointer.vacuum(30)
+        assert not left.exists()
+        assert await checkpointer.load("t") == state(0)
