@@ -136,6 +136,8 @@ def as_tools(functions: Iterable[Callable[..., Any] | Tool]) -> dict[str, Tool]:
     Raises:
         ConfigurationError: Two have one name, or as for `as_tool`.
     """
+    if not isinstance(functions, Iterable):
+        raise ConfigurationError(f"tools are a list of functions, not {type(functions).__name__}")
     tools: dict[str, Tool] = {}
     for each in map(as_tool, functions):
         if each.spec.name in tools:

@@ -196,6 +196,11 @@ class TestSpec:
             with pytest.raises(ConfigurationError, match=function.__name__):
                 as_tool(function)
 
+    @pytest.mark.parametrize("given", [7, None, weather, weather.function])
+    def test_what_is_no_list_of_tools(self, given):
+        with pytest.raises(ConfigurationError, match="a list of functions"):
+            as_tools(given)
+
     def test_two_of_one_name(self):
         assert list(as_tools([weather])) == ["weather"]
         with pytest.raises(ConfigurationError, match="two tools are named 'weather'"):
