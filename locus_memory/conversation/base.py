@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from typing_extensions import override
 
 from locus_memory.conversation.faults import mend
 from locus_memory.conversation.groups import Group, split_groups, split_sound
 from locus_memory.events import emit
+from locus_memory.resource import Resource
 
 __all__ = ["ConversationManager", "NullManager", "sound_groups"]
 
 
-class ConversationManager(ABC):
+class ConversationManager(Resource, ABC):
     """Decides what of a conversation the model sees now; the conversation itself stays whole.
 
     Messages may be of any class that has the attributes of `locus_memory.Message`. Whatever
@@ -34,20 +34,6 @@ class ConversationManager(ABC):
     async def async_apply(self, messages: Sequence[Any]) -> list[Any]:
         """Return what `apply` returns, without holding up the event loop."""
         return self.apply(messages)
-
-    async def close(self) -> None:
-        """Release what this manager opened; calling it again is harmless."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     @override
     def __repr__(self) -> str:

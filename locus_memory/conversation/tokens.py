@@ -104,6 +104,8 @@ def _words(text: str) -> float:
 
     A line of them is told by its accented letters, or by those of the whole text.
     """
+    if text.isascii():
+        return _english_words(text)
     accented = len(_ACCENTED.findall(text))
     if accented * _ACCENTED_SHARE > len(text):
         return _foreign_words(text)
