@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from locus_memory.memory.secrets import find_secret
 from locus_memory.memory.thread import read_document, text_of
 from locus_memory.store.item import check_key, encode_json
 
-__all__ = ["Extraction", "Origin", "Rules", "as_memory", "check_length"]
+__all__ = ["Extraction", "Origin", "Rules", "as_memories", "as_memory", "check_length"]
 
 _SHOWN: Final = 40
 """How many current memories an extractor is shown."""
@@ -176,6 +176,18 @@ def check_length(memory: Memory, most: int) -> Memory:
                 f"a memory's {name} has at most {most:,} characters, not {len(text):,}"
             )
     return memory
+
+
+def as_memories(value: object) -> list[Memory]:
+    """Return memories, also from a single one.
+
+    Raises:
+        InvalidArgumentError: Something is none.
+    """
+    # A memory that is a pydantic model can be iterated over as well.
+    if isinstance(value, Iterable) and not hasattr(value, "content"):
+        return [as_memory(each) for each in value]
+    return [as_memory(value)]
 
 
 def as_memory(value: object) -> Memory:

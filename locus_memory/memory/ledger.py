@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from locus_memory.errors import VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.options import check_at_least
+from locus_memory.memory.options import check_whole
 from locus_memory.memory.revision import (
     Shelf,
     Step,
@@ -103,8 +103,8 @@ class Limits:
     history_limit: int
 
     def __post_init__(self) -> None:
-        check_at_least(1, max_memories=self.max_memories)
-        check_at_least(0, history_limit=self.history_limit)
+        check_whole(1, max_memories=self.max_memories)
+        check_whole(0, history_limit=self.history_limit)
 
 
 class Ledger:

@@ -16,10 +16,10 @@ from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, with_block
 from locus_memory.memory.extract import as_extractor
-from locus_memory.memory.extraction import Extraction, Origin, Rules, as_memory, check_length
+from locus_memory.memory.extraction import Extraction, Origin, Rules, as_memories, check_length
 from locus_memory.memory.ledger import Ledger, Limits, Statement
 from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory, MemoryType
-from locus_memory.memory.options import check_at_least
+from locus_memory.memory.options import check_at_least, check_callable, check_embedder, check_whole
 from locus_memory.memory.queue import ExtractionQueue
 from locus_memory.memory.recall import Recall
 from locus_memory.memory.scope import (
@@ -113,9 +113,14 @@ class LLMMemoryManager(BaseMemoryManager):
         max_attempts: int = 5,
         recall_timeout: float = 5.0,
     ) -> None:
-        check_at_least(0, retrieve_limit=retrieve_limit, token_budget=token_budget)
-        check_at_least(0, batch_messages=batch_messages, batch_quiet=batch_quiet)
+        check_whole(0, retrieve_limit=retrieve_limit, token_budget=token_budget)
+        check_whole(0, batch_messages=batch_messages)
+        check_at_least(0, batch_quiet=batch_quiet)
         check_at_least(0, drain_timeout=drain_timeout, recall_timeout=recall_timeout)
+        check_callable(clock=clock)
+        if namespace_resolver is not None:
+            check_callable(namespace_resolver=namespace_resolver)
+        check_embedder(embedder)
         if extract_mode not in ("inline", "background"):
             raise ConfigurationError(
                 f"extract_mode is 'inline' or 'background', not {extract_mode!r}"
@@ -196,8 +201,8 @@ class LLMMemoryManager(BaseMemoryManager):
         )
 
     @override
-    async def save(self, memories: Iterable[Memory]) -> list[Memory]:
-        """Write memories, each in place of the one of the same type and key.
+    async def save(self, memories: Iterable[Memory] | Memory) -> list[Memory]:
+        """Write memories, or one, each in place of the one of the same type and key.
 
         What is replaced goes to the history. What is there already, but for spaces, stays; its
         metadata is merged, and its importance never falls. A new key whose content another key
@@ -213,7 +218,7 @@ class LLMMemoryManager(BaseMemoryManager):
                 characters.
             BackendError: The store failed; each memory is written whole or not at all.
         """
-        checked = [check_length(as_memory(each), LONGEST_CONTENT) for each in memories]
+        checked = [check_length(each, LONGEST_CONTENT) for each in as_memories(memories)]
         return await self._ledger.apply(self._scope, list(map(Statement, checked)))
 
     async def history(self, key: str, type: MemoryType | str | None = None) -> list[Memory]:  # noqa: A002 - the field's word

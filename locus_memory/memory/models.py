@@ -45,7 +45,8 @@ class Memory:
         metadata: A JSON object.
 
     Raises:
-        InvalidArgumentError: An unknown type, or a key or content that is empty.
+        InvalidArgumentError: An unknown type, a key or content that is empty, or metadata that
+            is no dict.
     """
 
     type: MemoryType
@@ -57,6 +58,10 @@ class Memory:
         object.__setattr__(self, "type", _memory_type(self.type))
         _check_text("key", self.key)
         _check_text("content", self.content)
+        metadata: object = self.metadata
+        if not isinstance(metadata, dict):
+            kind = type(metadata).__name__
+            raise InvalidArgumentError(f"a memory's metadata is a JSON object, not {kind}")
 
     def to_store_value(self) -> dict[str, Any]:
         """Return the memory as plain JSON."""

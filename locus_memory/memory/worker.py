@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from locus_memory.events import emit
 from locus_memory.memory.lease import Lease
-from locus_memory.memory.options import check_at_least
+from locus_memory.memory.options import check_whole
 from locus_memory.memory.queue import ExtractionQueue, Job
 
 __all__ = ["Worker", "WorkerOptions"]
@@ -47,7 +47,7 @@ class WorkerOptions:
     at_once: int | None
 
     def __post_init__(self) -> None:
-        check_at_least(1, max_attempts=self.most_attempts)
+        check_whole(1, max_attempts=self.most_attempts)
 
 
 class Worker:
