@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import functools
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.extract import FunctionExtractor, LLMExtractor, as_extractor
+from locus_memory.memory.heuristic import HeuristicExtractor
+from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
+from locus_memory.messages import Message, ToolCall, ToolResult
+from locus_memory.testing.model import FakeModel
+
+MEMORIES = [
+    Memory("user", "home", "The user lives in Berlin."),
+    Memory("project", "deadline", "The deadline is March 3."),
+]
+TALK = [
+    Message.system("You are kind."),
+    Message.user("I moved to Paris."),
+    Message.assistant("Nice!", [ToolCall(id="1", name="look_up", arguments={"key": "secret"})]),
+    Message.tool(ToolResult(tool_call_id="1", name="look_up", content="out " * 1000)),
+    Message.user("Always answer in French."),
+]
+
+
+NOTE = Memory("user", "note", "Something.", {"importance": 0.4, "mine": True})
+DROP = MemoryChange(op="delete", type=MemoryType.USER, key="old")
+
+
+def of_messages(messages):
+    return [NOTE] if messages else []
+
+
+def of_both(messages, memories):
+    return (NOTE, *memories)
+
+
+def lazily(messages):
+    yield NOTE
+    yield DROP
+
+
+async def in_the_loop(messages):
+    return [NOTE, DROP]
+
+
+class WithCall:
+    async def __call__(self, messages, memories):
+        return memories
+
+
+@pytest.mark.parametrize(
+    ("function", "expected", "name"),
+    [
+        (of_messages, (NOTE,), "of_messages"),
+        (of_both, (NOTE, *MEMORIES), "of_both"),
+        (lazily, (NOTE, DROP), "lazily"),
+        (in_the_loop, (NOTE, DROP), "in_the_loop"),
+        (WithCall(), tuple(MEMORIES), "WithCall"),
+        (functools.partial(of_both, memories=[]), (NOTE,), "partial"),
+        (lambda messages, limit=3: [NOTE][:limit], (NOTE,), "<lambda>"),
+        (lambda messages: in_the_loop(messages[:1]), (NOTE, DROP), "<lambda>"),
+        (lambda *given: given[1], tuple(MEMORIES), "<lambda>"),
+        (lambda messages: None, (), "<lambda>"),
+    ],
+)
+async def test_a_function_extracts(function, expected, name):
+    extractor = as_extractor(function)
+    assert isinstance(extractor, Extractor)
+    assert extractor.name == name
+    assert await extractor.extract(TALK, MEMORIES) == expected
+
+
+async def test_a_sync_function_does_not_hold_up_the_loop():
+    threads = []
+    await as_extractor(lambda messages: threads.append(threading.get_ident())).extract(TALK, [])
+    assert threads != [threading.get_ident()]
+
+
+async def test_memories_of_another_library_are_taken():
+    foreign = SimpleNamespace(type="project", key="k", content="c", metadata={"a": 1})
+    [memory] = await FunctionExtractor(lambda messages: [foreign]).extract(TALK, [])
+    assert memory == Memory("project", "k", "c", {"a": 1})
+
+
+@pytest.mark.parametrize("returned", [3, ["text"], "text", [None], [{"key": "k"}]])
+async def test_a_function_that_returns_something_else_is_reported(returned):
+    with pytest.raises(InvalidArgumentError, match="returned"):
+        await FunctionExtractor(lambda messages: returned).extract(TALK, [])
+
+
+async def test_a_function_that_runs_dry_does_not_hang():
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await FunctionExtractor(lambda messages: next(iter(()))).extract(TALK, [])
+
+
+async def test_what_a_function_raises_is_raised():
+    with pytest.raises(ZeroDivisionError):
+        await FunctionExtractor(lambda messages: 1 / 0).extract(TALK, [])
+
+
+def test_what_can_be_an_extractor():
+    extractor = LLMExtractor(FakeModel())
+    assert as_extractor(extractor) is extractor
+    assert isinstance(as_extractor(None), HeuristicExtractor)
+    for wrong in (3, "llm", HeuristicExtractor):
+        with pytest.raises(InvalidArgumentError):
+            as_extractor(wrong)
