@@ -313,7 +313,8 @@ class TestTools:
         self, tool, checkpointer, happened
     ):
         async def slow():
-            await asyncio.sleep(0.01)
+            for _ in range(20):
+                await asyncio.sleep(0)
             return "ok"
 
         async with agent_of(

@@ -15,8 +15,6 @@ from locus_memory.messages import Message, ToolCall
 
 ASK = [Message.user("Hi")]
 ADD = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
-
-
 HALVES = ["a\\ud83d", "\\udc4bb", "\\udc4b", "\\ud83d"]
 
 

@@ -24,8 +24,6 @@ TALK = [
     Message.tool(ToolResult(tool_call_id="1", name="look_up", content="out " * 1000)),
     Message.user("Always answer in French."),
 ]
-
-
 NOTE = Memory("user", "note", "Something.", {"importance": 0.4, "mine": True})
 DROP = MemoryChange(op="delete", type=MemoryType.USER, key="old")
 
