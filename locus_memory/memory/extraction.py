@@ -116,8 +116,8 @@ class Extraction:
         if not origin.messages:
             return []
         said = "\n".join(text_of(each) for each in origin.messages if each.role != "tool")
-        known = await self._recall.find(scope, _SHOWN, said)
         async with asyncio.timeout(self._rules.timeout):
+            known = await self._recall.find(scope, _SHOWN, said)
             changes = await self._extractor.extract(origin.messages, known)
         edits = [self._edit(change, origin, self._extractor.name) for change in changes]
         return [edit for edit in edits if edit is not None]

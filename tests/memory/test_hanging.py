@@ -76,3 +76,15 @@ async def test_a_run_that_is_cancelled_meanwhile_stays_cancelled(make, failing_s
 def test_a_timeout_that_is_no_time_is_refused(timeout):
     with pytest.raises(ConfigurationError, match="recall_timeout"):
         LLMMemoryManager("memory", recall_timeout=timeout)
+
+
+async def test_a_store_that_hangs_does_not_hang_the_end_of_the_run(make, failing_store, events):
+    store = Hanging(failing_store)
+    manager = make(store=store, extract_timeout=0.01)
+    store.verb = "search"
+    async with asyncio.timeout(10):
+        await manager.on_session_end(STATE)
+    (event,) = events.of("memory.extract_failed")
+    assert isinstance(event.error, TimeoutError)
+    store.verb = ""
+    assert await manager.drain() == 0
