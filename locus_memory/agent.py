@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
+
+from typing_extensions import override
 
 from locus_memory.agent_events import (
     AgentEvent,
@@ -43,6 +44,7 @@ from locus_memory.errors import (
 )
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.registry import as_checkpointer
+from locus_memory.resource import Resource
 from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import check_limit, check_text
@@ -63,7 +65,7 @@ __all__ = [
 _Part = TypeVar("_Part")
 
 
-class Agent:
+class Agent(Resource):
     """A model with tools that remembers: it loads, recalls, trims, asks, acts and saves.
 
     The thread is saved whole after every step: after the user's message, each answer of the
@@ -312,8 +314,8 @@ class Agent:
             )
         return self.checkpointer
 
+    @override
     async def open(self) -> None:
-        """Connect now, rather than on first use."""
         try:
             for each in self._owned:
                 await each.open()
@@ -321,23 +323,11 @@ class Agent:
             await self.close()
             raise
 
+    @override
     async def close(self) -> None:
-        """Close what the agent opened; calling it again is harmless."""
         async with AsyncExitStack() as stack:
             for each in self._owned:
                 stack.push_async_callback(each.close)
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
 
 def _result(task: asyncio.Task[ToolResult], call: ToolCall) -> ToolResult:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import AsyncIterator, Sequence
-from types import ModuleType, TracebackType
-from typing import Any, Final, Self
+from types import ModuleType
+from typing import Any, Final
 from urllib.parse import urlsplit
+
+from typing_extensions import override
 
 from locus_memory.chat.base import ToolSpec
 from locus_memory.chat.openai_errors import translated
@@ -17,6 +19,7 @@ from locus_memory.drivers import require
 from locus_memory.errors import ConfigurationError
 from locus_memory.maker import unknown_option
 from locus_memory.messages import Message
+from locus_memory.resource import Resource
 
 __all__ = ["OpenAIChat"]
 
@@ -25,7 +28,7 @@ _NO_KEY: Final = "not-needed"
 _OURS: Final = frozenset({"self", "model", "messages", "tools", "stream", "timeout"})
 
 
-class OpenAIChat:
+class OpenAIChat(Resource):
     """A chat model behind an OpenAI-compatible endpoint; it calls tools and streams.
 
     An answer's metadata says what the endpoint said of it: `model`, `finish_reason`, `usage`
@@ -135,21 +138,11 @@ class OpenAIChat:
         key, password = self._client.api_key, urlsplit(str(self._client.base_url)).password
         return tuple(each for each in (key, password) if each and each != _NO_KEY)
 
+    @override
     async def close(self) -> None:
         """Close the client, unless it was given; calling it again is harmless."""
         if self._owned:
             await self._client.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def __repr__(self) -> str:
         url = urlsplit(str(self._client.base_url))
