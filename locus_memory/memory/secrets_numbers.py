@@ -16,6 +16,10 @@ _FIRST_GROUP, _SHORTEST_GROUP = 4, 3
 _MOST_GROUPS = 6
 _DATE: Final = re.compile(r"(?<!\d)(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?!\d)")
 _UUID: Final = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# MD5, SHA-1 and SHA-256; no account number has so many characters, all of them hexadecimal.
+_DIGEST: Final = re.compile(
+    r"(?i)(?<![a-z0-9])(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})(?![a-z0-9])"
+)
 _DIGITS: Final = re.compile(r"(?<![\w+.])\d+(?:[ ._/\u2010-\u2015-]{1,3}\d+)*(?!\w)")
 _GROUP: Final = re.compile(r"\d+")
 
@@ -56,9 +60,10 @@ def find_number(text: str) -> str | None:
     """Return what kind of secret number a folded text holds, or `None`."""
     if _SSN.search(text):
         return "social security number"
-    if any(map(_is_card, _card_candidates(text))):
+    named = _DIGEST.sub(" ", _UUID.sub(" ", text))
+    if any(map(_is_card, _card_candidates(_DATE.sub(" ", named)))):
         return "card number"
-    return "bank account" if any(map(_is_iban, _IBAN.findall(text))) else None
+    return "bank account" if any(map(_is_iban, _IBAN.findall(named))) else None
 
 
 def passes_luhn(digits: str) -> bool:
@@ -76,7 +81,7 @@ def _is_card(digits: str) -> bool:
 
 def _card_candidates(text: str) -> Iterator[str]:
     """Yield runs of digits: each whole row, and neighbouring groups as cards have them."""
-    for row in _DIGITS.findall(_DATE.sub(" ", _UUID.sub(" ", text))):
+    for row in _DIGITS.findall(text):
         groups = _GROUP.findall(row)
         yield "".join(groups)
         for start, group in enumerate(groups):
