@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from locus_memory.events import Event, emit, subscribe
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -90,3 +94,17 @@ def test_telemetry_is_never_imported():
     before = "opentelemetry.trace" in sys.modules
     emit("quiet")
     assert ("opentelemetry.trace" in sys.modules) is before
+
+
+def test_every_event_is_documented():
+    documented = (ROOT / "docs" / "errors-and-events.md").read_text(encoding="utf-8")
+    emitted = {
+        name
+        for path in (ROOT / "locus_memory").rglob("*.py")
+        for name in re.findall(r'\bemit\(\s*"([a-z_.]+)"', path.read_text(encoding="utf-8"))
+    }
+    assert len(emitted) > 30
+    assert [name for name in sorted(emitted) if f"| `{name}` |" not in documented] == []
+    listed = re.findall(r"^\| `([a-z_]+\.[a-z_]+)` \|", documented, re.MULTILINE)
+    assert listed == sorted(set(listed))
+    assert set(listed) == emitted

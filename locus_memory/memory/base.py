@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from inspect import Parameter, signature
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from typing_extensions import override
 
@@ -16,13 +15,14 @@ from locus_memory.events import emit
 from locus_memory.memory.inject import inject, render_block
 from locus_memory.memory.models import Memory
 from locus_memory.memory.thread import conversation, is_worth_reading, latest_user_text
+from locus_memory.resource import Resource
 
 __all__ = ["BaseMemoryManager", "NoopMemoryManager"]
 
 State = TypeVar("State")
 
 
-class BaseMemoryManager(ABC):
+class BaseMemoryManager(Resource, ABC):
     """Decides what an agent remembers, and what it is reminded of.
 
     An agent calls `on_session_start` before a run's first model call and `on_session_end` after
@@ -98,24 +98,6 @@ class BaseMemoryManager(ABC):
     def pending(self) -> int:
         """How much is left to do in the background."""
         return 0
-
-    async def open(self) -> None:
-        """Connect now, and take up what an earlier process left, rather than on first use."""
-
-    async def close(self) -> None:
-        """Finish what is under way and release what this manager opened; harmless twice."""
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def _block(self, query: str | None) -> str | None:
         try:
