@@ -34,15 +34,16 @@ class _Entry(NamedTuple, Generic[_Value]):
     # Holding the message keeps its `id` from being given to another.
     message: Any
     seen: _Seen
+    is_fixed: bool
     value: _Value
 
 
 class MessageMemo(Generic[_Value]):
     """Computes a value once a message, as long as the message is in use.
 
-    A message is known by identity, and computed again when one of its attributes has another
-    value. One whose content or calls may change in place is computed each time: a content that
-    is no text, calls that are not frozen.
+    A message is known by identity. One whose class is not frozen is computed again when one of
+    its attributes has another value, and one whose content or calls may change in place each
+    time: a content that is no text, calls that are not frozen.
     """
 
     def __init__(self, compute: Callable[[Any], _Value], capacity: int = _CAPACITY) -> None:
@@ -65,15 +66,18 @@ class MessageMemo(Generic[_Value]):
         return found
 
     def _value(self, message: Any) -> _Value:
+        entry = self._entries.get(id(message))
+        if entry is not None and entry.is_fixed:
+            return entry.value
         seen = _seen(message)
         if seen is None:
             return self._compute(message)
-        entry = self._entries.get(id(message))
         if entry is not None and entry.seen.is_same(seen):
             return entry.value
         value = self._compute(message)
+        is_fixed = _is_frozen(type(message)) and not isinstance(message.tool_calls, list)
         with self._lock:
-            self._entries[id(message)] = _Entry(message, seen, value)
+            self._entries[id(message)] = _Entry(message, seen, is_fixed, value)
         return value
 
     def _shrink(self, capacity: int) -> None:

@@ -37,10 +37,11 @@ def asked():
     """Return the names of the measures to run."""
     known = [measure.__name__ for measure in MEASURES]
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "measures", nargs="*", choices=known, default=known, help="which; all by default"
-    )
-    return parser.parse_args().measures
+    parser.add_argument("measures", nargs="*", metavar="MEASURE", help=", ".join(known))
+    chosen = parser.parse_args().measures or known
+    if unknown := set(chosen) - set(known):
+        parser.error(f"no measure {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
+    return chosen
 
 
 async def main(names) -> int:
