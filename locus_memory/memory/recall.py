@@ -87,7 +87,8 @@ class Recall:
             ends = _both_ends(query)
             by_meaning = partial(self._by_meaning, self._embedder, scope, limit, ends)
             searches.append(self._survived("vectors", by_meaning))
-        return await asyncio.gather(*searches)
+        # A single one needs no task of its own.
+        return [await searches[0]] if len(searches) == 1 else await asyncio.gather(*searches)
 
     async def _newest(self, scope: Scope, limit: int) -> list[StoreItem]:
         return await self._store.search(scope.current, None, limit)
