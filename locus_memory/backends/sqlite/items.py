@@ -217,7 +217,9 @@ def _put(connection: sqlite3.Connection, row: Row, now: float) -> int:
         _remove_vector(connection, found)
     if row.text != found.text:
         _remove_text(connection, found)
-        connection.execute(queries.ADD_TEXT, (item, namespace, row.text))
+        # What has no text is not indexed: what comes and goes, such as a queue, leaves no trace.
+        if row.text:
+            connection.execute(queries.ADD_TEXT, (item, namespace, row.text))
     if row.vector is not None:
         dimension = len(row.vector) // 4
         connection.execute(queries.ADD_VECTOR, (item, namespace, dimension, row.vector))
@@ -240,7 +242,7 @@ def _remove(connection: sqlite3.Connection, found: _Found) -> None:
 
 
 def _remove_text(connection: sqlite3.Connection, found: _Found) -> None:
-    if found.item is not None:
+    if found.item is not None and found.text:
         connection.execute(queries.REMOVE_TEXT, (found.item, found.namespace, found.text))
 
 

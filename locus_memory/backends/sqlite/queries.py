@@ -92,7 +92,8 @@ _CLEARED: Final = "(SELECT id FROM namespaces WHERE path >= :path AND path < :bo
 CLEAR: Final = (
     f"""
     INSERT INTO texts (texts, rowid, scope, text)
-    SELECT 'delete', id, 'n' || namespace, text FROM items WHERE namespace IN {_CLEARED}""",
+    SELECT 'delete', id, 'n' || namespace, text FROM items
+    WHERE namespace IN {_CLEARED} AND text <> ''""",
     f"DELETE FROM vectors WHERE namespace IN {_CLEARED}",
     f"DELETE FROM items WHERE namespace IN {_CLEARED}",
     "DELETE FROM namespaces WHERE path >= :path AND path < :bound",

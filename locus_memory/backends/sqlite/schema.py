@@ -60,7 +60,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         # small namespace does not read through the matches of a large one.
         """
         CREATE VIEW searchable (id, scope, text) AS
-          SELECT id, 'n' || namespace, text FROM items
+          SELECT id, 'n' || namespace, text FROM items WHERE text <> ''
         """,
         """
         CREATE VIRTUAL TABLE texts USING fts5 (

@@ -62,3 +62,23 @@ async def test_what_is_remembered_of_namespaces_is_bounded(store):
     await store.search(("small",), "boat")
     assert len(store._texts._large) == 1
     assert [hit.key for hit in await store.search(("none",), "boat")] == []
+
+
+async def test_what_has_no_text_is_not_indexed(tmp_path):
+    def indexed():
+        return store._database.read(
+            lambda c: c.execute("SELECT count(*) FROM texts_docsize").fetchone()[0]
+        )
+
+    async with SQLiteStore(tmp_path / "silent.db") as store:
+        await store.put(("jobs",), "a", {"words": "many"}, text="")
+        await store.put(("jobs",), "b", [1, 2.5, None])
+        assert await indexed() == 0
+        await store.put(("jobs",), "a", "found")
+        assert await indexed() == 1
+        await store.put(("jobs",), "a", "hidden", text="")
+        assert await indexed() == 0
+        assert await store.search(("jobs",), "found hidden words") == []
+        await store.put(("jobs",), "c", "word")
+        assert await store.clear_namespace(("jobs",)) == 3
+        assert await indexed() == 0
