@@ -134,7 +134,7 @@ def _marks(text: str) -> float:
     return (
         2.05 * len(capitals)
         + 0.15 * sum(capitals)
-        + 1.07 * len(_DIGITS.findall(text))
+        + 1.13 * len(_DIGITS.findall(text))
         + len(_SPACED_NUMBER.findall(text))
         + _gaps(_INDENTS.findall(text))
         + _gaps(_NEWLINES.findall(text))
