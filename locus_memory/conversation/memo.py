@@ -75,7 +75,8 @@ class MessageMemo(Generic[_Value]):
         if entry is not None and entry.seen.is_same(seen):
             return entry.value
         value = self._compute(message)
-        is_fixed = _is_frozen(type(message)) and not isinstance(message.tool_calls, list)
+        frozen = _is_frozen(type(message))  # type: ignore[arg-type] # a class is hashable
+        is_fixed = frozen and not isinstance(message.tool_calls, list)
         with self._lock:
             self._entries[id(message)] = _Entry(message, seen, is_fixed, value)
         return value

@@ -50,8 +50,8 @@ async def forget(
     those of another one that opens with the same message go along, and are made again when they
     are needed. Every thread is looked at, so it takes its time. If it is interrupted, call it
     again: what leads to the rest is erased last. A run that is under way may write anew: let the
-    user's runs end first. What a database keeps of deleted rows, in free pages and backups, is
-    its own affair.
+    user's runs end first. The store is compacted at the end, so that no index holds a word of what
+    is gone; what a database keeps of deleted rows, in free pages and backups, is its own affair.
 
     Args:
         where: A store or a backend, which stays open, or a provider string. With `user_id`

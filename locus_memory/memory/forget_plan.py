@@ -257,6 +257,7 @@ class ForgetPlan:
             # What was written since.
             for root in self._roots():
                 await self.store.clear_namespace(root, recursive=True)
+        await self.store.compact()
 
     async def _erase(self, names: Iterable[Name]) -> None:
         for batch in _batches(list(names)):

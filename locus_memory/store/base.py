@@ -178,6 +178,13 @@ class BaseStore(Resource, ABC):
                     count += await self.delete(target, item.key)
         return count
 
+    async def compact(self) -> None:
+        """Rewrite the indexes so that they hold no word of an item that is gone.
+
+        Deleted items are never found, with or without it. It takes time in proportion to what is
+        stored; where deletes leave nothing behind, it does nothing.
+        """
+
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
         """Put several items; atomic and one round trip where `batch_operations` is claimed.
 

@@ -100,6 +100,16 @@ class NewestTests(StoreSuite):
         assert [item.key for item in found] == ["a", "b", "c"]
         assert [item.score for item in found] == [None] * 3
 
+    async def test_compacting_changes_nothing_that_is_seen(self, store: BaseStore) -> None:
+        for key in ("a", "b", "c"):
+            await store.put(NS, key, f"fox {key}")
+        await store.put(NS, "a", "hound")
+        await store.delete(NS, "b")
+        query = "fox" if store.capabilities.search else None
+        before = await store.scan(NS), await store.search(NS, query)
+        await store.compact()
+        assert (await store.scan(NS), await store.search(NS, query)) == before
+
     async def test_the_order_of_writes_rules_and_not_the_clock(
         self, store: BaseStore, clock: FakeClock
     ) -> None:

@@ -10,7 +10,7 @@ from locus_memory.store.base import BaseStore
 from locus_memory.store.view import NamespacedStore, StoreContext
 
 # A view cannot be closed, and a batch of `Put`s and `Delete`s names its namespaces itself.
-NOT_IN_A_VIEW = {"open", "close", "write_batch", "list_namespaces", "clear_namespace"}
+NOT_IN_A_VIEW = {"write_batch", "list_namespaces", "clear_namespace", "compact"}
 
 
 @pytest.fixture

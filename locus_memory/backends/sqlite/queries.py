@@ -18,6 +18,7 @@ __all__ = [
     "ADD_VECTOR",
     "CHANGE_ITEM",
     "CLEAR",
+    "COMPACT_TEXTS",
     "COUNT",
     "COUNT_VECTOR",
     "EXISTS",
@@ -81,6 +82,8 @@ COUNT_VECTOR: Final = "UPDATE namespaces SET vector_deletes = vector_deletes + 1
 # FTS5 must be told what it indexed.
 REMOVE_TEXT: Final = """
     INSERT INTO texts (texts, rowid, scope, text) VALUES ('delete', ?, 'n' || ?, ?)"""
+# FTS5 keeps the words of what was deleted, marked so, until it merges them with the rest.
+COMPACT_TEXTS: Final = "INSERT INTO texts (texts) VALUES ('optimize')"
 REMOVE_EMPTY: Final = """
     DELETE FROM namespaces
     WHERE id = ? AND NOT EXISTS (SELECT 1 FROM items WHERE namespace = namespaces.id)"""

@@ -196,6 +196,10 @@ class SQLiteStore(BaseStore):
         return await self._database.write(lambda c: items.clear(c, scope))
 
     @override
+    async def compact(self) -> None:
+        await self._database.write(lambda c: c.execute(queries.COMPACT_TEXTS))
+
+    @override
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
         return await self._write([prepare(put, self._dimension) for put in as_puts(items)])
 

@@ -57,6 +57,7 @@ class StoreWrapper(BaseStore):
     list_keys = _forward(BaseStore.list_keys)
     list_namespaces = _forward(BaseStore.list_namespaces)
     clear_namespace = _forward(BaseStore.clear_namespace)
+    compact = _forward(BaseStore.compact)
     put_batch = _forward(BaseStore.put_batch)
     get_batch = _forward(BaseStore.get_batch)
     delete_batch = _forward(BaseStore.delete_batch)
