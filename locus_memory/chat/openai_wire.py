@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -73,6 +73,12 @@ class StreamedAnswer:
         self._at: dict[int, _Call] = {}
         self._facts: dict[str, Any] = {}
         self._begun = False
+
+    async def pieces(self, stream: AsyncIterable[Any]) -> AsyncIterator[str]:
+        """Take all chunks of a stream, and yield the text in them as it can be shown."""
+        async for chunk in stream:
+            if piece := self.add(chunk):
+                yield piece
 
     def add(self, chunk: Any) -> str:
         """Take a chunk, and return the text in it that can be shown already."""

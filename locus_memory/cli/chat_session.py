@@ -160,12 +160,11 @@ class _Talk:
             if is_cut_off:
                 failures += not runner.run(self._survived(self._resume()))
             for line in self._lines():
-                if self.is_interactive and _COMMAND.fullmatch(line):
-                    if line in ("/quit", "/exit"):
-                        break
-                    runner.run(self._command(line))
-                else:
-                    failures += not runner.run(self._survived(self._answer(line)))
+                is_command = self.is_interactive and _COMMAND.fullmatch(line)
+                if is_command and line in ("/quit", "/exit"):
+                    break
+                work = self._command(line) if is_command else self._survived(self._answer(line))
+                failures += runner.run(work) is False
         except KeyboardInterrupt:
             runner.run(self._survived(self._keep()))
             raise

@@ -1,4 +1,12 @@
-"""Forgetting for good: memories with their vectors and history, and what they came from."""
+"""Forgetting for good: memories with their vectors and history, and what they came from.
+
+A thread of another user is never touched. Summaries are found by how a conversation opens: those
+of another one that opens with the same message go along, and are made again when they are
+needed. Every thread is looked at, so it takes its time. If it is interrupted, call it again: what
+leads to the rest is erased last. The store is compacted at the end, so that no index holds a word
+of what is gone; what a database keeps of deleted rows, in free pages and backups, is its own
+affair.
+"""
 
 from __future__ import annotations
 
@@ -42,22 +50,15 @@ async def forget(
     - With `key`, that memory, of the user or else of the scope that has no user. The report
       names the threads, forks included, that still hold the messages it came from; with
       `threads`, these go as well. What waits for extraction of these messages goes in any case.
-    - With `query`, the memories that have all its words, stop words aside, in the key or the
-      content, and otherwise as with `key`. Of a memory that has them in past versions only,
-      just those go. Messages with these words that wait for extraction go, too.
+    - With `query`, the memories that have all its words, stop words aside; of one that has them
+      in past versions only, just those. Waiting messages with these words go, too.
 
-    A thread of another user is never touched. Summaries are found by how a conversation opens:
-    those of another one that opens with the same message go along, and are made again when they
-    are needed. Every thread is looked at, so it takes its time. If it is interrupted, call it
-    again: what leads to the rest is erased last. A run that is under way may write anew: let the
-    user's runs end first. The store is compacted at the end, so that no index holds a word of what
-    is gone; what a database keeps of deleted rows, in free pages and backups, is its own affair.
+    A run that is under way may write anew: let the user's runs end first. More in the module.
 
     Args:
-        where: A store or a backend, which stays open, or a provider string. With `user_id`
-            alone, one that has no store will do: then there are only threads to erase.
-        checkpointer: Where the threads are; by default those of the backend. Without, no thread
-            is looked at.
+        where: A store, a backend or a provider string; with `user_id` alone, one without a
+            store will do: then there are only threads to erase.
+        checkpointer: Where the threads are; by default the backend's. Without: no threads.
         user_id: Whose memories.
         key: The memory's key.
         type: Only memories of this type.
@@ -65,14 +66,13 @@ async def forget(
         prefix: The `namespace_prefix` of the memory manager.
         threads: Erase the threads that the memories came from.
         thread_namespaces: Namespaces that hold one for each thread, which goes with its thread.
-        summary_namespaces: Namespaces where a `SummarizingManager` keeps summaries, besides
-            `("locus_memory", "summaries")` and `(*prefix, "summaries")`.
+        summary_namespaces: Where summaries are, besides `("locus_memory", "summaries")` and
+            `(*prefix, "summaries")`.
         dry_run: Only say what would go; nothing at all is written.
 
     Raises:
         InvalidArgumentError: It is not said what to forget, or in two ways at once.
         ConfigurationError: It leads to no store, or with `user_id` alone to nothing at all.
-        StoreCapabilityError: The store cannot list its namespaces.
         BackendError: The database failed; call it again.
     """
     target = ForgetTarget.of(user_id, key, type, query, prefix)
@@ -80,15 +80,26 @@ async def forget(
     summaries = tuple(map(check_namespace, summary_namespaces))
     async with _opened(where, checkpointer) as (stored, checkpoints):
         has_store = _has_store(stored)
-        will_do = target.is_user and checkpoints is not None
-        store, _ = as_store(stored if has_store or not will_do else "memory")
-        plan = ForgetPlan(store, checkpoints, target, with_threads=threads or target.is_user)
+        plan = _plan(stored, checkpoints, target, with_threads=threads or target.is_user)
         await plan.find(spaces, summaries)
         report = await plan.report(dry_run=dry_run, has_store=has_store)
         if not dry_run:
             await plan.carry_out()
             emit("memory.forgotten", memories=len(report.memories), threads=len(report.threads))
     return report
+
+
+def _plan(
+    stored: BaseStore | Backend,
+    checkpoints: BaseCheckpointer | None,
+    target: ForgetTarget,
+    *,
+    with_threads: bool,
+) -> ForgetPlan:
+    """Return a plan; where threads are all there is to erase, over a store that is empty."""
+    will_do = target.is_user and checkpoints is not None
+    store, _ = as_store(stored if _has_store(stored) or not will_do else "memory")
+    return ForgetPlan(store, checkpoints, target, with_threads=with_threads)
 
 
 @asynccontextmanager
