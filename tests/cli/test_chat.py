@@ -371,7 +371,7 @@ def test_an_interrupt_while_a_module_is_imported_is_one_as_any_other(empty_direc
 
 
 TYPED = r"""
-import os, pty, sys
+import os, pty, select, sys
 pid, terminal = pty.fork()
 if not pid:
     os.environ["TERM"] = "dumb"
@@ -383,7 +383,13 @@ for typed in sys.argv[1].split("|"):
         shown += os.read(terminal, 4096)
     os.write(terminal, typed.encode())
 try:
-    while piece := os.read(terminal, 4096):
+    while True:
+        # A key that is pressed between the prompt and its reading is lost: press it again.
+        while not select.select([terminal], [], [], 2)[0]:
+            os.write(terminal, typed.encode())
+        piece = os.read(terminal, 4096)
+        if not piece:
+            break
         shown += piece
 except OSError:
     pass  # On Linux, a terminal that nobody holds any more ends so.
