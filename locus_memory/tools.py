@@ -21,7 +21,7 @@ from locus_memory.chat.base import ToolSpec
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.messages import ToolCall, ToolResult
-from locus_memory.offload import in_thread
+from locus_memory.offload import call as call_function
 
 __all__ = ["Tool", "as_tool", "as_tools", "failed", "tool"]
 
@@ -74,7 +74,7 @@ class Tool:
         except ValidationError as invalid:
             error = _whole(f"invalid arguments: {_faults(invalid)}")
             return ToolResult(tool_call_id=call.id, name=call.name, error=error)
-        content = _text(await _call(self.function, arguments))
+        content = _text(await call_function(self.function, **arguments))
         return ToolResult(tool_call_id=call.id, name=call.name, content=content)
 
 
@@ -269,19 +269,6 @@ def _faults(invalid: ValidationError) -> str:
 
 def _place(location: tuple[int | str, ...]) -> str:
     return f"{'.'.join(map(str, location))}: " if location else ""
-
-
-async def _call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    if _is_async(function):
-        return await function(**arguments)
-    returned = await in_thread(function, **arguments)
-    return await returned if inspect.isawaitable(returned) else returned
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - the method itself is asked for
-    )
 
 
 def _said(failure: BaseException) -> str:

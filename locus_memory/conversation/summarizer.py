@@ -10,9 +10,9 @@ from contextvars import copy_context
 from typing import Any
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.offload import in_thread
+from locus_memory.offload import call
 
-__all__ = ["SummarizeFunction", "is_being_cancelled", "summarize", "summarize_async"]
+__all__ = ["SummarizeFunction", "summarize", "summarize_async"]
 
 SummarizeFunction = Callable[[list[Any]], str | Awaitable[str]]
 """Returns a summary of messages; a function or a callable object, sync or async."""
@@ -38,27 +38,11 @@ async def summarize_async(function: SummarizeFunction, messages: Sequence[Any]) 
     Raises:
         InvalidArgumentError: The function returned no text, or a blank one.
     """
-    result: Any
-    if _is_async(function):
-        result = function(list(messages))
-    else:
-        result = await in_thread(function, list(messages))
-    return _checked(await result if inspect.isawaitable(result) else result)
-
-
-def is_being_cancelled() -> bool:
-    """Whether somebody cancels the running task; if not, a `CancelledError` is but an error."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    return _checked(await call(function, list(messages)))
 
 
 async def _waited(result: Awaitable[Any]) -> Any:
     return await result
-
-
-def _is_async(function: Any) -> bool:
-    call = getattr(function, "__call__", None)  # noqa: B004 - it may be a coroutine function
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
 def _checked(result: Any) -> str:

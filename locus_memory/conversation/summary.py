@@ -10,17 +10,12 @@ from typing import Any, NamedTuple
 from typing_extensions import override
 
 from locus_memory.backends.base import Backend
+from locus_memory.cancellation import is_being_cancelled
 from locus_memory.conversation.base import ConversationManager, sound_groups
 from locus_memory.conversation.groups import Group
 from locus_memory.conversation.memo import MessageMemo
-from locus_memory.conversation.recent import RecentlyUsed
 from locus_memory.conversation.selection import Size, newest_run
-from locus_memory.conversation.summarizer import (
-    SummarizeFunction,
-    is_being_cancelled,
-    summarize,
-    summarize_async,
-)
+from locus_memory.conversation.summarizer import SummarizeFunction, summarize, summarize_async
 from locus_memory.conversation.summary_room import SummaryRoom
 from locus_memory.conversation.summary_store import SummaryStore
 from locus_memory.conversation.summary_thread import Summary, Thread, message_digest, read_groups
@@ -28,6 +23,7 @@ from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.conversation.window import check_positive, token_memo, windowed
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
+from locus_memory.recent import RecentlyUsed
 from locus_memory.registry import as_store
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_namespace

@@ -24,7 +24,7 @@ from locus_memory.memory.extract_prompt import (
 from locus_memory.memory.heuristic import HeuristicExtractor
 from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message
-from locus_memory.offload import in_thread
+from locus_memory.offload import call, in_thread
 
 __all__ = ["FunctionExtractor", "LLMExtractor", "as_extractor"]
 
@@ -164,11 +164,10 @@ class FunctionExtractor:
             InvalidArgumentError: It returned something else.
         """
         given = (list(messages), list(memories)) if self._takes_memories else (list(messages),)
-        if _is_async(self._function):
-            returned = await self._function(*given)
-        else:
-            returned = await in_thread(_collect, self._function, given)
-            returned = await returned if inspect.isawaitable(returned) else returned
+        returned = await call(self._function, *given)
+        if isinstance(returned, Iterator):
+            # It runs to its end where the function ran: it may take as long.
+            returned = await in_thread(tuple, returned)
         if returned is None:
             return ()
         if not isinstance(returned, Iterable):
@@ -256,18 +255,6 @@ def _name(
         meant = memories[int(numbered[1]) - 1]
         return meant.type, meant.key
     return change.type, key
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - whether it is async, not whether it is
-    )
-
-
-def _collect(function: Callable[..., Any], given: tuple[Any, ...]) -> Any:
-    """Return what the function returns; a generator runs to its end in this thread."""
-    returned = function(*given)
-    return tuple(returned) if isinstance(returned, Iterator) else returned
 
 
 def _takes_memories(function: Callable[..., Any]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from locus_memory.events import emit
 from locus_memory.memory.lease import Lease
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.thread import Cursor, Fork, document, is_worth_reading
+from locus_memory.recent import RecentlyUsed
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Namespace, Put, StoreItem
 
@@ -106,7 +106,7 @@ class ExtractionQueue:
         self._store = store
         self._now = now
         self._namespace = scope.queue
-        self._cursors: OrderedDict[tuple[Namespace, str], tuple[Cursor, int]] = OrderedDict()
+        self._cursors = RecentlyUsed[tuple[Cursor, int]](_REMEMBERED)
 
     async def add(
         self, scope: Scope, thread: str, said: Sequence[Any], fork: Fork | None = None
@@ -139,13 +139,13 @@ class ExtractionQueue:
             queued_at = self._now()
             job = Job(key, 1, scope.namespace, thread, messages, moved, queued_at=queued_at)
             # Until it is written, nobody knows what the store has.
-            self._cursors.pop((scope.namespace, thread), None)
+            self._cursors.discard(scope.lane(thread))
             try:
                 await self._write([self._put(job, 0), _cursor_put(scope, job, version)])
             except VersionConflictError:
                 await self._adopt(scope, key, version)
             else:
-                self._remember(scope, thread, moved, version + 1)
+                self._cursors.put(scope.lane(thread), (moved, version + 1))
                 return job
         raise VersionConflictError(0, 1)
 
@@ -155,16 +155,11 @@ class ExtractionQueue:
         What this process wrote last is as good as what the store has: if another process moved
         the cursor since, the next write is refused, and this one reads it.
         """
-        known = self._cursors.get((scope.namespace, thread))
+        known = self._cursors.get(scope.lane(thread))
         if known is None:
             item = await self._store.get_item(scope.cursors, thread)
             known = (Cursor(), 0) if item is None else (Cursor.from_value(item.value), item.version)
         return known
-
-    def _remember(self, scope: Scope, thread: str, cursor: Cursor, version: int) -> None:
-        self._cursors[scope.namespace, thread] = cursor, version
-        if len(self._cursors) > _REMEMBERED:
-            self._cursors.popitem(last=False)
 
     async def waiting(self, lane: str) -> list[Job]:
         """Return the jobs of a thread, in order."""

@@ -65,7 +65,7 @@ class Recall:
         rankings = await self._searches(scope, depth, query) if query else []
         found = {item.key: item for item in chain(*rankings)}
         if len(found) < limit:
-            newest = await self._newest(scope, limit)
+            newest = await self._store.search(scope.current, None, limit)
             found |= {item.key: item for item in newest}
         else:
             newest = sorted(found.values(), key=_moment, reverse=True)
@@ -81,7 +81,7 @@ class Recall:
         capabilities = self._store.capabilities
         searches: list[Awaitable[list[StoreItem]]] = []
         if capabilities.search and short:
-            by_text = partial(self._by_text, scope, limit, short)
+            by_text = partial(self._store.search, scope.current, short, limit)
             searches.append(self._survived("text", by_text))
         if self._embedder is not None and capabilities.semantic_search:
             ends = _both_ends(query)
@@ -89,12 +89,6 @@ class Recall:
             searches.append(self._survived("vectors", by_meaning))
         # A single one needs no task of its own.
         return [await searches[0]] if len(searches) == 1 else await asyncio.gather(*searches)
-
-    async def _newest(self, scope: Scope, limit: int) -> list[StoreItem]:
-        return await self._store.search(scope.current, None, limit)
-
-    async def _by_text(self, scope: Scope, limit: int, query: str) -> list[StoreItem]:
-        return await self._store.search(scope.current, query, limit)
 
     async def _by_meaning(
         self, embedder: Embedder, scope: Scope, limit: int, query: str

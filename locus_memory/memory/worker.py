@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from locus_memory.cancellation import is_being_cancelled
 from locus_memory.events import emit
 from locus_memory.memory.lease import Lease
 from locus_memory.memory.options import check_whole
@@ -238,7 +239,7 @@ class Worker:
             # Nothing more can be awaited.
             raise
         except BaseException as error:
-            if _is_cancelled():
+            if is_being_cancelled():
                 await self._give_back(head)
                 raise
             await self._fail(lane, jobs, error)
@@ -271,12 +272,6 @@ class Worker:
         for lane in list(self._failed):
             self._failed.discard(lane)
             self._wake(lane)
-
-
-def _is_cancelled() -> bool:
-    """Whether somebody cancelled this task; what it runs may raise `CancelledError` by itself."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _by_lane(keys: Iterable[str]) -> dict[str, set[str]]:

@@ -43,6 +43,11 @@ class RecentlyUsed(Generic[_Value]):
             while len(self._values) > self._capacity:
                 self._values.popitem(last=False)
 
+    def discard(self, key: str) -> None:
+        """Let go of a value, if it is still kept."""
+        with self._lock:
+            self._values.pop(key, None)
+
     def touch(self, key: str) -> None:
         """Make a value the one used last, if it is still kept."""
         with self._lock:
