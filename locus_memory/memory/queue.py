@@ -157,9 +157,12 @@ class ExtractionQueue:
         """
         known = self._cursors.get(scope.lane(thread))
         if known is None:
-            item = await self._store.get_item(scope.cursors, thread)
-            known = (Cursor(), 0) if item is None else (Cursor.from_value(item.value), item.version)
+            known = await self._stored(scope, thread)
         return known
+
+    async def _stored(self, scope: Scope, thread: str) -> tuple[Cursor, int]:
+        item = await self._store.get_item(scope.cursors, thread)
+        return (Cursor(), 0) if item is None else (Cursor.from_value(item.value), item.version)
 
     async def waiting(self, lane: str) -> list[Job]:
         """Return the jobs of a thread, in order."""
@@ -182,7 +185,9 @@ class ExtractionQueue:
         await self._replace(replace(job, lease=None, attempts=job.attempts - 1))
 
     async def finish(self, jobs: Sequence[Job]) -> None:
-        """Take jobs out of the queue."""
+        """Take jobs of one thread out of the queue, once its cursor is behind them all."""
+        if jobs:
+            await self._settle(jobs[-1])
         await self._store.delete_batch([(self._namespace, job.key) for job in jobs])
 
     async def fail(self, jobs: Sequence[Job], most: int) -> list[Job]:
@@ -199,6 +204,19 @@ class ExtractionQueue:
         spent = [job for job in tried if job.attempts >= most]
         await self.finish(spent)
         return spent
+
+    async def _settle(self, job: Job) -> None:
+        """Move the cursor behind a job, where its process was killed before it did.
+
+        Once the job is gone, nothing else tells that its messages were seen.
+        """
+        scope = Scope(job.namespace)
+        known = self._cursors.get(job.lane)
+        if known is None or known[0].sequence < job.cursor.sequence:
+            cursor, version = await self._stored(scope, job.thread)
+            if cursor.sequence < job.cursor.sequence:
+                with suppress(VersionConflictError):
+                    await self._write([_cursor_put(scope, job, version)])
 
     async def _replace(self, job: Job) -> Job | None:
         try:

@@ -170,15 +170,23 @@ async def test_a_failure_is_tried_again_with_the_next_run(make, store, scripted,
     assert (manager.pending, await waiting(store)) == (0, 0)
 
 
-async def test_what_fails_is_tried_again_once_another_thread_works(make, scripted):
-    extractor = scripted(RuntimeError("no model"))
+async def test_what_fails_is_tried_again_once_another_thread_works(make):
+    works, read = False, []
+
+    async def extractor(messages, memories):
+        if not works:
+            raise RuntimeError("no model")
+        read.append(messages[0].content)
+        return ()
+
     manager = make(extract_fn=extractor, extract_mode="background")
     await manager.on_session_end(run_of(conversation("one", "two"), "a"))
     await manager.drain()
     assert manager.pending == 1
+    works = True
     await manager.on_session_end(run_of(conversation("three", "four"), "b"))
     assert await manager.drain() == 0
-    assert sorted(texts[0] for texts in extractor.texts) == ["one", "one", "three"]
+    assert sorted(read) == ["one", "three"]
 
 
 async def test_what_fails_for_ever_is_dropped_with_an_event(make, store, scripted, events):
@@ -362,6 +370,19 @@ async def test_a_job_queued_without_its_cursor_is_adopted(make, store, scripted)
     await manager.on_session_end(run_of(conversation("one", "two", "three", "four")))
     assert await manager.drain() == 0
     assert [text for texts in extractor.texts for text in texts] == ["one", "two", "three", "four"]
+
+
+async def test_a_job_done_without_its_cursor_leaves_one(make, store, scripted):
+    """As above, but the job is done before anybody adds to its thread."""
+    killed = make(extract_fn=scripted(RuntimeError("no model")))
+    await killed.on_session_end(run_of(conversation("one", "two")))
+    await store.delete(("locus_memory", "cursors"), "t")
+    extractor = scripted()
+    manager = make(extract_fn=extractor)
+    assert await manager.drain() == 0
+    await manager.on_session_end(run_of(conversation("one", "two", "three", "four")))
+    assert await manager.drain() == 0
+    assert extractor.texts == [["one", "two"], ["three", "four"]]
 
 
 async def test_half_characters_are_survived(make, scripted):
