@@ -1,0 +1,51 @@
+"""Where a Redis server is: what may stand for it, and what may be told of it."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from redis.asyncio import ConnectionPool
+
+from locus_memory.errors import ConfigurationError
+
+__all__ = ["to_place", "to_url"]
+
+_SCHEMES: Final = {"valkey": "redis", "valkeys": "rediss"}
+
+_DEFAULT: Final = "redis://localhost:6379"
+
+
+def to_url(where: str | None) -> str:
+    """Return the URL of `host`, `host:port`, `host:port/db` or of a URL; `None`: localhost.
+
+    Raises:
+        ConfigurationError: The driver cannot read it.
+    """
+    if where is None:
+        return _DEFAULT
+    scheme, separator, rest = where.partition("://")
+    kind = _SCHEMES.get(scheme.lower(), scheme)
+    url = f"{kind}://{rest}" if separator else f"redis://{where}"
+    try:
+        ConnectionPool.from_url(url).make_connection()  # type: ignore[no-untyped-call]
+        urlsplit(url).port  # noqa: B018 - raises where it is no number
+    except TypeError as error:
+        raise ConfigurationError(f"redis: an option of the url is unknown: {error}") from None
+    except Exception:  # noqa: BLE001 - an error of the driver or of urllib may quote the password
+        raise ConfigurationError(
+            "redis: the url cannot be read; it is redis://, rediss:// or unix://, and a '/', '?', "
+            "'#' or '@' in its password is percent-encoded"
+        ) from None
+    return url
+
+
+def to_place(url: str) -> str:
+    """Return what of a URL may be shown: host, port and database, or the socket's path."""
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        return parts.path
+    host = parts.hostname or "localhost"
+    shown = f"[{host}]" if ":" in host else host
+    database = parts.path.strip("/")
+    return f"{shown}:{parts.port or 6379}" + (f"/{database}" if database else "")

@@ -1,0 +1,358 @@
+"""One Redis server or cluster, shared by tasks and event loops; scripts, errors, closing.
+
+redis-py's clients belong to one event loop. So there is one for each loop that calls, made at
+its first call, with its own connections, and closed when the loop ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from redis.asyncio import RedisCluster
+from redis.exceptions import NoScriptError, RedisClusterException
+from typing_extensions import override
+
+from locus_memory.backends.redis.address import to_place, to_url
+from locus_memory.backends.redis.clients import Client, LoopClient, Maker
+from locus_memory.backends.redis.faults import FAILURES, is_lost, is_readonly, translated
+from locus_memory.backends.redis.features import Ask, Features, probe
+from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
+from locus_memory.resource import Resource
+
+__all__ = ["Call", "RedisConnection", "Script", "tag"]
+
+Name = str | bytes
+"""A key or a part of one; text is encoded as UTF-8."""
+
+_LONGEST_CLOSE: Final = 10.0
+"""Seconds that `close` waits for the commands that run."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """A Lua script, which the server runs as one step.
+
+    It may touch the keys it is given and others of their slot only. Its first write has to be
+    one that the server refuses when its memory is full (not `DEL`, `HDEL`, `EXPIRE`): later
+    ones it cannot refuse, so that all is written or nothing.
+
+    Attributes:
+        text: Lua 5.1.
+        idempotent: Whether to run it twice is as good as once: then it is sent again when the
+            connection breaks before the answer.
+    """
+
+    text: str
+    idempotent: bool = False
+
+    @cached_property
+    def sha(self) -> str:
+        """The name that the server gives it: the SHA-1 of its text."""
+        return hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+
+    def call(self, keys: Sequence[Name] = (), args: Sequence[Any] = ()) -> Call:
+        """Return a call of it, for `RedisConnection.execute_many`."""
+        return Call(self, (len(keys), *keys, *args))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A script with the number of its keys, its keys and its arguments."""
+
+    script: Script
+    arguments: tuple[Any, ...]
+
+    @property
+    def command(self) -> tuple[Any, ...]:
+        """What calls it where the server knows it."""
+        return ("EVALSHA", self.script.sha, *self.arguments)
+
+    @property
+    def full_command(self) -> tuple[Any, ...]:
+        """What calls it anywhere, and makes the server know it."""
+        return ("EVAL", self.script.text, *self.arguments)
+
+
+Command = Call | Sequence[Any]
+
+
+def tag(name: Name) -> bytes:
+    """Return the hash tag of a name: keys with it are in one slot of a cluster.
+
+    It is a digest, for the name may hold what ends a tag.
+    """
+    encoded = name.encode() if isinstance(name, str) else name
+    return b"{%s}" % hashlib.blake2b(encoded, digest_size=16).hexdigest().encode()
+
+
+class RedisConnection(Resource):
+    """A Redis server, or a cluster, that any number of tasks and event loops share.
+
+    It connects on first use, and again after the server went away. A command whose connection
+    was dead before it was sent is sent over another; one that may have run is sent again only
+    if it says that this does no harm. Answers are what redis-py makes of them, texts as bytes;
+    those of scripts are as Lua returned them.
+
+    Args:
+        url: `host`, `host:port`, `host:port/db`, or a URL, which the driver reads
+            (`redis://`, `rediss://`, `unix://`); `localhost:6379` by default.
+        client: A client to use instead, which is then not closed here, and only works in its
+            own event loop. It must not decode responses. Whether it sends a write twice when a
+            connection breaks is up to its own `retry`.
+        key_prefix: What every key begins with.
+        pool_size: How many commands run at one moment in each event loop, each over a
+            connection of its own; more wait.
+        cluster: Whether it is a cluster; by default the server is asked.
+        connect_timeout: Seconds to wait for a connection to be made.
+        command_timeout: Seconds to wait for an answer; `None`: for ever.
+        acquire_timeout: Seconds to wait for a connection to be free.
+
+    Raises:
+        ConfigurationError: An option that cannot work.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        client: Client | None = None,
+        key_prefix: str = "locus:",
+        pool_size: int = 16,
+        cluster: bool | None = None,
+        connect_timeout: float = 10.0,
+        command_timeout: float | None = 60.0,
+        acquire_timeout: float = 30.0,
+    ) -> None:
+        _check_options(key_prefix, pool_size, connect_timeout, command_timeout, acquire_timeout)
+        self._prefix = key_prefix.encode()
+        self._given = client
+        self._cluster = isinstance(client, RedisCluster) if client is not None else cluster
+        self._pool_size = pool_size
+        self._command_timeout = command_timeout
+        self._acquire_timeout = acquire_timeout
+        address = to_url(url)
+        self._maker = Maker(url=address, pool_size=pool_size, connect_timeout=connect_timeout)
+        self.place = to_place(address) if client is None else _place_of(client)
+        self._features: Features | None = None
+        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopClient] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.place!r})"
+
+    @property
+    def features(self) -> Features:
+        """What the server is and can do, known once the connection is open.
+
+        Raises:
+            BackendError: It was never open.
+        """
+        if self._features is None:
+            raise BackendError(f"redis {self.place}: not connected yet; await open() first")
+        return self._features
+
+    def key(self, *parts: Name) -> bytes:
+        """Return the key of these parts, joined by `:`, after the prefix."""
+        encoded = (part.encode() if isinstance(part, str) else part for part in parts)
+        return self._prefix + b":".join(encoded)
+
+    async def run(self, script: Script, keys: Sequence[Name] = (), args: Sequence[Any] = ()) -> Any:
+        """Run a script and return its answer.
+
+        Args:
+            script: What to run.
+            keys: All in one slot.
+            args: Texts, bytes and numbers.
+
+        Raises:
+            BackendError: See `locus_memory.errors`.
+        """
+        call = script.call(keys, args)
+        return await self._use(lambda client: _evaluate(client, call), again=script.idempotent)
+
+    async def execute(self, *command: Any, again: bool = False) -> Any:
+        """Send one command and return its answer.
+
+        Args:
+            command: Its name and arguments.
+            again: Whether it does no harm to run it twice.
+
+        Raises:
+            BackendError: See `locus_memory.errors`.
+        """
+        return await self._use(lambda client: client.execute_command(*command), again=again)
+
+    async def execute_many(self, commands: Iterable[Command], *, again: bool = False) -> list[Any]:
+        """Send commands and calls of scripts in one round trip and return their answers.
+
+        Each is atomic, all of them are not: others may come in between. On a cluster there is
+        one round trip for each server, all at the same moment.
+
+        Args:
+            commands: Each as for `execute`, or a script's `call`.
+            again: Whether it does no harm to run all of them twice.
+
+        Raises:
+            BackendError: The first that failed; the others may have run.
+        """
+        listed = list(commands)
+        answers: list[Any] = await self._use(lambda client: _pipe(client, listed), again=again)
+        return answers
+
+    @override
+    async def open(self) -> None:
+        """Connect, and ask what the server can do, now rather than on first use.
+
+        Raises:
+            BackendUnavailableError: It cannot be reached.
+            ConfigurationError: It refuses the password, the database or the user.
+        """
+        with translated(self.place):
+            await self._here()
+
+    @override
+    async def close(self) -> None:
+        """Finish what was asked for and end the connections; calling it again is harmless."""
+        with self._lock:
+            self._closed = True
+            clients = list(self._clients.items())
+            self._clients.clear()
+        for loop, client in clients:
+            await _close_in(loop, client)
+
+    async def _use(self, work: Callable[[Client], Awaitable[Any]], *, again: bool) -> Any:
+        with translated(self.place):
+            here = await self._here()
+            try:
+                return await self._once(here, work)
+            except FAILURES as error:
+                if is_lost(error) or is_readonly(error):
+                    # What one connection met, the others will: the server is another by now.
+                    await here.forget_connections()
+                if not (again and is_lost(error)):
+                    raise
+            return await self._once(here, work)
+
+    async def _once(self, here: LoopClient, work: Callable[[Client], Awaitable[Any]]) -> Any:
+        async with here.turn() as client, asyncio.timeout(self._command_timeout):
+            return await work(client)
+
+    async def _here(self) -> LoopClient:
+        """Return the client of the running loop, connected once at least."""
+        loop = asyncio.get_running_loop()
+        here = self._clients.get(loop)
+        if here is None or self._closed:
+            here = self._add(loop)
+        if not here.ready:
+            async with here.opening:
+                if not here.ready:
+                    await self._prepare(here)
+        return here
+
+    def _add(self, loop: asyncio.AbstractEventLoop) -> LoopClient:
+        with self._lock:
+            if self._closed:
+                raise BackendClosedError(f"redis {self.place}: used after close()")
+            for other in [each for each in self._clients if each.is_closed()]:
+                self._clients.pop(other).abandon()
+            if self._given is not None and len(self._clients):
+                raise ConfigurationError(
+                    f"redis {self.place}: the client belongs to another event loop; pass a url"
+                )
+            made = self._clients[loop] = LoopClient(
+                self._given or self._make(),
+                owned=self._given is None,
+                size=self._pool_size,
+                acquire_timeout=self._acquire_timeout,
+            )
+            return made
+
+    def _make(self) -> Client:
+        known = self._features.cluster if self._features is not None else None
+        try:
+            return self._maker.make(cluster=bool(known if self._cluster is None else self._cluster))
+        except RedisClusterException as error:
+            raise ConfigurationError(f"redis {self.place}: is a cluster: {error}") from None
+
+    async def _prepare(self, here: LoopClient) -> None:
+        await here.start()
+        async with asyncio.timeout(self._command_timeout):
+            if self._features is None:
+                ask = await _ask_one(here.client)
+                self._features = await probe(ask, self.key("probe"))
+            elif isinstance(here.client, RedisCluster):
+                await here.client.initialize()
+        if self._features.cluster and self._cluster is None:
+            await here.replace(self._make())
+        here.ready = True
+
+
+def _check_options(prefix: object, size: int, *seconds: float | None) -> None:
+    if not isinstance(prefix, str) or not prefix or "{" in prefix or "}" in prefix:
+        raise ConfigurationError("redis: key_prefix is a text without '{' and '}', and not empty")
+    if size < 1 or any(each is not None and each <= 0 for each in seconds):
+        raise ConfigurationError("redis: needs pool_size >= 1 and timeouts above 0")
+
+
+def _place_of(client: Client) -> str:
+    if client.get_encoder().decode_responses:
+        raise ConfigurationError(
+            "redis: the client decodes responses; make it with decode_responses=False"
+        )
+    if isinstance(client, RedisCluster):
+        return ",".join(node.name for node in client.startup_nodes)
+    options = client.connection_pool.connection_kwargs
+    return str(options.get("path") or f"{options.get('host')}:{options.get('port')}")
+
+
+async def _ask_one(client: Client) -> Ask:
+    """Return what sends a command to one server, any of them if it is a cluster."""
+    if isinstance(client, RedisCluster):
+        await client.initialize()
+        return client.get_default_node().execute_command
+    return client.execute_command
+
+
+async def _evaluate(client: Client, call: Call) -> Any:
+    try:
+        return await client.execute_command(*call.command)
+    except NoScriptError:
+        return await client.execute_command(*call.full_command)
+
+
+async def _pipe(client: Client, commands: Sequence[Command]) -> list[Any]:
+    async with client.pipeline(transaction=False) as pipe:
+        for command in commands:
+            pipe.execute_command(*(command.command if isinstance(command, Call) else command))
+        answers: list[Any] = await pipe.execute(raise_on_error=False)
+    for place, command in enumerate(commands):
+        if isinstance(answers[place], NoScriptError) and isinstance(command, Call):
+            answers[place] = await client.execute_command(*command.full_command)
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return answers
+
+
+async def _close_in(loop: asyncio.AbstractEventLoop, client: LoopClient) -> None:
+    """Close the client of any event loop, which is this one, one of another thread, or over."""
+    if loop is asyncio.get_running_loop():
+        await client.close(_LONGEST_CLOSE)
+    elif loop.is_running():
+        closing = asyncio.run_coroutine_threadsafe(client.close(_LONGEST_CLOSE), loop)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LONGEST_CLOSE):
+                await asyncio.wrap_future(closing)
+    else:
+        client.abandon()
