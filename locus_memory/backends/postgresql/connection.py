@@ -1,0 +1,374 @@
+"""A PostgreSQL database, shared by any number of tasks and event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import re
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from typing_extensions import override
+
+from locus_memory.backends.postgresql.driver import (
+    DRIVER_ERRORS,
+    ClientConfigurationError,
+    Connection,
+    InterfaceError,
+    Pool,
+    Record,
+    connect,
+)
+from locus_memory.backends.postgresql.lending import (
+    BorrowedPool,
+    Lender,
+    OwnPool,
+    settle,
+)
+from locus_memory.backends.postgresql.opening import Features, prepare
+from locus_memory.backends.postgresql.schema import Names
+from locus_memory.backends.postgresql.translation import (
+    is_lost,
+    is_repeatable,
+    translated,
+)
+from locus_memory.errors import (
+    BackendClosedError,
+    BackendUnavailableError,
+    ConfigurationError,
+)
+from locus_memory.resource import Resource
+
+__all__ = ["Connection", "Features", "PostgreSQLPool", "Record"]
+
+T = TypeVar("T")
+
+_URL: Final = re.compile(r"postgres(ql)?://", re.IGNORECASE)
+
+_ATTEMPTS: Final = 6
+"""How often what the server rolled back, or never received, is tried."""
+
+_PAUSE: Final = 0.01
+"""Seconds before the second attempt, on average half of it; doubled each time."""
+
+
+class PostgreSQLPool(Resource):
+    """Connections to a PostgreSQL database, opened on first use.
+
+    Each event loop has connections of its own, at most `pool_size`. The tables are made, or
+    brought up to date, before the first statement. Nothing relies on the state of a session:
+    no settings, no `search_path`.
+
+    Args:
+        database: A name, or a URL (`postgresql://...`), which goes to asyncpg untouched.
+            What it leaves open, `None` everything, comes from libpq's environment variables.
+        pool: A pool of the caller's to use instead, in its own event loop; it is never closed
+            here, and the options of the connection are ignored.
+        pool_size: How many connections an event loop opens at most.
+        schema: The schema of the tables; made if it is not there.
+        table_prefix: What the names of tables and indexes begin with.
+        statement_cache_size: How many prepared statements a connection keeps.
+        pooler: Whether a pooler in transaction mode is in between, such as PgBouncer: then
+            no prepared statement outlives its transaction.
+        connect_timeout: Seconds to open a connection.
+        acquire_timeout: Seconds to wait for a connection that is free.
+        command_timeout: Seconds for a statement; `None`: no limit.
+
+    Raises:
+        ConfigurationError: An option that cannot work.
+    """
+
+    def __init__(
+        self,
+        database: str | None = None,
+        *,
+        pool: Pool | None = None,
+        pool_size: int = 16,
+        schema: str = "public",
+        table_prefix: str = "locus_",
+        statement_cache_size: int = 256,
+        pooler: bool = False,
+        connect_timeout: float = 10.0,
+        acquire_timeout: float = 30.0,
+        command_timeout: float | None = 60.0,
+    ) -> None:
+        self._where = _described(database)
+        self._names = Names(schema, table_prefix)
+        self._names.check()
+        if pool_size < 1 or statement_cache_size < 0:
+            raise ConfigurationError(
+                "postgresql: needs pool_size >= 1 and statement_cache_size >= 0"
+            )
+        timeouts = (connect_timeout, acquire_timeout, command_timeout)
+        if any(timeout is not None and timeout <= 0 for timeout in timeouts):
+            raise ConfigurationError("postgresql: a timeout is a positive number of seconds")
+        self._arguments: dict[str, Any] = {
+            "timeout": connect_timeout,
+            "command_timeout": command_timeout,
+            "statement_cache_size": 0 if pooler else statement_cache_size,
+            "max_cached_statement_lifetime": 0,
+        }
+        if database is not None:
+            self._arguments["dsn" if _URL.match(database) else "database"] = database
+        self._borrowed = pool
+        self._size = pool_size
+        self._patience = acquire_timeout
+        self._lenders: dict[asyncio.AbstractEventLoop, Lender] = {}
+        self._opening: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+        self._lock = threading.Lock()
+        self._features: Features | None = None
+        self._statements: dict[str, str] = {}
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._where})"
+
+    @property
+    def features(self) -> Features:
+        """What the database has.
+
+        Raises:
+            BackendUnavailableError: It was not opened yet.
+        """
+        if self._features is None:
+            raise BackendUnavailableError(f"{self._where}: not open yet")
+        return self._features
+
+    def sql(self, template: str) -> str:
+        """Return a statement with the names of our tables in it; see `schema`."""
+        statement = self._statements.get(template)
+        if statement is None:
+            statement = self._statements[template] = self._names.fill(template)
+        return statement
+
+    @override
+    async def open(self) -> None:
+        """Connect and bring the tables up to date now, rather than on first use.
+
+        Raises:
+            BackendUnavailableError: There is no connection.
+            ConfigurationError: The server refuses who we are, or has no such database; the
+                database is not UTF-8; a newer locus_memory made the tables; the caller's pool
+                belongs to another event loop.
+            BackendWriteError: The tables are not there, and we may not make them.
+            BackendClosedError: After `close()`.
+        """
+        await self._ready()
+
+    async def fetch(self, template: str, *arguments: Any) -> list[Record]:
+        """Return the rows of one statement, which is its own transaction.
+
+        Raises:
+            BackendError: The database failed; see `locus_memory.errors`.
+        """
+        rows: list[Record] = await self._call("fetch", template, arguments)
+        return rows
+
+    async def fetchrow(self, template: str, *arguments: Any) -> Record | None:
+        """Return the first row of one statement, or `None`; see `fetch`."""
+        row: Record | None = await self._call("fetchrow", template, arguments)
+        return row
+
+    async def fetchval(self, template: str, *arguments: Any) -> Any:
+        """Return the first value of the first row, or `None`; see `fetch`."""
+        return await self._call("fetchval", template, arguments)
+
+    async def execute(self, template: str, *arguments: Any) -> str:
+        """Return the tag of one statement, such as `DELETE 3`; see `fetch`."""
+        tag: str = await self._call("execute", template, arguments)
+        return tag
+
+    async def _call(self, verb: str, template: str, arguments: tuple[Any, ...]) -> Any:
+        with translated(self._where):
+            lender = await self._ready()
+            statement = self.sql(template)
+            for attempt in range(_ATTEMPTS):
+                connection = await lender.acquire()
+                broken = True
+                try:
+                    result = await getattr(connection, verb)(statement, *arguments)
+                except asyncio.CancelledError:
+                    broken = not await settle(connection)
+                    raise
+                except DRIVER_ERRORS as error:
+                    broken = connection.is_closed()
+                    if not _may_repeat(error, attempt):
+                        raise
+                else:
+                    broken = False
+                    return result
+                finally:
+                    await lender.release(connection, broken=broken)
+                await _pause(attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Connection]:
+        """Lend a connection inside a transaction, committed if the block does not raise.
+
+        Statements for it go through `sql` first.
+
+        Raises:
+            BackendError: The database failed, and nothing of the block is kept; only where the
+                connection was lost while it committed, that is not known.
+        """
+        with translated(self._where):
+            lender = await self._ready()
+            connection = await self._begun(lender)
+            broken = True
+            try:
+                yield connection
+                await connection.execute("COMMIT")
+                broken = False
+            except (Exception, asyncio.CancelledError):
+                broken = not await settle(connection)
+                raise
+            finally:
+                await lender.release(connection, broken=broken)
+
+    async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Return what `work` does in a transaction, again if the server rolls it back.
+
+        Raises:
+            BackendError: As for `transaction`.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                async with self.transaction() as connection:
+                    return await work(connection)
+            except BackendUnavailableError as error:
+                cause = error.__cause__
+                if cause is None or not is_repeatable(cause) or attempt == _ATTEMPTS - 1:
+                    raise
+            await _pause(attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _begun(self, lender: Lender) -> Connection:
+        for attempt in range(_ATTEMPTS):
+            connection = await lender.acquire()
+            try:
+                await connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+            except BaseException as error:
+                await lender.release(connection, broken=True)
+                # Nothing is done yet that could be done twice.
+                if not is_lost(error) or attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                return connection
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _ready(self) -> Lender:
+        """Return the lender of this event loop, the database open."""
+        if self._closed:
+            raise BackendClosedError(f"{self._where}: used after close()")
+        lender = self._lenders.get(asyncio.get_running_loop())
+        if lender is None or self._features is None:
+            lender = await self._opened()
+        return lender
+
+    async def _opened(self) -> Lender:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._forget_closed_loops()
+            lock = self._opening.setdefault(loop, asyncio.Lock())
+        async with lock:
+            lender = self._lenders.get(loop)
+            if lender is None:
+                lender = await self._make_lender()
+                with self._lock:
+                    self._lenders[loop] = lender
+            if self._features is None:
+                await self._prepare(lender)
+        return lender
+
+    async def _make_lender(self) -> Lender:
+        if self._borrowed is not None:
+            return BorrowedPool(self._borrowed, patience=self._patience, where=self._where)
+        own = OwnPool(self._connect, size=self._size, patience=self._patience, where=self._where)
+        await own.watch_the_loop()
+        return own
+
+    async def _connect(self) -> Connection:
+        with translated(self._where):
+            try:
+                return await connect(self._arguments)
+            except ClientConfigurationError:
+                raise
+            except ValueError as error:
+                # Its message quotes what may be a part of the password.
+                raise ConfigurationError(
+                    f"{self._where}: the driver cannot read the URL or the environment "
+                    f"({type(error).__name__}); a password's special characters are written as "
+                    "%40 for @, %2F for / and so on"
+                ) from None
+
+    async def _prepare(self, lender: Lender) -> None:
+        with translated(self._where):
+            connection = await lender.acquire()
+            broken = True
+            try:
+                features = await prepare(connection, self._names, self._where)
+                broken = False
+            finally:
+                await lender.release(connection, broken=broken)
+        with self._lock:
+            self._names = Names(self._names.schema, self._names.prefix, features.vector_schema)
+            self._statements.clear()
+            self._features = features
+
+    def _forget_closed_loops(self) -> None:
+        for loop in [loop for loop in self._opening if loop.is_closed()]:
+            del self._opening[loop]
+            lender = self._lenders.pop(loop, None)
+            if lender is not None:
+                lender.abandon()
+
+    @override
+    async def close(self) -> None:
+        """Let running calls of this event loop end, and close all connections."""
+        with self._lock:
+            self._closed = True
+            lenders, self._lenders = self._lenders, {}
+            self._opening.clear()
+        own = lenders.pop(asyncio.get_running_loop(), None)
+        for loop, lender in lenders.items():
+            if loop.is_running():
+                asyncio.run_coroutine_threadsafe(lender.close(), loop)
+            else:
+                lender.abandon()
+        if own is not None:
+            await own.close()
+
+
+def _may_repeat(error: BaseException, attempt: int) -> bool:
+    never_sent = isinstance(error, InterfaceError) and is_lost(error)
+    return attempt < _ATTEMPTS - 1 and (never_sent or is_repeatable(error))
+
+
+async def _pause(attempt: int) -> None:
+    await asyncio.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311 - no secret
+
+
+def _described(database: str | None) -> str:
+    """Return how messages name the database: never with what may be a password."""
+    if database is None:
+        return "postgresql"
+    if not database or "\0" in database or ("://" in database and not _URL.match(database)):
+        raise ConfigurationError(
+            "postgresql: a database is a name, or a URL that begins with postgresql://"
+        )
+    if not _URL.match(database):
+        return f"postgresql {database}"
+    try:
+        parts = urlsplit(database)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return "postgresql"
+    # A password whose @ or / is not escaped ends up in any of the parts.
+    place = host + parts.path
+    return (
+        f"postgresql {place}" if re.fullmatch(r"[\w.,:\[\]-]*(/[\w-]*)?", place) else "postgresql"
+    )

@@ -1,0 +1,161 @@
+"""Opening a database: what is there, and what has to be made first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from locus_memory.backends.postgresql.driver import (
+    Connection,
+    InvalidSchemaNameError,
+    PostgresError,
+    Record,
+    UndefinedTableError,
+)
+from locus_memory.backends.postgresql.schema import MIGRATIONS, PROBE, Names
+from locus_memory.errors import ConfigurationError
+from locus_memory.events import emit
+
+__all__ = ["Features", "prepare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What was found when the database was opened.
+
+    Attributes:
+        server_version: Such as 180001 for 18.1.
+        has_vector: Whether the extension `vector` is there, and our tables for it are.
+        vector_version: Its version, such as `(0, 8, 1)`; empty without it.
+        vector_schema: The schema it is installed in.
+    """
+
+    server_version: int
+    has_vector: bool
+    vector_version: tuple[int, ...]
+    vector_schema: str
+
+
+_NOTHING_THERE: Final = (
+    UndefinedTableError,
+    InvalidSchemaNameError,
+)
+
+_LOCK: Final = "SELECT pg_catalog.pg_advisory_xact_lock($1)"
+
+_SCHEMA_IS_THERE: Final = "SELECT pg_catalog.to_regnamespace($1) IS NOT NULL"
+
+_TABLE_IS_THERE: Final = "SELECT pg_catalog.to_regclass($1) IS NOT NULL"
+
+_CREATE_SCHEMA: Final = "CREATE SCHEMA {schema}"
+
+_CREATE_MIGRATIONS: Final = """
+CREATE TABLE {migrations} (part text PRIMARY KEY, version integer NOT NULL)
+"""
+
+_CREATE_VECTOR: Final = "CREATE EXTENSION IF NOT EXISTS vector"
+
+_VECTOR_SCHEMA: Final = """
+SELECT n.nspname::text FROM pg_catalog.pg_extension AS e
+JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
+"""
+
+_VERSION: Final = "SELECT version FROM {migrations} WHERE part = $1"
+
+_SET_VERSION: Final = """
+INSERT INTO {migrations} (part, version) VALUES ($1, $2)
+ON CONFLICT (part) DO UPDATE SET version = EXCLUDED.version
+"""
+
+
+async def prepare(connection: Connection, names: Names, where: str) -> Features:
+    """Bring the tables up to date, if they are not; return what the database has.
+
+    A database that is up to date costs one read, and no lock.
+
+    Raises:
+        ConfigurationError: It is not UTF-8, or a newer locus_memory made its tables.
+        asyncpg.PostgresError: We may not make them.
+    """
+    encoding = connection.get_settings().server_encoding
+    if encoding.upper() != "UTF8":
+        raise ConfigurationError(f"{where}: the database's encoding is {encoding}, not UTF8")
+    found = await _probe(connection, names)
+    if found is None or found["core"] is None or found["core"] < len(MIGRATIONS["core"]):
+        await _migrate(connection, names, "core")
+        found = await _probe(connection, names)
+    if found is None:
+        raise ConfigurationError(f"{where}: the tables vanish as soon as they are made")
+    for part, groups in MIGRATIONS.items():
+        _check_version(where, part, found[part] or 0, len(groups))
+    if found["vector_available"] and not _has_vector(found):
+        found = await _add_vector(connection, names, where) or found
+    return Features(
+        server_version=found["server_version"],
+        has_vector=_has_vector(found),
+        vector_version=_numbers(found["vector_version"] or ""),
+        vector_schema=found["vector_schema"] or names.vector_schema,
+    )
+
+
+async def _probe(connection: Connection, names: Names) -> Record | None:
+    """Return what there is; `None` if there is nothing of ours."""
+    try:
+        return await connection.fetchrow(names.fill(PROBE))
+    except _NOTHING_THERE:
+        return None
+
+
+def _has_vector(found: Record) -> bool:
+    return found["vector_version"] is not None and found["vector"] == len(MIGRATIONS["vector"])
+
+
+def _check_version(where: str, part: str, version: int, known: int) -> None:
+    if version > known:
+        raise ConfigurationError(
+            f"{where}: a newer locus_memory made these tables ({part} {version}, this one knows "
+            f"{known}); upgrade locus-memory"
+        )
+
+
+async def _add_vector(connection: Connection, names: Names, where: str) -> Record | None:
+    """Make what vectors need; `None`, and an event, where we may not."""
+    try:
+        await _migrate(connection, names, "vector")
+    except PostgresError as error:
+        emit("postgresql.no_vectors", error=error, database=where)
+        return None
+    return await _probe(connection, names)
+
+
+async def _migrate(connection: Connection, names: Names, part: str) -> None:
+    """Apply the groups of a part that are not applied; safe when others try at the same time."""
+    async with connection.transaction(isolation="read_committed"):
+        await connection.fetchval(_LOCK, names.lock)
+        if part == "vector":
+            names = await _create_vector(connection, names)
+        else:
+            await _create_migrations(connection, names)
+        version = await connection.fetchval(names.fill(_VERSION), part) or 0
+        for statements in MIGRATIONS[part][version:]:
+            for statement in statements:
+                await connection.execute(names.fill(statement))
+        if version <= len(MIGRATIONS[part]):
+            await connection.execute(names.fill(_SET_VERSION), part, len(MIGRATIONS[part]))
+
+
+async def _create_migrations(connection: Connection, names: Names) -> None:
+    # Even with IF NOT EXISTS the server asks for the right to create.
+    if not await connection.fetchval(_SCHEMA_IS_THERE, names.fill("{schema}")):
+        await connection.execute(names.fill(_CREATE_SCHEMA))
+    if not await connection.fetchval(_TABLE_IS_THERE, names.fill("{migrations}")):
+        await connection.execute(names.fill(_CREATE_MIGRATIONS))
+
+
+async def _create_vector(connection: Connection, names: Names) -> Names:
+    await connection.execute(_CREATE_VECTOR)
+    return replace(names, vector_schema=await connection.fetchval(_VECTOR_SCHEMA))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
