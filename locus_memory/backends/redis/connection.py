@@ -162,6 +162,16 @@ class RedisConnection(Resource):
             raise BackendError(f"redis {self.place}: not connected yet; await open() first")
         return self._features
 
+    async def known_features(self) -> Features:
+        """Connect if need be and return what the server is and can do.
+
+        Raises:
+            BackendError: See `open`.
+        """
+        if self._features is None:
+            await self.open()
+        return self.features
+
     def key(self, *parts: Name) -> bytes:
         """Return the key of these parts, joined by `:`, after the prefix."""
         encoded = (part.encode() if isinstance(part, str) else part for part in parts)

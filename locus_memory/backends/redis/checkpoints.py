@@ -1,0 +1,342 @@
+"""Checkpoints in Redis: a save is one script, and so is the load of a chain."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final, Unpack
+
+from typing_extensions import override
+
+from locus_memory.backends.redis.clients import Client
+from locus_memory.backends.redis.connection import RedisConnection
+from locus_memory.backends.redis.records import (
+    Row,
+    check_name,
+    pack_head,
+    pack_revision,
+    read_head,
+    read_name,
+    read_record,
+)
+from locus_memory.backends.redis.schema import (
+    COPY,
+    DELETE,
+    LIST,
+    LIST_THREADS,
+    READ,
+    READ_ALL,
+    SAVE,
+    SHARDS,
+    Bounds,
+    ThreadKeys,
+    bounds_of,
+    registry_key,
+)
+from locus_memory.checkpoint.base import UNSET, CheckpointerCapabilities, Unset
+from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
+from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.checkpoint.storage import (
+    DeltaStorage,
+    StaleChainError,
+    chain_of,
+    check_range,
+)
+from locus_memory.errors import CheckpointConflictError, ConfigurationError
+from locus_memory.store.filters import Condition, matches
+
+__all__ = ["RedisCheckpointer", "RedisDeltaStorage"]
+
+_LARGEST: Final = 2**53
+"""As far as a score counts exactly."""
+
+_SHORTEST: Final = 0.001
+_LONGEST: Final = 10**10
+"""Seconds; Redis counts the milliseconds since 1970 in 63 bits."""
+
+_PAGE: Final = 100
+"""Threads whose heads are read in one round trip."""
+
+
+class RedisDeltaStorage(DeltaStorage):
+    """Records in Redis, safe with many tasks and processes.
+
+    Args:
+        url: See `RedisConnection`.
+        client: A client, or a connection to share, which is then not closed here; the options of
+            the connection that is shared hold.
+        key_prefix: See `RedisConnection`; storages with different ones never meet.
+        pool_size: See `RedisConnection`.
+        cluster: See `RedisConnection`.
+        connect_timeout: See `RedisConnection`.
+        command_timeout: See `RedisConnection`.
+        acquire_timeout: See `RedisConnection`.
+        ttl: Seconds after its last save that a thread disappears as a whole; `None`: never.
+
+    Raises:
+        ConfigurationError: An option that cannot work.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        client: Client | RedisConnection | None = None,
+        key_prefix: str = "locus:",
+        pool_size: int = 16,
+        cluster: bool | None = None,
+        connect_timeout: float = 10.0,
+        command_timeout: float | None = 60.0,
+        acquire_timeout: float = 30.0,
+        ttl: float | None = None,
+    ) -> None:
+        if ttl is not None and not _SHORTEST <= ttl <= _LONGEST:
+            raise ConfigurationError(f"redis: ttl is seconds above 0 or None, not {ttl}")
+        self.ttl = ttl
+        self._lifetime = "" if ttl is None else str(int(ttl * 1000))
+        self._owned = not isinstance(client, RedisConnection)
+        self._connection = (
+            client
+            if isinstance(client, RedisConnection)
+            else RedisConnection(
+                url,
+                client=client,
+                key_prefix=key_prefix,
+                pool_size=pool_size,
+                cluster=cluster,
+                connect_timeout=connect_timeout,
+                command_timeout=command_timeout,
+                acquire_timeout=acquire_timeout,
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"RedisDeltaStorage({self._connection.place!r})"
+
+    @override
+    async def store(
+        self,
+        record: Record,
+        *,
+        expected_parent: str | Unset | None = UNSET,
+        rebased: Sequence[Record] = (),
+    ) -> int:
+        keys = self._keys(record.thread_id)
+        check, parent = _parent(expected_parent)
+        arguments = (keys.member, self._lifetime, record.checkpoint_id, check, parent)
+        answer = await self._connection.run(
+            SAVE, keys.all, (*arguments, *_packed([record, *rebased]))
+        )
+        if answer[0] == b"conflict":
+            expected = expected_parent if isinstance(expected_parent, str) else None
+            raise _conflict(record.thread_id, expected, answer)
+        if answer[0] == b"stale":
+            raise StaleChainError
+        return int(answer[1])
+
+    @override
+    async def retrieve(self, thread_id: str, checkpoint_id: str | None = None) -> Record | None:
+        rows = await self._read(thread_id, checkpoint_id, "record")
+        return check_name(read_record(thread_id, rows[0]), checkpoint_id) if rows else None
+
+    @override
+    async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
+        rows = await self._read(thread_id, checkpoint_id, "head")
+        return check_name(read_head(thread_id, rows[0]), checkpoint_id) if rows else None
+
+    @override
+    async def retrieve_chain(
+        self, thread_id: str, checkpoint_id: str | None = None
+    ) -> list[Record]:
+        rows = await self._read(thread_id, checkpoint_id, "chain")
+        if not rows:
+            return []
+        chain = [read_record(thread_id, row) for row in rows]
+        records = {record.revision: record for record in chain}
+        return chain_of(records.get, check_name(chain[0], checkpoint_id))
+
+    async def _read(self, thread_id: str, checkpoint_id: str | None, wanted: str) -> list[Row]:
+        which = ("newest", "") if checkpoint_id is None else ("named", checkpoint_id)
+        keys = self._keys(thread_id)
+        rows: list[Row] = await self._connection.run(READ, keys.all, (*which, wanted))
+        return rows
+
+    @override
+    async def list_checkpoints(
+        self, thread_id: str, limit: int | None = 10, *, before: int | None = None
+    ) -> list[RecordHead]:
+        highest = "+inf" if before is None else f"({min(before, _LARGEST)}"
+        most = -1 if limit is None else min(limit, _LARGEST)
+        rows = await self._connection.run(LIST, self._keys(thread_id).all, (highest, most))
+        return [read_head(thread_id, row) for row in rows]
+
+    @override
+    async def delete(
+        self,
+        thread_id: str,
+        revisions: Collection[int] | None = None,
+        *,
+        rebased: Sequence[Record] = (),
+    ) -> int:
+        keys = self._keys(thread_id)
+        if revisions is None:
+            arguments: tuple[Any, ...] = ("all",)
+        else:
+            removed = [pack_revision(revision) for revision in revisions]
+            arguments = (len(removed), *removed, *_packed(rebased))
+        answer = await self._connection.run(DELETE, keys.all, (keys.member, *arguments))
+        if answer[0] == b"stale":
+            raise StaleChainError
+        return int(answer[1])
+
+    @override
+    async def list_threads(
+        self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
+    ) -> list[str]:
+        check_range(prefix, after)
+        bounds = bounds_of(prefix, after)
+        found: list[bytes] = []
+        while len(found) < limit:
+            members, frontier = await self._list_members(bounds, limit - len(found))
+            found += sorted(members)
+            if frontier is None:
+                break
+            bounds = replace(bounds, lowest=b"(" + frontier)
+        return [read_name(member) for member in found[: min(limit, len(found))]]
+
+    async def _list_members(self, bounds: Bounds, limit: int) -> tuple[list[bytes], bytes | None]:
+        """Return all members up to a frontier, and this; `None`: there are no more."""
+        # Twice what falls to a shard on average.
+        share = min(limit, _LARGEST) * 2 // SHARDS + 8
+        where = self._connection.key("thread", "")
+        arguments = (where, bounds.lowest, bounds.highest, share)
+        registries = [registry_key(self._connection, shard) for shard in range(SHARDS)]
+        if (await self._connection.known_features()).cluster:
+            calls = [LIST_THREADS.call([registry], arguments) for registry in registries]
+            answers = [each for (each,) in await self._connection.execute_many(calls, again=True)]
+        else:
+            answers = await self._connection.run(LIST_THREADS, registries, arguments)
+        frontier: bytes | None = min(
+            (last for count, last, _ in answers if count == share), default=None
+        )
+        members = (member for _, _, there in answers for member in there)
+        return [each for each in members if frontier is None or each <= frontier], frontier
+
+    @override
+    async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
+        highest = "+inf" if through is None else min(through, _LARGEST)
+        rows = await self._connection.run(READ_ALL, self._keys(source).all, (highest,))
+        heads = [read_head(source, (rows[n], rows[n + 1], 0)) for n in range(0, len(rows), 3)]
+        if not heads:
+            return 0
+        keys = self._keys(target)
+        arguments = [keys.member, self._lifetime]
+        for place, head in enumerate(heads):
+            arguments += [head.checkpoint_id, *rows[place * 3 : place * 3 + 3]]
+        answer = await self._connection.run(COPY, keys.all, arguments)
+        if answer[0] == b"conflict":
+            raise _conflict(target, None, answer)
+        return len(heads)
+
+    @override
+    async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
+        found: list[RecordHead] = []
+        after: str | None = None
+        while threads := await self.list_threads(_PAGE, after=after):
+            calls = [LIST.call(self._keys(name).all, ("+inf", -1)) for name in threads]
+            answers = await self._connection.execute_many(calls, again=True)
+            heads = (
+                read_head(n, row) for n, rows in zip(threads, answers, strict=True) for row in rows
+            )
+            matching = [head for head in heads if matches(condition, None, head.metadata)]
+            found = heapq.nlargest(limit, found + matching, key=_recency)
+            after = threads[-1]
+        return found
+
+    @override
+    async def open(self) -> None:
+        await self._connection.open()
+
+    @override
+    async def close(self) -> None:
+        if self._owned:
+            await self._connection.close()
+
+    def _keys(self, thread_id: str) -> ThreadKeys:
+        return ThreadKeys.of(self._connection, thread_id)
+
+
+def _parent(expected: str | Unset | None) -> tuple[str, str]:
+    if isinstance(expected, Unset):
+        return "any", ""
+    return ("none", "") if expected is None else ("is", expected)
+
+
+def _packed(records: Iterable[Record]) -> list[bytes]:
+    return [part for record in records for part in (pack_head(record), record.payload)]
+
+
+def _conflict(thread_id: str, expected: str | None, answer: Sequence[Any]) -> Exception:
+    _, head, sequence = answer
+    newest = read_head(thread_id, (head, sequence, 0)).checkpoint_id if head else None
+    return CheckpointConflictError(thread_id, expected, newest)
+
+
+def _recency(head: RecordHead) -> tuple[float, int]:
+    return head.created_at, head.sequence
+
+
+class RedisCheckpointer(DeltaCheckpointer):
+    """Checkpoints in Redis or Valkey; the other options are `DeltaCheckpointer`'s.
+
+    Args:
+        url: `host`, `host:port`, `host:port/db` or a URL; `localhost:6379` by default.
+        client: A client of redis-py's, or a `RedisConnection`, to use instead; it is then not
+            closed here. The options of a `RedisConnection` that is shared hold.
+        key_prefix: What every key begins with.
+        pool_size: How many commands run at one moment in each event loop.
+        cluster: Whether it is a cluster; by default the server is asked.
+        connect_timeout: Seconds to wait for a connection to be made.
+        command_timeout: Seconds to wait for an answer; `None`: for ever.
+        acquire_timeout: Seconds to wait for a connection to be free.
+        ttl: Seconds after its last save that a thread disappears as a whole; `None`: never.
+        options: See `DeltaCheckpointer`.
+
+    Raises:
+        ConfigurationError: An option that cannot work.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        client: Client | RedisConnection | None = None,
+        key_prefix: str = "locus:",
+        pool_size: int = 16,
+        cluster: bool | None = None,
+        connect_timeout: float = 10.0,
+        command_timeout: float | None = 60.0,
+        acquire_timeout: float = 30.0,
+        ttl: float | None = None,
+        **options: Unpack[CheckpointerOptions],
+    ) -> None:
+        storage = RedisDeltaStorage(
+            url,
+            client=client,
+            key_prefix=key_prefix,
+            pool_size=pool_size,
+            cluster=cluster,
+            connect_timeout=connect_timeout,
+            command_timeout=command_timeout,
+            acquire_timeout=acquire_timeout,
+            ttl=ttl,
+        )
+        super().__init__(storage, **options)
+        self._expires = ttl is not None
+
+    @property
+    @override
+    def capabilities(self) -> CheckpointerCapabilities:
+        """Everything but search over states; `ttl` where threads expire."""
+        return replace(super().capabilities, ttl=self._expires)

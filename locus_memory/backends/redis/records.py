@@ -1,0 +1,121 @@
+"""A checkpoint's record as Redis holds it, and what to make of one that is damaged.
+
+A head is its revision and its base (eight bytes each, all ones for no base), the length of its
+checkpoint id (four bytes), the id in UTF-8, and JSON of the rest. Numbers are big-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
+
+import orjson
+
+from locus_memory.backends.redis.schema import name_of
+from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.errors import CheckpointCorruptError
+
+__all__ = [
+    "Row",
+    "check_name",
+    "pack_head",
+    "pack_revision",
+    "read_head",
+    "read_name",
+    "read_record",
+]
+
+R = TypeVar("R", bound=RecordHead)
+
+Row = Sequence[Any]
+"""A head, its sequence, and its payload or the length of it, as the scripts return them."""
+
+_LINKS: Final = struct.Struct(">QQI")
+_REVISION: Final = struct.Struct(">Q")
+_NO_BASE: Final = 2**64 - 1
+_SEQUENCE: Final = 8
+"""Bytes before a payload."""
+
+
+def pack_revision(revision: int) -> bytes:
+    """Return a revision as the scripts know it."""
+    return _REVISION.pack(revision)
+
+
+def pack_head(head: RecordHead) -> bytes:
+    """Return what Redis holds of a head; its sequence and stored size are kept elsewhere."""
+    name = head.checkpoint_id.encode()
+    base = _NO_BASE if head.base is None else head.base
+    rest = (head.level, head.created_at, head.metadata, head.size, head.seal())
+    return _LINKS.pack(head.revision, base, len(name)) + name + orjson.dumps(rest)
+
+
+def read_head(thread_id: str, row: Row) -> RecordHead:
+    """Return the head that a row holds.
+
+    Raises:
+        CheckpointCorruptError: It is not what was written.
+    """
+    fields, seal = _fields(thread_id, row)
+    return RecordHead(**fields, stored_size=row[2] - _SEQUENCE).verified(seal)
+
+
+def read_record(thread_id: str, row: Row) -> Record:
+    """Return the record that a row holds.
+
+    Raises:
+        CheckpointCorruptError: Its head is not what was written, or it has no payload.
+    """
+    fields, seal = _fields(thread_id, row)
+    payload: bytes = (row[2] or b"")[_SEQUENCE:]
+    record = Record(**fields, stored_size=len(payload), payload=payload).verified(seal)
+    if not payload:
+        raise record.corrupt("its payload is missing")
+    return record
+
+
+def _fields(thread_id: str, row: Row) -> tuple[dict[str, Any], Any]:
+    name: str | None = None
+    try:
+        revision, base, length = _LINKS.unpack_from(row[0])
+        end = _LINKS.size + length
+        name = row[0][_LINKS.size : end].decode()
+        level, created_at, metadata, size, seal = orjson.loads(row[0][end:])
+        fields = {
+            "thread_id": thread_id,
+            "checkpoint_id": name,
+            "revision": revision,
+            "base": None if base == _NO_BASE else base,
+            "level": level,
+            "sequence": int(row[1]),
+            "created_at": created_at,
+            "metadata": metadata,
+            "size": size,
+        }
+    except (IndexError, TypeError, ValueError, struct.error) as error:
+        raise CheckpointCorruptError(thread_id, name, "its head is damaged") from error
+    return fields, seal
+
+
+def check_name(head: R, checkpoint_id: str | None) -> R:
+    """Return the head an index led to, if it has the name that was looked up.
+
+    Raises:
+        CheckpointCorruptError: It has another.
+    """
+    if checkpoint_id not in (None, head.checkpoint_id):
+        raise head.corrupt(f"it was found as {checkpoint_id!r}")
+    return head
+
+
+def read_name(member: bytes) -> str:
+    """Return the thread that a member of a registry names.
+
+    Raises:
+        CheckpointCorruptError: It names none.
+    """
+    try:
+        return name_of(member)
+    except (KeyError, StopIteration, ValueError) as error:
+        raise CheckpointCorruptError(repr(member), None, "its name is damaged") from error

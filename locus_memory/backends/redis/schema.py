@@ -1,0 +1,400 @@
+"""The keys of the checkpoints and the scripts that work on them.
+
+| key | is | holds |
+|---|---|---|
+| `PREFIXthread:{SHARD}:DIGEST:heads` | sorted set | the heads, see `records.py`, by sequence |
+| `PREFIXthread:{SHARD}:DIGEST:payloads` | hash | revision -> sequence and payload |
+| `PREFIXthread:{SHARD}:DIGEST:names` | hash | checkpoint id -> sequence |
+| `PREFIXthreads:{SHARD}` | sorted set | name and digest of each thread, all of score 0 |
+
+A digest of its name places a thread in one of 64 shards. What is in braces decides the slot of
+a cluster, so a thread and the list that names it are always on one server, and are written in
+one step. A revision and a sequence are eight bytes each: Lua's numbers would round the first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from locus_memory.backends.redis.connection import RedisConnection, Script
+from locus_memory.store.item import decode_text, encode_text, prefix_upper_bound
+
+__all__ = [
+    "COPY",
+    "DELETE",
+    "LIST",
+    "LIST_THREADS",
+    "READ",
+    "READ_ALL",
+    "SAVE",
+    "SHARDS",
+    "Bounds",
+    "ThreadKeys",
+    "bounds_of",
+    "name_of",
+    "registry_key",
+]
+
+SHARDS: Final = 64
+"""In how many slots threads are, at most: it never changes, or they would be lost."""
+
+_DIGEST: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadKeys:
+    """Where one thread is.
+
+    Attributes:
+        all: The keys, in the order that the scripts take them, the registry last.
+        member: What the registry holds of it.
+    """
+
+    all: tuple[bytes, bytes, bytes, bytes]
+    member: bytes
+
+    @classmethod
+    def of(cls, connection: RedisConnection, thread_id: str) -> ThreadKeys:
+        """Return the keys of a thread."""
+        name = encode_text(thread_id).encode()
+        digest = hashlib.blake2b(name, digest_size=_DIGEST)
+        shard = digest.digest()[0] % SHARDS
+        stem = connection.key("thread", b"{%02x}" % shard, digest.hexdigest())
+        keys = (stem + b":heads", stem + b":payloads", stem + b":names")
+        member = name + b"\0" + digest.hexdigest().encode()
+        return cls((*keys, registry_key(connection, shard)), member)
+
+
+def registry_key(connection: RedisConnection, shard: int) -> bytes:
+    """Return the key that lists the threads of a shard."""
+    return connection.key("threads", b"{%02x}" % shard)
+
+
+def name_of(member: bytes) -> str:
+    """Return the thread that a member of a registry names.
+
+    Raises:
+        ValueError: It names none.
+        KeyError: The same.
+        StopIteration: The same.
+    """
+    return decode_text(member[: -2 * _DIGEST - 1].decode())
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A range of a registry, as `ZRANGEBYLEX` takes it."""
+
+    lowest: bytes
+    highest: bytes
+
+
+def bounds_of(prefix: str | None, after: str | None) -> Bounds:
+    """Return the range of the threads that begin with `prefix` and come after `after`."""
+    start = encode_text(prefix or "")
+    end = prefix_upper_bound(start)
+    lowest = b"[" + start.encode()
+    if after:
+        # A name is followed by \x00, the names that it begins by more than \x01.
+        past = encode_text(after).encode() + b"\1"
+        lowest = max(lowest, b"[" + past)
+    return Bounds(lowest, b"+" if end is None else b"(" + end.encode())
+
+
+_PRELUDE: Final = r"""
+local heads, payloads, names, registry = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local FULL = string.rep('\255', 8)
+
+local function head_at(sequence)
+  return redis.call('ZRANGEBYSCORE', heads, sequence, sequence)[1]
+end
+
+local function newest()
+  local found = redis.call('ZREVRANGE', heads, 0, 0, 'WITHSCORES')
+  return found[1], found[2]
+end
+
+local function sequence_in(value)
+  if value and #value >= 8 then
+    return string.format('%.0f', (struct.unpack('>d', value)))
+  end
+end
+"""
+
+_WRITES: Final = r"""
+local function put(head, sequence, payload)
+  local packed = struct.pack('>d', tonumber(sequence))
+  redis.call('HSET', payloads, head:sub(1, 8), packed .. payload)
+  redis.call('ZADD', heads, sequence, head)
+end
+
+local function overwrite(head, payload)
+  local sequence = sequence_in(redis.call('HGET', payloads, head:sub(1, 8)))
+  local before = head_at(sequence)
+  put(head, sequence, payload)
+  if before ~= head then
+    redis.call('ZREM', heads, before)
+  end
+end
+
+local function forget(sequence, head)
+  redis.call('ZREMRANGEBYSCORE', heads, sequence, sequence)
+  redis.call('HDEL', payloads, head:sub(1, 8))
+end
+
+-- Whether a record that stays, or is added, would be without its base.
+local function cuts(removed, first_rebased, base)
+  local after = {}
+  for _, head in ipairs(redis.call('ZRANGE', heads, 0, -1)) do
+    if not removed[head:sub(1, 8)] then
+      after[head:sub(1, 8)] = head:sub(9, 16)
+    end
+  end
+  for index = first_rebased, #ARGV, 2 do
+    local revision = ARGV[index]:sub(1, 8)
+    if not after[revision] then
+      return true
+    end
+    after[revision] = ARGV[index]:sub(9, 16)
+  end
+  for _, link in pairs(after) do
+    if link ~= FULL and not after[link] then
+      return true
+    end
+  end
+  return base ~= FULL and not after[base]
+end
+
+local function expire(milliseconds)
+  local keys = {heads, payloads, names}
+  if milliseconds ~= '' then
+    -- One moment for all: a thread is there as a whole or not at all.
+    local now = redis.call('TIME')
+    local moment = now[1] * 1000 + math.floor(now[2] / 1000) + milliseconds
+    for _, key in ipairs(keys) do
+      redis.call('PEXPIREAT', key, string.format('%.0f', moment))
+    end
+  elseif redis.call('PTTL', heads) >= 0 then
+    for _, key in ipairs(keys) do
+      redis.call('PERSIST', key)
+    end
+  end
+end
+"""
+
+# ARGV: member, milliseconds to live or '', checkpoint id, what to check of the parent ('any',
+# 'none' or 'is'), the parent's checkpoint id, head, payload; then heads and payloads to rebase.
+# A record that is there already was written by this very call, whose answer was lost.
+SAVE: Final = Script(
+    _PRELUDE
+    + _WRITES
+    + r"""
+local name, head, payload = ARGV[3], ARGV[6], ARGV[7]
+local revision, base = head:sub(1, 8), head:sub(9, 16)
+local written = redis.call('HGET', payloads, revision)
+if written then
+  local sequence = sequence_in(written)
+  if sequence and head_at(sequence) == head then
+    return {'saved', sequence}
+  end
+  return {'stale'}
+end
+local last, highest = newest()
+local known = ARGV[4] == 'is' and redis.call('HGET', names, ARGV[5])
+if (ARGV[4] == 'none' and last) or (ARGV[4] == 'is' and (not last or known ~= highest)) then
+  return {'conflict', last or '', highest or ''}
+end
+local replaced = redis.call('HGET', names, name)
+local before = replaced and head_at(replaced)
+if before or #ARGV > 7 then
+  if cuts(before and {[before:sub(1, 8)] = true} or {}, 8, base) then
+    return {'stale'}
+  end
+elseif base ~= FULL and redis.call('HEXISTS', payloads, base) == 0 then
+  return {'stale'}
+end
+local listed = last or redis.call('ZSCORE', registry, ARGV[1])
+local sequence = string.format('%.0f', (tonumber(highest) or 0) + 1)
+put(head, sequence, payload)
+redis.call('HSET', names, name, sequence)
+for index = 8, #ARGV, 2 do
+  overwrite(ARGV[index], ARGV[index + 1])
+end
+if before then
+  forget(replaced, before)
+end
+if not listed then
+  redis.call('ZADD', registry, 0, ARGV[1])
+end
+expire(ARGV[2])
+return {'saved', sequence}
+""",
+    idempotent=True,
+)
+
+# ARGV: 'newest' or 'named', a checkpoint id, what is wanted: 'head', 'record' or 'chain'.
+# Returns rows of head, sequence, and payload or its length; the one that is asked for first.
+READ: Final = Script(
+    _PRELUDE
+    + r"""
+local head, sequence
+if ARGV[1] == 'named' then
+  sequence = redis.call('HGET', names, ARGV[2])
+  if not sequence then
+    return {}
+  end
+  head = head_at(sequence)
+  if not head then
+    return {{''}}
+  end
+else
+  head, sequence = newest()
+  if not head then
+    return {}
+  end
+end
+if ARGV[3] == 'head' then
+  return {{head, sequence, redis.call('HSTRLEN', payloads, head:sub(1, 8))}}
+end
+local value = redis.call('HGET', payloads, head:sub(1, 8))
+local rows, seen = {}, {}
+while head do
+  local base = head:sub(9, 16)
+  rows[#rows + 1] = {head, sequence, value}
+  seen[head:sub(1, 8)] = true
+  if ARGV[3] == 'record' or base == FULL or seen[base] then
+    break
+  end
+  value = redis.call('HGET', payloads, base)
+  sequence = sequence_in(value)
+  head = sequence and head_at(sequence)
+end
+return rows
+""",
+    idempotent=True,
+)
+
+# ARGV: the highest sequence, how many at most. Returns rows as `READ` does for 'head'.
+LIST: Final = Script(
+    _PRELUDE
+    + r"""
+local found = redis.call(
+  'ZREVRANGEBYSCORE', heads, ARGV[1], '-inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+local rows = {}
+for index = 1, #found, 2 do
+  local length = redis.call('HSTRLEN', payloads, found[index]:sub(1, 8))
+  rows[#rows + 1] = {found[index], found[index + 1], length}
+end
+return rows
+""",
+    idempotent=True,
+)
+
+# ARGV: the highest sequence. Returns what `COPY` takes: heads, sequences and payloads in turn.
+READ_ALL: Final = Script(
+    _PRELUDE
+    + r"""
+local found = redis.call('ZRANGEBYSCORE', heads, '-inf', ARGV[1], 'WITHSCORES')
+local flat = {}
+for index = 1, #found, 2 do
+  local value = redis.call('HGET', payloads, found[index]:sub(1, 8))
+  flat[#flat + 1] = found[index]
+  flat[#flat + 1] = found[index + 1]
+  flat[#flat + 1] = value and value:sub(9) or ''
+end
+return flat
+""",
+    idempotent=True,
+)
+
+# ARGV: member, milliseconds to live or '', then checkpoint ids, heads, sequences and payloads.
+COPY: Final = Script(
+    _PRELUDE
+    + _WRITES
+    + r"""
+local last, highest = newest()
+if last then
+  return {'conflict', last, highest}
+end
+redis.call('ZSCORE', registry, ARGV[1])
+for index = 3, #ARGV, 4 do
+  put(ARGV[index + 1], ARGV[index + 2], ARGV[index + 3])
+  redis.call('HSET', names, ARGV[index], ARGV[index + 2])
+end
+redis.call('ZADD', registry, 0, ARGV[1])
+expire(ARGV[2])
+return {'saved', highest or ''}
+"""
+)
+
+# ARGV: member, 'all' or how many revisions follow, these; then heads and payloads to rebase.
+DELETE: Final = Script(
+    _PRELUDE
+    + _WRITES
+    + r"""
+local function clear()
+  redis.call('DEL', heads, payloads, names)
+  redis.call('ZREM', registry, ARGV[1])
+end
+
+if ARGV[2] == 'all' then
+  local count = redis.call('ZCARD', heads)
+  clear()
+  return {'removed', count}
+end
+local removed = {}
+local first_rebased = 3 + ARGV[2]
+for index = 3, first_rebased - 1 do
+  removed[ARGV[index]] = true
+end
+if cuts(removed, first_rebased, FULL) then
+  return {'stale'}
+end
+for index = first_rebased, #ARGV, 2 do
+  overwrite(ARGV[index], ARGV[index + 1])
+end
+local count = 0
+for revision in pairs(removed) do
+  local sequence = sequence_in(redis.call('HGET', payloads, revision))
+  local head = sequence and head_at(sequence)
+  if head then
+    local readable, name = pcall(struct.unpack, '>I4c0', head, 17)
+    if readable and redis.call('HGET', names, name) == sequence then
+      redis.call('HDEL', names, name)
+    end
+    forget(sequence, head)
+    count = count + 1
+  end
+end
+if redis.call('ZCARD', heads) == 0 then
+  clear()
+end
+return {'removed', count}
+"""
+)
+
+# KEYS: registries. ARGV: what the keys of threads begin with, the bounds, how many at most of
+# each registry. Returns for each registry whether there is more, and its members. A thread
+# that has expired is removed; where nothing can be written now, it is only left out.
+LIST_THREADS: Final = Script(
+    r"""
+local answers = {}
+for place, registry in ipairs(KEYS) do
+  local shard = registry:match('{%x%x}$')
+  local found = redis.call('ZRANGEBYLEX', registry, ARGV[2], ARGV[3], 'LIMIT', 0, ARGV[4])
+  local there = {}
+  for _, member in ipairs(found) do
+    if redis.call('EXISTS', ARGV[1] .. shard .. ':' .. member:sub(-32) .. ':heads') == 1 then
+      there[#there + 1] = member
+    else
+      redis.pcall('ZREM', registry, member)
+    end
+  end
+  answers[place] = {#found, found[#found] or '', there}
+end
+return answers
+""",
+    idempotent=True,
+)
