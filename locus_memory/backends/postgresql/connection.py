@@ -8,7 +8,7 @@ import random
 import re
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypedDict, TypeVar
 from urllib.parse import urlsplit
 
 from typing_extensions import override
@@ -42,7 +42,7 @@ from locus_memory.errors import (
 )
 from locus_memory.resource import Resource
 
-__all__ = ["Connection", "Features", "PostgreSQLPool", "Record"]
+__all__ = ["Connection", "ConnectionOptions", "Features", "PostgreSQLPool", "Record", "pool_for"]
 
 T = TypeVar("T")
 
@@ -53,6 +53,23 @@ _ATTEMPTS: Final = 6
 
 _PAUSE: Final = 0.01
 """Seconds before the second attempt, on average half of it; doubled each time."""
+
+
+_STATEMENTS: Final = 1000
+"""How many templates are remembered with their names filled in."""
+
+
+class ConnectionOptions(TypedDict, total=False):
+    """The options of `PostgreSQLPool`, which the store and the checkpointer take too."""
+
+    pool_size: int
+    schema: str
+    table_prefix: str
+    statement_cache_size: int
+    pooler: bool
+    connect_timeout: float
+    acquire_timeout: float
+    command_timeout: float | None
 
 
 class PostgreSQLPool(Resource):
@@ -141,6 +158,8 @@ class PostgreSQLPool(Resource):
         """Return a statement with the names of our tables in it; see `schema`."""
         statement = self._statements.get(template)
         if statement is None:
+            if len(self._statements) >= _STATEMENTS:
+                self._statements.clear()
             statement = self._statements[template] = self._names.fill(template)
         return statement
 
@@ -341,6 +360,23 @@ class PostgreSQLPool(Resource):
                 lender.abandon()
         if own is not None:
             await own.close()
+
+
+def pool_for(
+    database: str | None,
+    pool: Pool | PostgreSQLPool | None,
+    options: ConnectionOptions,
+) -> tuple[PostgreSQLPool, bool]:
+    """Return the pool to use, and whether whoever uses it is to close it.
+
+    Args:
+        database: See `PostgreSQLPool`.
+        pool: A pool of asyncpg's, or one of ours, which is then shared.
+        options: See `PostgreSQLPool`; ignored where `pool` is one of ours.
+    """
+    if isinstance(pool, PostgreSQLPool):
+        return pool, False
+    return PostgreSQLPool(database, pool=pool, **options), True
 
 
 def _may_repeat(error: BaseException, attempt: int) -> bool:

@@ -1,0 +1,146 @@
+"""A checkpoint's record as a row of PostgreSQL, and what to make of a row that is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any, Final, TypeVar
+
+import orjson
+
+from locus_memory.backends.postgresql.driver import Record as Row
+from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.errors import CheckpointCorruptError
+from locus_memory.store.item import decode_text, encode_text
+
+__all__ = [
+    "COLUMNS",
+    "HEAD",
+    "check_name",
+    "clamped",
+    "digest_of",
+    "read_head",
+    "read_record",
+    "read_thread",
+    "to_columns",
+    "to_row",
+]
+
+R = TypeVar("R", bound=RecordHead)
+
+HEAD: Final = """
+  checkpoint_id, revision, base, level, sequence, created_at, metadata::text, size,
+  octet_length(payload), seal
+"""
+"""The columns that `read_head` and `read_record` take first; a payload comes last."""
+
+COLUMNS: Final = """
+  digest, checkpoint_id, revision, base, level, created_at, metadata, size, seal, payload
+"""
+"""What `to_row` gives, in this order; the thread comes before them."""
+
+_LARGEST: Final = 2**63 - 1
+
+
+def clamped(number: int) -> int:
+    """Return the number, or the largest that PostgreSQL knows."""
+    return min(number, _LARGEST)
+
+
+def digest_of(name: str) -> bytes:
+    """Return the 16 bytes by which the indexes know a name, however long it is."""
+    return blake2b(name.encode(), digest_size=16).digest()
+
+
+def to_row(record: Record) -> tuple[Any, ...]:
+    """Return the values of `COLUMNS`."""
+    return (
+        digest_of(record.checkpoint_id),
+        encode_text(record.checkpoint_id),
+        record.revision,
+        record.base,
+        record.level,
+        record.created_at,
+        orjson.dumps(record.metadata).decode(),
+        record.size,
+        record.seal(),
+        record.payload,
+    )
+
+
+def to_columns(records: Sequence[Record]) -> tuple[list[Any], ...]:
+    """Return, as an array each, what a rewrite changes.
+
+    These are the revisions, which stay, the bases, the levels, the sizes, the seals and the
+    payloads.
+    """
+    return (
+        [record.revision for record in records],
+        [record.base for record in records],
+        [record.level for record in records],
+        [record.size for record in records],
+        [record.seal() for record in records],
+        [record.payload for record in records],
+    )
+
+
+def read_head(thread_id: str, row: Row) -> RecordHead:
+    """Return the head a row holds.
+
+    Raises:
+        CheckpointCorruptError: The row is not what was written.
+    """
+    return RecordHead(**_fields(thread_id, row)).verified(row[9])
+
+
+def read_record(thread_id: str, row: Row) -> Record:
+    """Return the record a row holds.
+
+    Raises:
+        CheckpointCorruptError: The head is not what was written.
+    """
+    return Record(**_fields(thread_id, row), payload=row[10]).verified(row[9])
+
+
+def _fields(thread_id: str, row: Row) -> dict[str, Any]:
+    name: str | None = None
+    try:
+        name = decode_text(row[0])
+        metadata = orjson.loads(row[6])
+    except (KeyError, StopIteration, ValueError) as error:
+        raise CheckpointCorruptError(thread_id, name, "its head is damaged") from error
+    return {
+        "thread_id": thread_id,
+        "checkpoint_id": name,
+        "revision": row[1],
+        "base": row[2],
+        "level": row[3],
+        "sequence": row[4],
+        "created_at": row[5],
+        "metadata": metadata,
+        "size": row[7],
+        "stored_size": row[8],
+    }
+
+
+def check_name(head: R, checkpoint_id: str) -> R:
+    """Return the head an index led to, if it has the name that was looked up.
+
+    Raises:
+        CheckpointCorruptError: It has another.
+    """
+    if head.checkpoint_id != checkpoint_id:
+        raise head.corrupt(f"it was found as {checkpoint_id!r}")
+    return head
+
+
+def read_thread(encoded: str) -> str:
+    """Return the name of a thread.
+
+    Raises:
+        CheckpointCorruptError: It is no name.
+    """
+    try:
+        return decode_text(encoded)
+    except (KeyError, StopIteration) as error:
+        raise CheckpointCorruptError(repr(encoded), None, "its name is damaged") from error
