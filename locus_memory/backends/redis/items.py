@@ -1,0 +1,207 @@
+"""Items as the scripts take and return them, and where they live."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Self
+
+from locus_memory.errors import BackendCorruptError
+from locus_memory.store.item import (
+    Delete,
+    Namespace,
+    Put,
+    StoreItem,
+    check_embedding,
+    check_key,
+    check_namespace,
+    check_text,
+    check_ttl,
+    check_version,
+    decode_json,
+    encode_json,
+    encode_metadata,
+    prefix_upper_bound,
+    timestamp,
+)
+from locus_memory.store.text import searchable, tokens
+
+__all__ = ["Content", "KeyRange", "Operation", "Preparer", "decode_item", "moment", "terms"]
+
+_NONE: Final = "-"
+_LAST: Final = b"\xff"
+"""After every key, for UTF-8 has no such byte."""
+
+
+class Content(NamedTuple):
+    """What a put brings, encoded."""
+
+    value: bytes
+    metadata: bytes
+    text: bytes
+    ttl: float | None
+    vector: bytes
+
+
+class Operation(NamedTuple):
+    """A put, or a delete where `content` is `None`, checked and encoded."""
+
+    namespace: Namespace
+    key: bytes
+    if_version: int | None
+    content: Content | None
+
+    @classmethod
+    def delete(cls, namespace: Namespace, key: str, if_version: int | None = None) -> Self:
+        """Return the deletion of an item, checked."""
+        version = check_version(if_version)
+        return cls(check_namespace(namespace), check_key(key).encode(), version, None)
+
+    def arguments(self, number: int, now: float) -> tuple[str | bytes, ...]:
+        """Return the arguments of the script for it.
+
+        Args:
+            number: Of its namespace, from 1.
+            now: The moment, in seconds since the epoch.
+        """
+        expected = _NONE if self.if_version is None else str(self.if_version)
+        content = self.content
+        if content is None:
+            return f"d {number} {expected}", self.key
+        dimension = len(content.vector) // 4
+        expires, time = _NONE, "0"
+        if content.ttl is not None:
+            expires, time = moment(now + content.ttl), str(int(content.ttl * 1000) + 1)
+        header = f"p {number} {expected} {expires} {time} {dimension}"
+        metadata = b"" if content.metadata == b"{}" else content.metadata
+        return header, self.key, content.value, metadata, content.text, content.vector
+
+
+@dataclass(frozen=True, slots=True)
+class Preparer:
+    """Makes operations of what the verbs are given.
+
+    Attributes:
+        dimension: The only length of a vector, or `None` for any.
+        has_text: Whether texts are indexed.
+    """
+
+    dimension: int | None
+    has_text: bool
+
+    def operation(self, given: Put | Delete) -> Operation:
+        """Return a put or a delete, checked and encoded."""
+        if isinstance(given, Delete):
+            return Operation.delete(given.namespace, given.key, given.if_version)
+        namespace, key = check_namespace(given.namespace), check_key(given.key)
+        version = check_version(given.if_version)
+        vector = b""
+        if given.embedding is not None:
+            vector = check_embedding(given.embedding, self.dimension)
+        # The value is checked before anything walks through it.
+        content = Content(
+            value=encode_json(given.value),
+            metadata=encode_metadata(given.metadata),
+            text=self._text(given.value, given.text),
+            ttl=check_ttl(given.ttl),
+            vector=vector,
+        )
+        return Operation(namespace, key.encode(), version, content)
+
+    def _text(self, value: Any, text: str | None) -> bytes:
+        if self.has_text:
+            return terms(searchable(value, text))
+        check_text(text, "text")
+        return b""
+
+
+def terms(text: str) -> bytes:
+    """Return the length of a text in words, then each stem with its count; empty: no words."""
+    words = tokens(text)
+    if not words:
+        return b""
+    counts = (f"{stem} {count}" for stem, count in Counter(words).items())
+    return " ".join((str(len(words)), *counts)).encode()
+
+
+def is_expired(head: bytes, now: float) -> bool:
+    """Whether the item with this head has expired."""
+    expires = head.rsplit(b" ", 1)[1]
+    return expires != b"-" and float(expires) <= now
+
+
+def moment(seconds: float) -> str:
+    """Return seconds since the epoch as a text that Lua reads as the same number."""
+    return repr(float(seconds))
+
+
+def decode_item(
+    namespace: Namespace, row: Sequence[bytes], score: float | None = None
+) -> StoreItem:
+    """Return the item of a row: key, head, value and metadata (empty for `{}`).
+
+    Raises:
+        BackendCorruptError: It is not what was written.
+    """
+    key, head, value, metadata = row
+    try:
+        version, created, updated, expires = head.split(b" ")
+        return StoreItem(
+            namespace=namespace,
+            key=key.decode(),
+            value=decode_json(value),
+            metadata=decode_json(metadata) if metadata else {},
+            created_at=timestamp(float(created)),
+            updated_at=timestamp(float(updated)),
+            version=int(version),
+            score=score,
+            expires_at=None if expires == _NONE.encode() else timestamp(float(expires)),
+        )
+    except (OverflowError, TypeError, ValueError) as error:
+        raise BackendCorruptError(f"redis: the item {key!r} is damaged") from error
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Which keys of a namespace a scan wants, in which order."""
+
+    prefix: str | None
+    after: str | None
+    descending: bool = False
+
+    def bounds(self) -> tuple[bytes, bytes]:
+        """Return the bounds as `ZRANGEBYLEX` takes them, or `ZREVRANGEBYLEX` if descending."""
+        low, high = b"-", b"+"
+        if self.prefix:
+            low = b"[" + self.prefix.encode()
+            bound = prefix_upper_bound(self.prefix)
+            high = b"+" if bound is None else b"(" + bound.encode()
+        if self.after is not None and self.descending:
+            high = min(high, b"(" + self.after.encode(), key=_place)
+        elif self.after is not None:
+            low = max(low, b"(" + self.after.encode(), key=_place)
+        return (high, low) if self.descending else (low, high)
+
+    @property
+    def command(self) -> str:
+        """Return the command that pages through them."""
+        return "ZREVRANGEBYLEX" if self.descending else "ZRANGEBYLEX"
+
+    def beyond(self, key: bytes) -> KeyRange:
+        """Return what comes after a key."""
+        return KeyRange(self.prefix, key.decode(), self.descending)
+
+
+def _place(bound: bytes) -> tuple[bytes, bytes]:
+    """Return what orders bounds; of the same key, `[` comes before `(`."""
+    if bound == b"-":
+        return b"", b""
+    if bound == b"+":
+        return _LAST, b""
+    return bound[1:], b"" if bound[:1] == b"[" else b"("
+
+
+def rows(flat: Sequence[Any], width: int) -> Iterator[Sequence[Any]]:
+    """Yield so many elements at a time."""
+    return (flat[start : start + width] for start in range(0, len(flat), width))

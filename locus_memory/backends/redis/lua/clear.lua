@@ -1,0 +1,48 @@
+-- Delete the items of a namespace, up to so many. The indexes of text and vectors go first and
+-- whole: to take each item out of them would be far slower.
+--
+-- KEYS: its base, then the registry unless this is a cluster.
+-- ARGV: now, its path, how many at most.
+-- Returns how many were deleted that had not expired, and how many keys it still has.
+
+local now, most = ARGV[1], tonumber(ARGV[3])
+local space = open_space(KEYS[1])
+local base = space.base
+
+if redis.call('EXISTS', base .. ':c') == 1 then
+  for _, name in ipairs(index_names(base)) do
+    if name:find(':[cdp]$') or name:find(':v%d+$') then
+      redis.call('UNLINK', name)
+    end
+  end
+  for _, field in ipairs(redis.call('HKEYS', base .. ':m')) do
+    if field:find('^[bv]%d') then
+      redis.call('HDEL', base .. ':m', field)
+    end
+  end
+  space.words = 0
+end
+
+local function drop(keys)
+  local deleted = 0
+  for first = 1, #keys, CHUNK do
+    local some, names = {}, {}
+    for i = first, math.min(first + CHUNK - 1, #keys) do
+      some[#some + 1] = keys[i]
+      names[#names + 1] = item_key(base, keys[i])
+    end
+    deleted = deleted + redis.call('UNLINK', unpack(names))
+    for _, part in ipairs({':k', ':r', ':e'}) do
+      redis.call('ZREM', base .. part, unpack(some))
+    end
+  end
+  return deleted
+end
+
+local expired = redis.call('ZRANGEBYSCORE', base .. ':e', '-inf', now, 'LIMIT', 0, most)
+drop(expired)
+local deleted = 0
+if #expired < most then
+  deleted = drop(redis.call('ZRANGE', base .. ':k', 0, most - #expired - 1))
+end
+return {deleted, close_space(space, now, KEYS[2], ARGV[2])}

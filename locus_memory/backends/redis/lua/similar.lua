@@ -1,0 +1,46 @@
+-- The vectors of namespaces that are nearest to another.
+--
+-- KEYS: bases. ARGV: now, the dimension, the vector, how many at most from each namespace, how
+-- far to look, and up to how many vectors to compare with each of them.
+-- Returns for each base whether something in it has expired, how many vectors of the dimension
+-- it has, another dimension it has vectors of (or 0), and the keys with their scores.
+
+local dimension, exact = ARGV[2], tonumber(ARGV[6])
+
+local function similar(base, most, ...)
+  local name = base .. ':v' .. dimension
+  return redis.call('VSIM', name, 'FP32', ARGV[3], 'WITHSCORES', 'COUNT', whole(most), ...)
+end
+
+local function nearest(base, size)
+  local most = math.min(tonumber(ARGV[4]), size)
+  if most == 0 then
+    return {}
+  end
+  -- To walk the graph for many of them is slower than to compare with all.
+  if size > exact and most < size / 4 then
+    local found = similar(base, most, 'EF', ARGV[5])
+    -- It may have parts that no path leads to.
+    if #found == 2 * most then
+      return found
+    end
+  end
+  return similar(base, most, 'TRUTH')
+end
+
+local answer = {}
+for _, base in ipairs(KEYS) do
+  local size, other = 0, 0
+  for _, field in ipairs(redis.call('HKEYS', base .. ':m')) do
+    if field == 'v' .. dimension then
+      size = tonumber(redis.call('HGET', base .. ':m', field))
+    elseif field:find('^v%d') then
+      other = tonumber(field:sub(2))
+    end
+  end
+  answer[#answer + 1] = redis.call('ZCOUNT', base .. ':e', '-inf', ARGV[1])
+  answer[#answer + 1] = size
+  answer[#answer + 1] = other
+  answer[#answer + 1] = nearest(base, size)
+end
+return answer

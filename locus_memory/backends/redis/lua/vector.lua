@@ -1,0 +1,14 @@
+-- The vector of an item, as float32; nil if it has none.
+--
+-- KEYS: a base. ARGV: now, a key.
+
+local base, key = KEYS[1], ARGV[2]
+if is_gone(redis.call('HGET', item_key(base, key), 'h'), tonumber(ARGV[1])) then
+  return nil
+end
+local card = redis.call('HGET', base .. ':c', key)
+local dimension = card and card:match('^%d+') or '0'
+if dimension == '0' then
+  return nil
+end
+return redis.call('VEMB', base .. ':v' .. dimension, key, 'RAW')[2]

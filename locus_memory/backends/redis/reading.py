@@ -1,0 +1,58 @@
+"""Items by their names, and by the order of their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from locus_memory.backends.redis.connection import Call
+from locus_memory.backends.redis.items import KeyRange, rows
+from locus_memory.backends.redis.spaces import PAGE, Space, Spaces
+from locus_memory.backends.redis.store_scripts import script
+from locus_memory.store.item import Namespace, decode_json
+
+__all__ = ["read_values", "scan"]
+
+_WIDTH: Final = 4
+
+
+async def scan(
+    spaces: Spaces, space: Space, keys: KeyRange, limit: int, *, whole: bool
+) -> list[Sequence[bytes]]:
+    """Return rows of key, head, value and metadata, or of the key only, in order."""
+    found: list[Sequence[bytes]] = []
+    window: KeyRange | None = keys
+    while window is not None and len(found) < limit:
+        most = min(limit - len(found), PAGE if whole else 10 * PAGE)
+        args = [spaces.now(), window.command, *window.bounds(), most, int(whole)]
+        last, gone, flat = await spaces.connection.run(script("scan"), [space.base], args)
+        found += rows(flat, _WIDTH if whole else 1)
+        await spaces.purge((space, key) for key in gone)
+        window = None if last is None else window.beyond(last)
+    return found
+
+
+async def read_values(
+    spaces: Spaces, names: Sequence[tuple[Namespace, str]]
+) -> dict[tuple[Namespace, str], Any]:
+    """Return the values of those items that are there."""
+    await spaces.connection.open()
+    by_space: dict[Namespace, list[tuple[Namespace, str]]] = {}
+    for name in names:
+        by_space.setdefault(name[0], []).append(name)
+    groups = spaces.groups([spaces.space(namespace) for namespace in by_space])
+    asked = [[name for space in group for name in by_space[space.namespace]] for group in groups]
+    calls = [_values_call(spaces, *each) for each in zip(groups, asked, strict=True)]
+    found: dict[tuple[Namespace, str], Any] = {}
+    for mine, values in zip(asked, await spaces.run_each(calls), strict=True):
+        pairs = zip(mine, values, strict=True)
+        found |= {name: decode_json(value) for name, value in pairs if value is not None}
+    return found
+
+
+def _values_call(
+    spaces: Spaces, group: Sequence[Space], names: Sequence[tuple[Namespace, str]]
+) -> Call:
+    numbers = {space.namespace: number for number, space in enumerate(group, 1)}
+    flat = [part for namespace, key in names for part in (numbers[namespace], key.encode())]
+    return script("values").call([space.base for space in group], [spaces.now(), *flat])

@@ -1,0 +1,258 @@
+"""Namespaces on the server: what is run on one of them, on some of them, on all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from locus_memory.backends.redis.connection import Call, RedisConnection, tag
+from locus_memory.backends.redis.items import Operation, moment
+from locus_memory.backends.redis.store_scripts import script
+from locus_memory.errors import (
+    BackendUnavailableError,
+    BackendWriteError,
+    InvalidArgumentError,
+    VersionConflictError,
+)
+from locus_memory.events import emit
+from locus_memory.store.item import (
+    Namespace,
+    check_namespace,
+    decode_namespace,
+    encode_namespace,
+    namespace_upper_bound,
+)
+
+__all__ = ["PAGE", "Gone", "Space", "Spaces"]
+
+PAGE: Final = 1000
+"""How much a script looks at in one go."""
+
+_CLEARED: Final = 5000
+_CALLS: Final = 200
+_MOST: Final = 100_000
+
+
+class Space(NamedTuple):
+    """A namespace, encoded, and what its keys begin with."""
+
+    namespace: Namespace
+    path: bytes
+    base: bytes
+
+
+Gone = Iterable[tuple[Space, bytes]]
+"""Keys that an index has and no item."""
+
+
+class Spaces:
+    """The namespaces of a store.
+
+    Args:
+        connection: To the server.
+        clock: Returns seconds since the epoch.
+    """
+
+    def __init__(self, connection: RedisConnection, clock: Callable[[], float] = time.time) -> None:
+        self.connection = connection
+        self._clock = clock
+        self._registry = connection.key("namespaces")
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether namespaces are in several servers; known once the connection is open."""
+        return self.connection.features.cluster
+
+    def now(self) -> str:
+        """Return the moment, for scripts."""
+        return moment(self._clock())
+
+    def space(self, namespace: Namespace) -> Space:
+        """Return a namespace, checked."""
+        path = encode_namespace(check_namespace(namespace)).encode()
+        return Space(namespace, path, self.connection.key("store", tag(path)))
+
+    def item_name(self, space: Space, key: bytes) -> bytes:
+        """Return the key of an item's hash."""
+        return space.base + b":i:" + key
+
+    def groups(self, spaces: Sequence[Space]) -> list[list[Space]]:
+        """Return the namespaces, those together that one script may read."""
+        if self.is_cluster:
+            return [[space] for space in spaces]
+        return [list(spaces)] if spaces else []
+
+    async def run_each(self, calls: Sequence[Call]) -> list[Any]:
+        """Return the answers of scripts that only read, a round trip for many of them."""
+        answers: list[Any] = []
+        for start in range(0, len(calls), _CALLS):
+            some = calls[start : start + _CALLS]
+            answers += await self.connection.execute_many(some, again=True)
+        return answers
+
+    async def write(self, operations: Sequence[Operation]) -> list[int]:
+        """Do all the operations or none; on a cluster, those of each namespace.
+
+        Returns:
+            A put's new version, or 1 or 0 for a delete, in order.
+
+        Raises:
+            VersionConflictError: One `if_version` does not hold.
+            InvalidArgumentError: There are too many.
+        """
+        if not operations:
+            return []
+        if len(operations) > _MOST:
+            raise InvalidArgumentError(f"redis: a batch has at most {_MOST:,} operations")
+        await self.connection.open()
+        if not self.is_cluster:
+            return await self._write(operations, [self._registry])
+        places: dict[Namespace, list[int]] = {}
+        for place, operation in enumerate(operations):
+            places.setdefault(operation.namespace, []).append(place)
+        results = [0] * len(operations)
+        for mine in places.values():
+            answers = await self._register_and_write([operations[place] for place in mine])
+            for place, answer in zip(mine, answers, strict=True):
+                results[place] = answer
+        return results
+
+    async def _write(
+        self, operations: Sequence[Operation], registry: list[bytes], *, registered: bool = False
+    ) -> list[Any]:
+        now = self._clock()
+        numbers: dict[Namespace, int] = {}
+        given: list[str | bytes] = []
+        for each in operations:
+            number = numbers.setdefault(each.namespace, len(numbers) + 1)
+            given += each.arguments(number, now)
+        spaces = [self.space(namespace) for namespace in numbers]
+        keys = [space.base for space in spaces]
+        paths = [space.path for space in spaces]
+        args = [moment(now), len(spaces), int(registered), *paths, *given]
+        answer: list[Any] = await self.connection.run(script("write"), [*keys, *registry], args)
+        if answer[0] == b"conflict":
+            raise VersionConflictError(int(answer[1]), int(answer[2]))
+        return answer
+
+    async def _register_and_write(self, operations: Sequence[Operation]) -> list[int]:
+        """Write to one namespace of a cluster, where the registry is elsewhere.
+
+        A new namespace is registered first, so that a crash leaves no item that nobody lists,
+        and again afterwards, for somebody may have found it empty in between.
+        """
+        answer = await self._write(operations, [])
+        if answer[0] != b"register":
+            return answer
+        path = self.space(operations[0].namespace).path
+        await self._register(path)
+        answer = await self._write(operations, [], registered=True)
+        await self._register(path)
+        return answer
+
+    async def _register(self, path: bytes) -> None:
+        await self.connection.execute("ZADD", self._registry, 0, path, again=True)
+
+    async def purge(self, gone: Gone) -> None:
+        """Take out of the indexes what has no item, and a few items that have expired.
+
+        A server that cannot be written keeps them: they are never found anyway.
+        """
+        keys: dict[Space, list[bytes]] = {}
+        for space, key in gone:
+            keys.setdefault(space, []).append(key)
+        if keys:
+            await self._clean(keys)
+
+    async def _clean(self, keys: Mapping[Space, Sequence[bytes]]) -> None:
+        try:
+            answers = await self._purge(keys)
+            for space, (left, _) in zip(keys, answers, strict=True):
+                if left == 0 and self.is_cluster:
+                    await self._forget(space)
+        except (BackendWriteError, BackendUnavailableError) as error:
+            emit("redis.not_cleaned", error=error, namespaces=len(keys))
+
+    async def purge_expired(self, spaces: Iterable[Space]) -> None:
+        """Remove all that has expired.
+
+        Raises:
+            BackendError: The server cannot be written, among others.
+        """
+        keys: dict[Space, list[bytes]] = {space: [] for space in spaces}
+        while keys:
+            answers = await self._purge(keys)
+            keys = {space: [] for space, answer in zip(keys, answers, strict=True) if answer[1] > 0}
+
+    async def _purge(self, keys: Mapping[Space, Sequence[bytes]]) -> list[Any]:
+        now = self.now()
+        calls = [
+            script("purge").call(self._keys(space), [now, space.path, PAGE // 2, *mine])
+            for space, mine in keys.items()
+        ]
+        return await self.run_each(calls)
+
+    def _keys(self, space: Space) -> list[bytes]:
+        return [space.base] if self.is_cluster else [space.base, self._registry]
+
+    async def clear(self, spaces: Sequence[Space]) -> int:
+        """Delete everything; return how many items that were not expired."""
+        count, left = 0, list(spaces)
+        while left:
+            now = self.now()
+            calls = [
+                script("clear").call(self._keys(space), [now, space.path, _CLEARED])
+                for space in left
+            ]
+            answers = [
+                answer
+                for start in range(0, len(calls), _CALLS)
+                for answer in await self.connection.execute_many(calls[start : start + _CALLS])
+            ]
+            count += sum(answer[0] for answer in answers)
+            left = [space for space, answer in zip(left, answers, strict=True) if answer[1] > 0]
+        return count
+
+    async def within(self, namespace: Namespace, *, recursive: bool) -> list[Space]:
+        """Return the namespace or, of it and its descendants, those that are registered."""
+        space = self.space(namespace)
+        await self.connection.open()
+        if not recursive:
+            return [space]
+        low, high = space.path, namespace_upper_bound(namespace)
+        found: list[Space] = []
+        while page := await self.registered(low, high):
+            found += page
+            low = page[-1].path + b"\x00"
+        return found
+
+    async def registered(self, low: bytes, high: str | None) -> list[Space]:
+        """Return a page of the registered namespaces from `low` to before `high`."""
+        stop = b"+" if high is None else b"(" + high.encode()
+        start = b"[" + low if low else b"-"
+        command = ("ZRANGEBYLEX", self._registry, start, stop, "LIMIT", 0, PAGE)
+        paths = await self.connection.execute(*command, again=True)
+        return [self.space(decode_namespace(path.decode())) for path in paths]
+
+    async def holding(self, spaces: Sequence[Space]) -> list[Space]:
+        """Return which of the namespaces hold an item; what is left of the others goes."""
+        groups, now = self.groups(spaces), self.now()
+        calls = [script("holds").call([s.base for s in group], [now]) for group in groups]
+        found: list[Space] = []
+        left: dict[Space, list[bytes]] = {}
+        for group, answer in zip(groups, await self.run_each(calls), strict=True):
+            for space, holds, gone in zip(group, answer[::2], answer[1::2], strict=True):
+                if holds:
+                    found.append(space)
+                if gone or not holds:
+                    left[space] = gone
+        if left:
+            await self._clean(left)
+        return found
+
+    async def _forget(self, space: Space) -> None:
+        """Take an empty namespace of a cluster out of the registry, unless it is used again."""
+        await self.connection.execute("ZREM", self._registry, space.path, again=True)
+        if await self.connection.execute("EXISTS", space.base + b":k", again=True):
+            await self._register(space.path)

@@ -1,0 +1,373 @@
+"""The Redis store: items, text search and vector search on any Redis, alone or in a cluster."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from redis.asyncio import Redis, RedisCluster
+from typing_extensions import override
+
+from locus_memory.backends.redis.connection import RedisConnection
+from locus_memory.backends.redis.hits import Page
+from locus_memory.backends.redis.items import (
+    KeyRange,
+    Operation,
+    Preparer,
+    decode_item,
+    is_expired,
+)
+from locus_memory.backends.redis.namespaces import Listing, list_namespaces
+from locus_memory.backends.redis.newest import newest
+from locus_memory.backends.redis.reading import read_values, scan
+from locus_memory.backends.redis.spaces import Spaces
+from locus_memory.backends.redis.store_scripts import script
+from locus_memory.backends.redis.texts import search_text
+from locus_memory.backends.redis.vectors import VectorQuery, search_vectors
+from locus_memory.errors import BackendError, ConfigurationError
+from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
+from locus_memory.store.filters import parse_filter
+from locus_memory.store.item import (
+    Delete,
+    Namespace,
+    Put,
+    SemanticSearchResult,
+    StoreCapabilities,
+    StoreItem,
+    check_embedding,
+    check_key,
+    check_limit,
+    check_namespace,
+    check_text,
+    check_threshold,
+)
+from locus_memory.store.text import query_words
+
+__all__ = ["RedisStore"]
+
+
+class RedisStore(BaseStore):
+    """Items in Redis 6 or later, or Valkey, safe for any number of tasks and processes.
+
+    Text search ranks by BM25, over an index that the store keeps itself. Vector search takes
+    the vector sets of Redis 8. Expired items go by themselves, the latest a minute or two after
+    their time.
+
+    On a cluster, a namespace is on one server and all its verbs are as elsewhere, but what
+    concerns several namespaces is not atomic: `put_batch` is for each of them, and there is no
+    `write_batch`.
+
+    The server must not evict what has no TTL: `maxmemory-policy` is `noeviction` or one of
+    the `volatile` ones.
+
+    Args:
+        url: See `RedisConnection`.
+        client: A client of redis-py, or a `RedisConnection`, to use instead; the store closes
+            neither.
+        clock: Returns seconds since the epoch.
+        embedding_dimension: The only vector length to take, or `None` for any.
+        text_index: Whether to index texts; without it there is no text search, and a put is
+            cheaper.
+        key_prefix: See `RedisConnection`.
+        pool_size: See `RedisConnection`.
+        cluster: See `RedisConnection`.
+        connect_timeout: See `RedisConnection`.
+        command_timeout: See `RedisConnection`.
+        acquire_timeout: See `RedisConnection`.
+
+    Raises:
+        ConfigurationError: An option that cannot work.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        client: Redis | RedisCluster | RedisConnection | None = None,
+        clock: Callable[[], float] = time.time,
+        embedding_dimension: int | None = None,
+        text_index: bool = True,
+        key_prefix: str = "locus:",
+        pool_size: int = 16,
+        cluster: bool | None = None,
+        connect_timeout: float = 10.0,
+        command_timeout: float | None = 60.0,
+        acquire_timeout: float = 30.0,
+    ) -> None:
+        if embedding_dimension is not None and embedding_dimension < 1:
+            raise ConfigurationError("redis: needs embedding_dimension >= 1")
+        self._owned = not isinstance(client, RedisConnection)
+        self._connection = (
+            client
+            if isinstance(client, RedisConnection)
+            else RedisConnection(
+                url,
+                client=client,
+                key_prefix=key_prefix,
+                pool_size=pool_size,
+                cluster=cluster,
+                connect_timeout=connect_timeout,
+                command_timeout=command_timeout,
+                acquire_timeout=acquire_timeout,
+            )
+        )
+        self._clock = clock
+        self._spaces = Spaces(self._connection, clock)
+        self._prepared = Preparer(embedding_dimension, has_text=text_index)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._connection.place!r})"
+
+    @property
+    @override
+    def capabilities(self) -> StoreCapabilities:
+        """What the server can do; before the store is open, what any server can."""
+        vectors = atomic = False
+        with suppress(BackendError):
+            features = self._connection.features
+            vectors, atomic = features.vector_sets, not features.cluster
+        return StoreCapabilities(
+            search=self._prepared.has_text,
+            semantic_search=vectors,
+            embedding_dimension=self._prepared.dimension if vectors else None,
+            ttl=True,
+            list_namespaces=True,
+            batch_operations=atomic,
+            transactions=atomic,
+        )
+
+    @override
+    async def put(
+        self,
+        namespace: Namespace,
+        key: str,
+        value: Any,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        if_version: int | None = None,
+        text: str | None = None,
+    ) -> int:
+        put = Put(
+            namespace=namespace,
+            key=key,
+            value=value,
+            metadata=metadata,
+            ttl=ttl,
+            if_version=if_version,
+            text=text,
+        )
+        return (await self._spaces.write([self._prepared.operation(put)]))[0]
+
+    @override
+    async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
+        name = self._item_name(namespace, key)
+        found = await self._connection.execute("HMGET", name, "h", "v", "m", again=True)
+        if self._is_gone(found[0]):
+            return None
+        return decode_item(namespace, [key.encode(), *(each or b"" for each in found)])
+
+    @override
+    async def exists(self, namespace: Namespace, key: str) -> bool:
+        name = self._item_name(namespace, key)
+        return not self._is_gone(await self._connection.execute("HGET", name, "h", again=True))
+
+    @override
+    async def delete(
+        self, namespace: Namespace, key: str, *, if_version: int | None = None
+    ) -> bool:
+        operation = Operation.delete(namespace, key, if_version)
+        return bool((await self._spaces.write([operation]))[0])
+
+    @override
+    async def scan(
+        self,
+        namespace: Namespace,
+        limit: int = 100,
+        *,
+        prefix: str | None = None,
+        after: str | None = None,
+        descending: bool = False,
+    ) -> list[StoreItem]:
+        space = self._spaces.space(namespace)
+        keys = KeyRange(check_text(prefix, "prefix"), check_text(after, "after"), descending)
+        found = await scan(self._spaces, space, keys, check_limit(limit), whole=True)
+        return [decode_item(namespace, row) for row in found]
+
+    @override
+    async def list_keys(
+        self,
+        namespace: Namespace,
+        limit: int = 100,
+        *,
+        prefix: str | None = None,
+        after: str | None = None,
+    ) -> list[str]:
+        space = self._spaces.space(namespace)
+        keys = KeyRange(check_text(prefix, "prefix"), check_text(after, "after"))
+        found = await scan(self._spaces, space, keys, check_limit(limit), whole=False)
+        return [key.decode() for (key,) in found]
+
+    @override
+    async def list_namespaces(
+        self,
+        prefix: Namespace | None = None,
+        limit: int = 100,
+        *,
+        suffix: Namespace | None = None,
+        max_depth: int | None = None,
+        after: Namespace | None = None,
+    ) -> list[Namespace]:
+        listing = Listing.of(prefix, suffix, max_depth, after)
+        check_limit(limit)
+        await self._connection.open()
+        return await list_namespaces(self._spaces, listing, limit)
+
+    @override
+    async def clear_namespace(self, namespace: Namespace, *, recursive: bool = False) -> int:
+        return await self._spaces.clear(await self._spaces.within(namespace, recursive=recursive))
+
+    @override
+    async def compact(self) -> None:
+        """Remove what has expired, of which nobody has asked since."""
+        await self._connection.open()
+        low = b""
+        while page := await self._spaces.registered(low, None):
+            await self._spaces.purge_expired(page)
+            low = page[-1].path + b"\x00"
+
+    @override
+    async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
+        return await self._write(as_puts(items))
+
+    @override
+    async def get_batch(
+        self, keys: Iterable[tuple[Namespace, str]]
+    ) -> dict[tuple[Namespace, str], Any]:
+        names = dict.fromkeys(
+            (check_namespace(namespace), check_key(key)) for namespace, key in as_names(keys)
+        )
+        return await read_values(self._spaces, list(names))
+
+    @override
+    async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:
+        names = as_names(keys)
+        return sum(await self._spaces.write([Operation.delete(*name) for name in names]))
+
+    @override
+    async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
+        given = as_operations(operations)
+        await self._connection.open()
+        if not self.capabilities.transactions:
+            self._unsupported("transactions", "on a cluster, use put_batch and delete_batch")
+        results = await self._write(given)
+        return [
+            bool(result) if isinstance(each, Delete) else result
+            for each, result in zip(given, results, strict=True)
+        ]
+
+    @override
+    async def search(
+        self,
+        namespace: Namespace,
+        query: str | None = None,
+        limit: int = 10,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        offset: int = 0,
+        recursive: bool = False,
+    ) -> list[StoreItem]:
+        condition = parse_filter(filter)
+        page = Page(check_limit(limit), check_limit(offset, "offset"), condition)
+        check_namespace(namespace)
+        words = None if query is None else query_words(query)
+        if query is not None and not self.capabilities.search:
+            self._unsupported("search", "make the store with text_index=True")
+        targets = await self._spaces.within(namespace, recursive=recursive)
+        if words is None:
+            return await newest(self._spaces, targets, page)
+        return await search_text(self._spaces, targets, words, page)
+
+    @override
+    async def put_with_embedding(
+        self,
+        namespace: Namespace,
+        key: str,
+        value: Any,
+        embedding: Sequence[float],
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        if_version: int | None = None,
+        text: str | None = None,
+    ) -> int:
+        # None, which is no embedding, would pass for a plain put.
+        check_embedding(embedding, self._prepared.dimension)
+        put = Put(
+            namespace=namespace,
+            key=key,
+            value=value,
+            metadata=metadata,
+            ttl=ttl,
+            if_version=if_version,
+            text=text,
+            embedding=embedding,
+        )
+        return (await self._write([put]))[0]
+
+    @override
+    async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
+        base, name = self._spaces.space(namespace).base, check_key(key)
+        await self._need_vectors()
+        vector = await self._connection.run(script("vector"), [base], [self._spaces.now(), name])
+        return None if vector is None else list(struct.unpack(f"<{len(vector) // 4}f", vector))
+
+    @override
+    async def search_by_embedding(
+        self,
+        namespace: Namespace,
+        query_embedding: Sequence[float],
+        limit: int = 10,
+        threshold: float | None = None,
+        metadata_filter: Mapping[str, Any] | None = None,
+        *,
+        offset: int = 0,
+        recursive: bool = False,
+    ) -> list[SemanticSearchResult]:
+        condition = parse_filter(metadata_filter)
+        page = Page(check_limit(limit), check_limit(offset, "offset"), condition)
+        vector = check_embedding(query_embedding, self._prepared.dimension)
+        query = VectorQuery(vector, check_threshold(threshold))
+        check_namespace(namespace)
+        await self._need_vectors()
+        targets = await self._spaces.within(namespace, recursive=recursive)
+        return await search_vectors(self._spaces, targets, query, page)
+
+    @override
+    async def open(self) -> None:
+        await self._connection.open()
+
+    @override
+    async def close(self) -> None:
+        if self._owned:
+            await self._connection.close()
+
+    def _item_name(self, namespace: Namespace, key: str) -> bytes:
+        return self._spaces.item_name(self._spaces.space(namespace), check_key(key).encode())
+
+    def _is_gone(self, head: bytes | None) -> bool:
+        return head is None or is_expired(head, self._clock())
+
+    async def _need_vectors(self) -> None:
+        await self._connection.open()
+        if not self.capabilities.semantic_search:
+            self._unsupported("semantic_search", "it takes the vector sets of Redis 8")
+
+    async def _write(self, given: Sequence[Put | Delete]) -> list[int]:
+        operations = [self._prepared.operation(each) for each in given]
+        if any(each.content is not None and each.content.vector for each in operations):
+            await self._need_vectors()
+        return await self._spaces.write(operations)

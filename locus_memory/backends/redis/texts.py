@@ -1,0 +1,118 @@
+"""Text search by BM25 over an inverted index of our own, which any Redis can hold.
+
+The scripts keep it in step with the items. For each stem it has records of a document's number,
+how often the stem is in the document, and how many words that has; they are ranked here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from locus_memory.backends.redis.hits import Candidate, Page, collect
+from locus_memory.backends.redis.items import rows
+from locus_memory.backends.redis.spaces import Space, Spaces
+from locus_memory.backends.redis.store_scripts import script
+from locus_memory.store.item import StoreItem
+from locus_memory.store.text import stem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Postings", "rank", "search_text"]
+
+# The usual constants of BM25: S. Robertson and H. Zaragoza, "The Probabilistic Relevance
+# Framework: BM25 and Beyond", Foundations and Trends in Information Retrieval 3(4), 2009.
+_K1, _B = 1.2, 0.75
+
+_RECORD: Final = [("number", "<u4"), ("count", "<u2"), ("length", "<u4")]
+_RECORD_BYTES: Final = 10
+
+
+class Postings(NamedTuple):
+    """What the index of one namespace says of the stems of a query.
+
+    Attributes:
+        documents: How many documents it has.
+        words: How many words are in all of them.
+        records: For each stem its records, packed.
+    """
+
+    documents: int
+    words: int
+    records: Sequence[bytes]
+
+
+def rank(indexes: Sequence[Postings]) -> list[tuple[int, int, float]]:
+    """Return index, number and score of each document with any of the stems, the best first.
+
+    Stems are weighed by how rare they are in all the indexes together. Of equals in one index,
+    the document that was indexed last comes first.
+    """
+    import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
+
+    scored = list(_scored(indexes))
+    if not scored:
+        return []
+    names, places = np.unique(np.concatenate([each for each, _ in scored]), return_inverse=True)
+    scores = np.bincount(places, np.concatenate([each for _, each in scored]))
+    order = np.lexsort((-names, -scores))
+    names, scores = names[order], scores[order]
+    owners, numbers = names >> 32, names & 0xFFFFFFFF
+    return list(zip(owners.tolist(), numbers.tolist(), scores.tolist(), strict=True))
+
+
+def _scored(
+    indexes: Sequence[Postings],
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Yield, for each stem in each index, the documents' names and what it adds to their score.
+
+    A name is the place of the index, then the number of the document, 32 bits each.
+    """
+    import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
+
+    documents = sum(index.documents for index in indexes)
+    mean_length = sum(index.words for index in indexes) / max(documents, 1)
+    for packed in zip(*(index.records for index in indexes), strict=True):
+        having = sum(map(len, packed)) // _RECORD_BYTES
+        weight = math.log1p(max(documents - having + 0.5, 0.0) / (having + 0.5))
+        for place, records in enumerate(packed):
+            if records:
+                found = np.frombuffer(records, _RECORD)
+                count = found["count"].astype(np.float64)
+                norm = 1 - _B + _B * found["length"] / mean_length
+                names = found["number"].astype(np.int64) + (place << 32)
+                yield names, weight * count * (_K1 + 1) / (count + _K1 * norm)
+
+
+async def search_text(
+    spaces: Spaces, targets: Sequence[Space], words: Sequence[str], page: Page
+) -> list[StoreItem]:
+    """Return the items with any of the words that satisfy the condition, the best first."""
+    stems = list({stem(word): None for word in words})
+    indexes = await _postings(spaces, targets, stems)
+    candidates = [
+        Candidate(targets[place], str(number).encode(), score)
+        for place, number, score in rank(indexes)
+    ]
+    return [item for _, item in await collect(spaces, candidates, page, by_number=True)]
+
+
+async def _postings(
+    spaces: Spaces, targets: Sequence[Space], stems: Sequence[str]
+) -> list[Postings]:
+    """Return the postings of each namespace, once what has expired there is out of them."""
+    groups = spaces.groups(targets)
+    while True:
+        args = [spaces.now(), *stems]
+        calls = [script("postings").call([space.base for space in group], args) for group in groups]
+        answers = await spaces.run_each(calls)
+        found: list[Sequence[Any]] = [
+            row for answer in answers for row in rows(answer, 3 + len(stems))
+        ]
+        expired = [space for space, row in zip(targets, found, strict=True) if row[0]]
+        if not expired:
+            return [Postings(row[1], int(row[2]), row[3:]) for row in found]
+        await spaces.purge_expired(expired)
