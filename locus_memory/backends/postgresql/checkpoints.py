@@ -56,28 +56,33 @@ SELECT id, $2, $3::text, $4::bigint, $5::bigint, $6::integer, $7::float8, $8::te
 FROM thread RETURNING sequence
 """  # noqa: S608 - constants only, here and below
 
-# The first part locks the thread's row, and looks at what others may have changed while it
+# The second part locks the thread's row, and looks at what others may have changed while it
 # waited for it: the newest checkpoint, and whether records were removed since the statement
-# began, so that the base it sees may be gone.
+# began, so that the base it sees may be gone. Looking the thread's number up first leaves the
+# planner nothing but the indexes, however little it knows of new tables.
 _APPEND: Final = f"""
-WITH thread AS (
-  UPDATE {{threads}} AS t SET newest = $2
+WITH known AS (SELECT id, removals FROM {{threads}} WHERE digest = $1),
+thread AS (
+  UPDATE {{threads}} SET newest = $2
   WHERE digest = $1 AND ($12::boolean OR newest = $13::bytea)
-    AND removals = (SELECT removals FROM {{threads}} WHERE digest = $1)
+    AND removals = (SELECT removals FROM known)
     AND ($5::bigint IS NULL OR EXISTS (
-      SELECT 1 FROM {{checkpoints}} WHERE thread = t.id AND revision = $5))
-    AND NOT EXISTS (SELECT 1 FROM {{checkpoints}} WHERE thread = t.id AND digest = $2)
+      SELECT 1 FROM {{checkpoints}} WHERE thread = (SELECT id FROM known) AND revision = $5))
+    AND NOT EXISTS (
+      SELECT 1 FROM {{checkpoints}} WHERE thread = (SELECT id FROM known) AND digest = $2)
   RETURNING id)
 {_INSERT}
 """  # noqa: S608
 
 # What is no delta may be the first of its thread.
 _BEGIN: Final = f"""
-WITH thread AS (
+WITH known AS (SELECT id, removals FROM {{threads}} WHERE digest = $1),
+thread AS (
   INSERT INTO {{threads}} AS t (digest, thread_id, newest) VALUES ($1, $13, $2)
   ON CONFLICT (digest) DO UPDATE SET newest = EXCLUDED.newest
-  WHERE $12::boolean AND t.removals = (SELECT removals FROM {{threads}} WHERE digest = $1)
-    AND NOT EXISTS (SELECT 1 FROM {{checkpoints}} WHERE thread = t.id AND digest = $2)
+  WHERE $12::boolean AND t.removals = (SELECT removals FROM known)
+    AND NOT EXISTS (
+      SELECT 1 FROM {{checkpoints}} WHERE thread = (SELECT id FROM known) AND digest = $2)
   RETURNING id)
 {_INSERT}
 """  # noqa: S608
@@ -137,15 +142,17 @@ SELECT {HEAD} FROM {{checkpoints}} WHERE thread = ({_THREAD}) AND sequence < $2
 ORDER BY sequence DESC LIMIT $3
 """  # noqa: S608
 
-# `UNION`, not `UNION ALL`: it ends even where links run in a circle.
+# A base is older than what builds on it; so the search ends even where links run in a circle.
+# `LATERAL` and `LIMIT` make it look each base up by its index, whatever the planner believes.
 _CHAIN: Final = f"""
 WITH RECURSIVE chain AS (
-  (SELECT thread, sequence, base FROM {{checkpoints}} WHERE thread = ({_THREAD}) %s)
-  UNION
-  SELECT c.thread, c.sequence, c.base
-  FROM chain JOIN {{checkpoints}} AS c ON c.thread = chain.thread AND c.revision = chain.base)
-SELECT {HEAD}, payload FROM {{checkpoints}} WHERE sequence IN (SELECT sequence FROM chain)
-ORDER BY sequence DESC
+  (SELECT * FROM {{checkpoints}} WHERE thread = ({_THREAD}) %s)
+  UNION ALL
+  SELECT found.* FROM chain CROSS JOIN LATERAL (
+    SELECT * FROM {{checkpoints}} AS c
+    WHERE c.thread = chain.thread AND c.revision = chain.base LIMIT 1) AS found
+  WHERE found.sequence < chain.sequence)
+SELECT {HEAD}, payload FROM chain ORDER BY sequence DESC
 """  # noqa: S608
 
 _CHAIN_OF_NEWEST: Final = _CHAIN % "ORDER BY sequence DESC LIMIT 1"

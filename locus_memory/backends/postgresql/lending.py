@@ -29,6 +29,8 @@ __all__ = ["BorrowedPool", "Connect", "Lender", "OwnPool", "settle"]
 
 Connect = Callable[[], Awaitable[Connection]]
 
+_Turn = asyncio.Future[Connection | None]
+
 _LONGEST_IDLE: Final = 240.0
 """Seconds: firewalls forget, without a word, what was quiet for longer."""
 
@@ -78,7 +80,8 @@ class OwnPool(Lender):
         self._places = size
         self._idle: list[tuple[Connection, float]] = []
         self._lent: set[Connection] = set()
-        self._waiting: deque[asyncio.Future[Connection | None]] = deque()
+        self._waiting: deque[tuple[_Turn, float]] = deque()
+        self._watch: asyncio.TimerHandle | None = None
         self._returned: asyncio.Event | None = None
         self._closed = False
         self._ending = self._until_the_loop_ends()
@@ -131,31 +134,36 @@ class OwnPool(Lender):
 
     async def _turn(self) -> Connection | None:
         """Wait for a connection, or for the place of one that was closed (`None`)."""
-        turn: asyncio.Future[Connection | None] = self._loop.create_future()
-        self._waiting.append(turn)
+        turn: _Turn = self._loop.create_future()
+        self._waiting.append((turn, self._loop.time() + self._patience))
+        if self._watch is None:
+            self._watch = self._loop.call_later(self._patience, self._refuse_the_patient)
         try:
-            async with asyncio.timeout(self._patience):
-                return await turn
-        except BaseException as error:
-            self._give_up(turn)
-            if isinstance(error, TimeoutError):
-                raise BackendUnavailableError(
-                    f"{self._where}: all {self._size} connections are busy, and none came back "
-                    f"within {self._patience:g} s"
-                ) from error
+            return await turn
+        except BaseException:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                # It came just as the wait was cancelled.
+                self._pass_on(turn.result())
+            turn.cancel()
             raise
 
-    def _give_up(self, turn: asyncio.Future[Connection | None]) -> None:
-        if not turn.done() or turn.cancelled():
-            with contextlib.suppress(ValueError):
-                self._waiting.remove(turn)
-        elif turn.exception() is None:
-            # It came just as the wait ended.
-            connection = turn.result()
-            if connection is None:
-                self._leave()
-            else:
-                self._hand_on(connection)
+    def _refuse_the_patient(self) -> None:
+        """Refuse who has waited for too long; one timer serves all, first come first."""
+        self._watch = None
+        now = self._loop.time()
+        while self._waiting:
+            turn, until = self._waiting[0]
+            if not turn.done() and until > now:
+                self._watch = self._loop.call_at(until, self._refuse_the_patient)
+                return
+            self._waiting.popleft()
+            if not turn.done():
+                turn.set_exception(
+                    BackendUnavailableError(
+                        f"{self._where}: all {self._size} connections are busy, and none came "
+                        f"back within {self._patience:g} s"
+                    )
+                )
 
     async def _opened(self) -> Connection:
         try:
@@ -183,6 +191,13 @@ class OwnPool(Lender):
         if self._returned is not None and not self._lent:
             self._returned.set()
 
+    def _pass_on(self, what: Connection | None) -> None:
+        """Give the next who waits a connection, or the place of one (`None`)."""
+        if what is None:
+            self._leave()
+        else:
+            self._hand_on(what)
+
     def _hand_on(self, connection: Connection) -> None:
         turn = self._next()
         if turn is not None:
@@ -198,9 +213,9 @@ class OwnPool(Lender):
         else:
             self._places += 1
 
-    def _next(self) -> asyncio.Future[Connection | None] | None:
+    def _next(self) -> _Turn | None:
         while self._waiting:
-            turn = self._waiting.popleft()
+            turn, _ = self._waiting.popleft()
             if not turn.done():
                 return turn
         return None
@@ -218,6 +233,8 @@ class OwnPool(Lender):
         await self._ending.aclose()
 
     def _refuse_all(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
         while (turn := self._next()) is not None:
             turn.set_exception(self._refusal())
 

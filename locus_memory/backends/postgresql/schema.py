@@ -57,7 +57,7 @@ _CHECKPOINTS: Final = (
     "CREATE INDEX {index:threads_by_name} ON {threads} (left(thread_id, 500))",
     """
     CREATE TABLE {checkpoints} (
-      sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      sequence bigint GENERATED ALWAYS AS IDENTITY,
       thread bigint NOT NULL,
       revision bigint NOT NULL,
       base bigint,
@@ -68,12 +68,12 @@ _CHECKPOINTS: Final = (
       digest bytea NOT NULL,
       checkpoint_id text COLLATE "C" NOT NULL,
       metadata json NOT NULL,
-      payload bytea NOT NULL)
+      payload bytea NOT NULL,
+      PRIMARY KEY (thread, sequence))
     """,
     "ALTER TABLE {checkpoints} ALTER COLUMN payload SET STORAGE EXTERNAL",
     "CREATE UNIQUE INDEX {index:checkpoints_by_digest} ON {checkpoints} (thread, digest)",
     "CREATE UNIQUE INDEX {index:checkpoints_by_revision} ON {checkpoints} (thread, revision)",
-    "CREATE INDEX {index:checkpoints_by_thread} ON {checkpoints} (thread, sequence)",
 )
 
 MIGRATIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
