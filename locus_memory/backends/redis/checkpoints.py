@@ -9,8 +9,8 @@ from typing import Any, Final, Unpack
 
 from typing_extensions import override
 
-from locus_memory.backends.redis.clients import Client
 from locus_memory.backends.redis.connection import RedisConnection
+from locus_memory.backends.redis.driver import Client
 from locus_memory.backends.redis.records import (
     Row,
     check_name,
@@ -33,6 +33,7 @@ from locus_memory.backends.redis.schema import (
     ThreadKeys,
     bounds_of,
     registry_key,
+    thread_keys,
 )
 from locus_memory.checkpoint.base import UNSET, CheckpointerCapabilities, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
@@ -128,12 +129,12 @@ class RedisDeltaStorage(DeltaStorage):
         answer = await self._connection.run(
             SAVE, keys.all, (*arguments, *_packed([record, *rebased]))
         )
-        if answer[0] == b"conflict":
-            expected = expected_parent if isinstance(expected_parent, str) else None
-            raise _conflict(record.thread_id, expected, answer)
+        if isinstance(answer, int):
+            return answer
         if answer[0] == b"stale":
             raise StaleChainError
-        return int(answer[1])
+        expected = expected_parent if isinstance(expected_parent, str) else None
+        raise _conflict(record.thread_id, expected, answer)
 
     @override
     async def retrieve(self, thread_id: str, checkpoint_id: str | None = None) -> Record | None:
@@ -186,9 +187,9 @@ class RedisDeltaStorage(DeltaStorage):
             removed = [pack_revision(revision) for revision in revisions]
             arguments = (len(removed), *removed, *_packed(rebased))
         answer = await self._connection.run(DELETE, keys.all, (keys.member, *arguments))
-        if answer[0] == b"stale":
+        if not isinstance(answer, int):
             raise StaleChainError
-        return int(answer[1])
+        return answer
 
     @override
     async def list_threads(
@@ -209,9 +210,8 @@ class RedisDeltaStorage(DeltaStorage):
         """Return all members up to a frontier, and this; `None`: there are no more."""
         # Twice what falls to a shard on average.
         share = min(limit, _LARGEST) * 2 // SHARDS + 8
-        where = self._connection.key("thread", "")
-        arguments = (where, bounds.lowest, bounds.highest, share)
-        registries = [registry_key(self._connection, shard) for shard in range(SHARDS)]
+        arguments = (self._connection.key("thread:"), bounds.lowest, bounds.highest, share)
+        registries = [registry_key(self._connection.key(), shard) for shard in range(SHARDS)]
         if (await self._connection.known_features()).cluster:
             calls = [LIST_THREADS.call([registry], arguments) for registry in registries]
             answers = [each for (each,) in await self._connection.execute_many(calls, again=True)]
@@ -235,7 +235,7 @@ class RedisDeltaStorage(DeltaStorage):
         for place, head in enumerate(heads):
             arguments += [head.checkpoint_id, *rows[place * 3 : place * 3 + 3]]
         answer = await self._connection.run(COPY, keys.all, arguments)
-        if answer[0] == b"conflict":
+        if not isinstance(answer, int):
             raise _conflict(target, None, answer)
         return len(heads)
 
@@ -264,7 +264,7 @@ class RedisDeltaStorage(DeltaStorage):
             await self._connection.close()
 
     def _keys(self, thread_id: str) -> ThreadKeys:
-        return ThreadKeys.of(self._connection, thread_id)
+        return thread_keys(self._connection.key(), thread_id)
 
 
 def _parent(expected: str | Unset | None) -> tuple[str, str]:

@@ -1,21 +1,26 @@
-"""redis-py's client of one event loop: its bounds, its end, and what is left of it."""
+"""The way to the server from one event loop: how it is made, its bounds, and its end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from redis.asyncio import Redis, RedisCluster
+from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import MaxConnectionsError
 
-__all__ = ["Client", "LoopClient", "Maker"]
+from locus_memory.backends.redis.driver import Driver
+from locus_memory.backends.redis.pool import Pool
 
-Client = Redis | RedisCluster
+__all__ = ["Link", "LoopClient", "Maker"]
+
+T = TypeVar("T")
+
+Link = Pool | Driver
 
 _IDLE: Final = 0.05
 """Seconds without a command after which the loop looks for connections that ended."""
@@ -23,7 +28,7 @@ _IDLE: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maker:
-    """How a client is made; its `repr` would show the password.
+    """How a link is made; its `repr` would show the password.
 
     Attributes:
         url: As the driver reads it.
@@ -38,8 +43,8 @@ class Maker:
     def __repr__(self) -> str:
         return "Maker(...)"
 
-    def make(self, *, cluster: bool) -> Client:
-        """Return a new client, which connects when it is used.
+    def make(self, *, cluster: bool) -> Link:
+        """Return a new link, which connects when it is used.
 
         It never sends a command twice on its own, for it cannot know which of them it may.
 
@@ -55,30 +60,28 @@ class Maker:
             "driver_info": None,
         }
         if cluster:
-            return RedisCluster.from_url(self.url, **options)
-        return Redis.from_url(self.url, **options)
+            return Driver(RedisCluster.from_url(self.url, **options), owned=True)
+        return Pool(ConnectionPool.from_url(self.url, **options))
 
 
 class LoopClient:
-    """A client together with the event loop that its connections belong to.
+    """A link together with the event loop that its connections belong to.
 
     Made and used inside that loop. When the loop shuts down its asynchronous generators, as
-    `asyncio.run` does at its end, the client is closed in good order.
+    `asyncio.run` does at its end, the link is closed in good order.
 
     Args:
-        client: The client.
-        owned: Whether it is closed here.
-        size: How many commands may run at one moment.
-        acquire_timeout: Seconds that a command waits for its turn.
+        link: The link.
+        size: How many calls may run at one moment.
+        acquire_timeout: Seconds that a call waits for its turn.
     """
 
-    def __init__(self, client: Client, *, owned: bool, size: int, acquire_timeout: float) -> None:
-        self.client = client
+    def __init__(self, link: Link, *, size: int, acquire_timeout: float) -> None:
+        self.link = link
         self.ready = False
         self.opening = asyncio.Lock()
-        self._owned = owned
-        self._size = min(size, _bound(client))
-        self._turns = asyncio.Semaphore(self._size)
+        self._size = size
+        self._turns = asyncio.Semaphore(size)
         self._acquire_timeout = acquire_timeout
         self._loop = asyncio.get_running_loop()
         self._used = self._loop.time()
@@ -87,20 +90,22 @@ class LoopClient:
 
     async def start(self) -> None:
         """Let the loop know that there is something to close."""
-        await anext(self._guard)
+        if not self._ended:
+            await anext(self._guard)
 
-    @contextlib.asynccontextmanager
-    async def turn(self) -> AsyncGenerator[Client]:
-        """Wait for a connection to be free and give the client.
+    async def use(self, work: Callable[[Link], Awaitable[T]], seconds: float | None) -> T:
+        """Run `work` when a connection is free, for so many seconds at most.
 
         Raises:
             MaxConnectionsError: None became free in time.
+            TimeoutError: It took longer.
         """
         await self._acquire()
         try:
-            if self._loop.time() - self._used > _IDLE:
-                await self._look()
-            yield self.client
+            async with asyncio.timeout(seconds):
+                if self._loop.time() - self._used > _IDLE:
+                    await self._look()
+                return await work(self.link)
         finally:
             self._used = self._loop.time()
             self._turns.release()
@@ -123,28 +128,28 @@ class LoopClient:
         # The first pass reads the sockets, the second runs what they have to say.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        if isinstance(self.client, RedisCluster):
-            # The client of a cluster, unlike the other one, does not look before it sends.
-            for connection in _connections(self.client):
+        if isinstance(self.link, Driver) and isinstance(self.link.client, RedisCluster):
+            # The client of a cluster does not look before it sends.
+            for connection in self.link.connections:
                 reader = connection._reader  # noqa: SLF001 - nothing public tells
                 if reader is not None and reader.at_eof():
                     connection.mark_for_reconnect()
 
     async def forget_connections(self) -> None:
         """Make every later command connect anew, and so find the server that is in charge."""
-        for connection in _connections(self.client):
+        for connection in self.link.connections:
             connection.mark_for_reconnect()
-        if isinstance(self.client, Redis):
+        if isinstance(self.link, Driver) and isinstance(self.link.client, Redis):
             # This one looks at the mark only when a connection comes back.
-            await self.client.connection_pool.disconnect(inuse_connections=False)
+            await self.link.client.connection_pool.disconnect(inuse_connections=False)
 
-    async def replace(self, client: Client) -> None:
-        """Go on with another client; the one before is closed."""
-        before, self.client = self.client, client
-        await _close(before)
+    async def replace(self, link: Link) -> None:
+        """Go on with another link; the one before is closed."""
+        before, self.link = self.link, link
+        await before.close()
 
-    async def close(self, patience: float | None) -> None:
-        """Wait for the commands that run, for so many seconds, and close the client."""
+    async def close(self, patience: float) -> None:
+        """Wait for the calls that run, for so many seconds, and close the link."""
         if self._ended:
             return
         with contextlib.suppress(TimeoutError):
@@ -159,45 +164,17 @@ class LoopClient:
             yield
         finally:
             self._ended = True
-            if self._owned:
-                await _close(self.client)
+            await self.link.close()
 
     def abandon(self) -> None:
-        """Release the sockets of a client whose loop is closed, so that it cannot be awaited."""
+        """Release the sockets of a link whose loop is closed, so that it cannot be awaited."""
         self._ended = True
-        if self._owned:
-            for connection in _connections(self.client):
-                _sever(connection)
-            client: Any = self.client
-            if isinstance(self.client, RedisCluster):
-                client._initialize = True  # noqa: SLF001 - it takes itself for open otherwise
-
-
-def _bound(client: Client) -> int:
-    """Return how many connections the client itself allows."""
-    if isinstance(client, RedisCluster):
-        return int(client.connection_kwargs["max_connections"] or 1)
-    return client.connection_pool.max_connections
-
-
-def _connections(client: Client) -> list[Any]:
-    """Return every connection that a client has made; nothing public lists them."""
-    if isinstance(client, RedisCluster):
-        manager = client.nodes_manager
-        nodes: set[Any] = {*manager.nodes_cache.values(), *manager.startup_nodes.values()}
-        return [each for node in nodes for each in node._connections]  # noqa: SLF001
-    pool: Any = client.connection_pool
-    return [*pool._available_connections, *pool._in_use_connections]  # noqa: SLF001
-
-
-async def _close(client: Client) -> None:
-    if not isinstance(client, RedisCluster):
-        await client.aclose()
-        return
-    await client.aclose()
-    # Between a failure and the next command it takes itself for closed, with its sockets open.
-    await client.nodes_manager.aclose()
-    await client.nodes_manager.aclose("startup_nodes")
+        if isinstance(self.link, Driver):
+            if not self.link.owned:
+                return
+            self.link.abandon()
+        for connection in self.link.connections:
+            _sever(connection)
 
 
 def _sever(connection: Any) -> None:

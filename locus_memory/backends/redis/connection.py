@@ -21,9 +21,10 @@ from redis.exceptions import NoScriptError, RedisClusterException
 from typing_extensions import override
 
 from locus_memory.backends.redis.address import to_place, to_url
-from locus_memory.backends.redis.clients import Client, LoopClient, Maker
+from locus_memory.backends.redis.clients import Link, LoopClient, Maker
+from locus_memory.backends.redis.driver import Client, Driver
 from locus_memory.backends.redis.faults import FAILURES, is_lost, is_readonly, translated
-from locus_memory.backends.redis.features import Ask, Features, probe
+from locus_memory.backends.redis.features import Features, probe
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
 from locus_memory.resource import Resource
 
@@ -82,6 +83,7 @@ class Call:
 
 
 Command = Call | Sequence[Any]
+Work = Callable[[Link], Awaitable[Any]]
 
 
 def tag(name: Name) -> bytes:
@@ -98,8 +100,9 @@ class RedisConnection(Resource):
 
     It connects on first use, and again after the server went away. A command whose connection
     was dead before it was sent is sent over another; one that may have run is sent again only
-    if it says that this does no harm. Answers are what redis-py makes of them, texts as bytes;
-    those of scripts are as Lua returned them.
+    if it says that this does no harm. Answers of scripts are as Lua returned them, texts as
+    bytes. So are those of commands, but on a cluster and over the caller's client, where
+    redis-py makes of some what it likes: `True` of `OK`.
 
     Args:
         url: `host`, `host:port`, `host:port/db`, or a URL, which the driver reads
@@ -189,7 +192,7 @@ class RedisConnection(Resource):
             BackendError: See `locus_memory.errors`.
         """
         call = script.call(keys, args)
-        return await self._use(lambda client: _evaluate(client, call), again=script.idempotent)
+        return await self._use(lambda link: _evaluate(link, call), again=script.idempotent)
 
     async def execute(self, *command: Any, again: bool = False) -> Any:
         """Send one command and return its answer.
@@ -201,7 +204,7 @@ class RedisConnection(Resource):
         Raises:
             BackendError: See `locus_memory.errors`.
         """
-        return await self._use(lambda client: client.execute_command(*command), again=again)
+        return await self._use(lambda link: link.ask(command), again=again)
 
     async def execute_many(self, commands: Iterable[Command], *, again: bool = False) -> list[Any]:
         """Send commands and calls of scripts in one round trip and return their answers.
@@ -217,7 +220,7 @@ class RedisConnection(Resource):
             BackendError: The first that failed; the others may have run.
         """
         listed = list(commands)
-        answers: list[Any] = await self._use(lambda client: _pipe(client, listed), again=again)
+        answers: list[Any] = await self._use(lambda link: _pipe(link, listed), again=again)
         return answers
 
     @override
@@ -241,22 +244,18 @@ class RedisConnection(Resource):
         for loop, client in clients:
             await _close_in(loop, client)
 
-    async def _use(self, work: Callable[[Client], Awaitable[Any]], *, again: bool) -> Any:
+    async def _use(self, work: Work, *, again: bool) -> Any:
         with translated(self.place):
             here = await self._here()
             try:
-                return await self._once(here, work)
+                return await here.use(work, self._command_timeout)
             except FAILURES as error:
                 if is_lost(error) or is_readonly(error):
                     # What one connection met, the others will: the server is another by now.
                     await here.forget_connections()
                 if not (again and is_lost(error)):
                     raise
-            return await self._once(here, work)
-
-    async def _once(self, here: LoopClient, work: Callable[[Client], Awaitable[Any]]) -> Any:
-        async with here.turn() as client, asyncio.timeout(self._command_timeout):
-            return await work(client)
+            return await here.use(work, self._command_timeout)
 
     async def _here(self) -> LoopClient:
         """Return the client of the running loop, connected once at least."""
@@ -281,14 +280,13 @@ class RedisConnection(Resource):
                     f"redis {self.place}: the client belongs to another event loop; pass a url"
                 )
             made = self._clients[loop] = LoopClient(
-                self._given or self._make(),
-                owned=self._given is None,
+                self._make() if self._given is None else Driver(self._given, owned=False),
                 size=self._pool_size,
                 acquire_timeout=self._acquire_timeout,
             )
             return made
 
-    def _make(self) -> Client:
+    def _make(self) -> Link:
         known = self._features.cluster if self._features is not None else None
         try:
             return self._maker.make(cluster=bool(known if self._cluster is None else self._cluster))
@@ -299,10 +297,7 @@ class RedisConnection(Resource):
         await here.start()
         async with asyncio.timeout(self._command_timeout):
             if self._features is None:
-                ask = await _ask_one(here.client)
-                self._features = await probe(ask, self.key("probe"))
-            elif isinstance(here.client, RedisCluster):
-                await here.client.initialize()
+                self._features = await probe(here.link.ask_one, self.key("probe"))
         if self._features.cluster and self._cluster is None:
             await here.replace(self._make())
         here.ready = True
@@ -326,29 +321,20 @@ def _place_of(client: Client) -> str:
     return str(options.get("path") or f"{options.get('host')}:{options.get('port')}")
 
 
-async def _ask_one(client: Client) -> Ask:
-    """Return what sends a command to one server, any of them if it is a cluster."""
-    if isinstance(client, RedisCluster):
-        await client.initialize()
-        return client.get_default_node().execute_command
-    return client.execute_command
-
-
-async def _evaluate(client: Client, call: Call) -> Any:
+async def _evaluate(link: Link, call: Call) -> Any:
     try:
-        return await client.execute_command(*call.command)
+        return await link.ask(call.command)
     except NoScriptError:
-        return await client.execute_command(*call.full_command)
+        return await link.ask(call.full_command)
 
 
-async def _pipe(client: Client, commands: Sequence[Command]) -> list[Any]:
-    async with client.pipeline(transaction=False) as pipe:
-        for command in commands:
-            pipe.execute_command(*(command.command if isinstance(command, Call) else command))
-        answers: list[Any] = await pipe.execute(raise_on_error=False)
+async def _pipe(link: Link, commands: Sequence[Command]) -> list[Any]:
+    answers = await link.ask_many(
+        [each.command if isinstance(each, Call) else each for each in commands]
+    )
     for place, command in enumerate(commands):
         if isinstance(answers[place], NoScriptError) and isinstance(command, Call):
-            answers[place] = await client.execute_command(*command.full_command)
+            answers[place] = await link.ask(command.full_command)
     for answer in answers:
         if isinstance(answer, Exception):
             raise answer

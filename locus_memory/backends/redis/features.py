@@ -72,7 +72,10 @@ async def _answers(ask: Ask, *command: Any) -> bool:
 
 
 def _texts(answer: Any) -> dict[str, str]:
-    """Return the facts of an answer, which is a mapping or, in RESP2, a flat list."""
+    """Return the facts of an answer: lines, a flat list, or what redis-py made of either."""
+    if isinstance(answer, bytes):
+        lines = (line.partition(":") for line in answer.decode(errors="replace").splitlines())
+        return {name: value for name, _, value in lines}
     if not isinstance(answer, Mapping):
         answer = dict(zip(answer[::2], answer[1::2], strict=False))
     return {_text(name): _text(value) for name, value in answer.items()}

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from locus_memory.backends.redis.connection import RedisConnection, Script
+from locus_memory.backends.redis.connection import Script
 from locus_memory.store.item import decode_text, encode_text, prefix_upper_bound
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "bounds_of",
     "name_of",
     "registry_key",
+    "thread_keys",
 ]
 
 SHARDS: Final = 64
@@ -55,21 +57,27 @@ class ThreadKeys:
     all: tuple[bytes, bytes, bytes, bytes]
     member: bytes
 
-    @classmethod
-    def of(cls, connection: RedisConnection, thread_id: str) -> ThreadKeys:
-        """Return the keys of a thread."""
-        name = encode_text(thread_id).encode()
-        digest = hashlib.blake2b(name, digest_size=_DIGEST)
-        shard = digest.digest()[0] % SHARDS
-        stem = connection.key("thread", b"{%02x}" % shard, digest.hexdigest())
-        keys = (stem + b":heads", stem + b":payloads", stem + b":names")
-        member = name + b"\0" + digest.hexdigest().encode()
-        return cls((*keys, registry_key(connection, shard)), member)
+
+@lru_cache(maxsize=1024)
+def thread_keys(prefix: bytes, thread_id: str) -> ThreadKeys:
+    """Return the keys of a thread.
+
+    Args:
+        prefix: What every key begins with.
+        thread_id: The thread.
+    """
+    name = encode_text(thread_id).encode()
+    digest = hashlib.blake2b(name, digest_size=_DIGEST)
+    named = digest.hexdigest().encode()
+    shard = digest.digest()[0] % SHARDS
+    stem = b"%bthread:{%02x}:%b:" % (prefix, shard, named)
+    keys = (stem + b"heads", stem + b"payloads", stem + b"names", registry_key(prefix, shard))
+    return ThreadKeys(keys, name + b"\0" + named)
 
 
-def registry_key(connection: RedisConnection, shard: int) -> bytes:
+def registry_key(prefix: bytes, shard: int) -> bytes:
     """Return the key that lists the threads of a shard."""
-    return connection.key("threads", b"{%02x}" % shard)
+    return b"%bthreads:{%02x}" % (prefix, shard)
 
 
 def name_of(member: bytes) -> str:
@@ -193,31 +201,40 @@ SAVE: Final = Script(
     + r"""
 local name, head, payload = ARGV[3], ARGV[6], ARGV[7]
 local revision, base = head:sub(1, 8), head:sub(9, 16)
-local written = redis.call('HGET', payloads, revision)
-if written then
-  local sequence = sequence_in(written)
+
+-- What there is to say when the record cannot be appended as it is.
+local function refuse(answer)
+  local sequence = sequence_in(redis.call('HGET', payloads, revision))
   if sequence and head_at(sequence) == head then
-    return {'saved', sequence}
+    return tonumber(sequence)
   end
-  return {'stale'}
+  return answer
 end
+
 local last, highest = newest()
-local known = ARGV[4] == 'is' and redis.call('HGET', names, ARGV[5])
-if (ARGV[4] == 'none' and last) or (ARGV[4] == 'is' and (not last or known ~= highest)) then
-  return {'conflict', last or '', highest or ''}
+if ARGV[4] ~= 'any' then
+  local known = ARGV[4] == 'is' and redis.call('HGET', names, ARGV[5])
+  if (last and known ~= highest) or (ARGV[4] == 'is' and not last) then
+    return refuse({'conflict', last or '', highest or ''})
+  end
 end
+local sequence = string.format('%.0f', (tonumber(highest) or 0) + 1)
 local replaced = redis.call('HGET', names, name)
 local before = replaced and head_at(replaced)
 if before or #ARGV > 7 then
   if cuts(before and {[before:sub(1, 8)] = true} or {}, 8, base) then
-    return {'stale'}
+    return refuse({'stale'})
   end
 elseif base ~= FULL and redis.call('HEXISTS', payloads, base) == 0 then
   return {'stale'}
 end
-local listed = last or redis.call('ZSCORE', registry, ARGV[1])
-local sequence = string.format('%.0f', (tonumber(highest) or 0) + 1)
-put(head, sequence, payload)
+if not last then
+  redis.call('ZADD', registry, 0, ARGV[1])
+end
+if redis.call('HSETNX', payloads, revision, struct.pack('>d', sequence) .. payload) == 0 then
+  return refuse({'stale'})
+end
+redis.call('ZADD', heads, sequence, head)
 redis.call('HSET', names, name, sequence)
 for index = 8, #ARGV, 2 do
   overwrite(ARGV[index], ARGV[index + 1])
@@ -225,11 +242,8 @@ end
 if before then
   forget(replaced, before)
 end
-if not listed then
-  redis.call('ZADD', registry, 0, ARGV[1])
-end
 expire(ARGV[2])
-return {'saved', sequence}
+return tonumber(sequence)
 """,
     idempotent=True,
 )
@@ -325,7 +339,7 @@ for index = 3, #ARGV, 4 do
 end
 redis.call('ZADD', registry, 0, ARGV[1])
 expire(ARGV[2])
-return {'saved', highest or ''}
+return 1
 """
 )
 
@@ -342,7 +356,7 @@ end
 if ARGV[2] == 'all' then
   local count = redis.call('ZCARD', heads)
   clear()
-  return {'removed', count}
+  return count
 end
 local removed = {}
 local first_rebased = 3 + ARGV[2]
@@ -371,7 +385,7 @@ end
 if redis.call('ZCARD', heads) == 0 then
   clear()
 end
-return {'removed', count}
+return count
 """
 )
 

@@ -1,0 +1,70 @@
+"""redis-py's own clients, where they are needed: for a cluster, and where the caller has one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from redis.asyncio import Redis, RedisCluster
+
+__all__ = ["Client", "Driver"]
+
+Client = Redis | RedisCluster
+
+
+class Driver:
+    """A client of redis-py, asked as a `Pool` is.
+
+    Args:
+        client: The client.
+        owned: Whether it is closed here.
+    """
+
+    def __init__(self, client: Client, *, owned: bool) -> None:
+        self.client = client
+        self.owned = owned
+
+    @property
+    def connections(self) -> list[Any]:
+        """All that the client has made; nothing public lists them."""
+        if isinstance(self.client, RedisCluster):
+            manager = self.client.nodes_manager
+            nodes: set[Any] = {*manager.nodes_cache.values(), *manager.startup_nodes.values()}
+            return [each for node in nodes for each in node._connections]  # noqa: SLF001
+        pool: Any = self.client.connection_pool
+        return [*pool._available_connections, *pool._in_use_connections]  # noqa: SLF001
+
+    async def ask(self, command: Sequence[Any]) -> Any:
+        """Send a command and return what redis-py makes of the answer."""
+        return await self.client.execute_command(*command)
+
+    async def ask_many(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        """Send commands at once and return what redis-py makes of the answers and refusals."""
+        async with self.client.pipeline(transaction=False) as pipe:
+            for command in commands:
+                pipe.execute_command(*command)
+            answers: list[Any] = await pipe.execute(raise_on_error=False)
+        return answers
+
+    async def ask_one(self, *command: Any) -> Any:
+        """Ask one server, any of them if it is a cluster, whatever the command's keys."""
+        if isinstance(self.client, RedisCluster):
+            await self.client.initialize()
+            return await self.client.get_default_node().execute_command(*command)
+        return await self.ask(command)
+
+    async def close(self) -> None:
+        """Close the client, unless it is the caller's."""
+        if not self.owned:
+            return
+        await self.client.aclose()
+        if isinstance(self.client, RedisCluster):
+            # After a failure it takes itself for closed, with its sockets open.
+            await self.client.nodes_manager.aclose()
+            await self.client.nodes_manager.aclose("startup_nodes")
+
+    def abandon(self) -> None:
+        """Do not warn of what was left open, for it is not any more."""
+        if isinstance(self.client, RedisCluster):
+            client: Any = self.client
+            client._initialize = True  # noqa: SLF001 - it takes itself for open otherwise
