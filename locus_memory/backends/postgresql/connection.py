@@ -48,6 +48,9 @@ T = TypeVar("T")
 
 _URL: Final = re.compile(r"postgres(ql)?://", re.IGNORECASE)
 
+_PLACE: Final = re.compile(r"([\w.-]|\[[\da-f:.]+\]|:\d+(?!\d)|,)*(/[\w-]*)?", re.IGNORECASE)
+"""Hosts, ports and the database of a URL."""
+
 _ATTEMPTS: Final = 6
 """How often what the server rolled back, or never received, is tried."""
 
@@ -400,11 +403,9 @@ def _described(database: str | None) -> str:
         return f"postgresql {database}"
     try:
         parts = urlsplit(database)
-        host = parts.netloc.rpartition("@")[2]
     except ValueError:
         return "postgresql"
-    # A password whose @ or / is not escaped ends up in any of the parts.
-    place = host + parts.path
-    return (
-        f"postgresql {place}" if re.fullmatch(r"[\w.,:\[\]-]*(/[\w-]*)?", place) else "postgresql"
-    )
+    # A password whose special characters are not escaped ends up in any of the parts.
+    place = parts.netloc.rpartition("@")[2] + parts.path
+    escaped = "@" not in parts.query + parts.fragment and _PLACE.fullmatch(place)
+    return f"postgresql {place}" if escaped else "postgresql"

@@ -140,11 +140,10 @@ class OwnPool(Lender):
             self._watch = self._loop.call_later(self._patience, self._refuse_the_patient)
         try:
             return await turn
-        except BaseException:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
+        except asyncio.CancelledError:
+            if not turn.cancelled() and turn.exception() is None:
                 # It came just as the wait was cancelled.
                 self._pass_on(turn.result())
-            turn.cancel()
             raise
 
     def _refuse_the_patient(self) -> None:
