@@ -1,0 +1,92 @@
+r"""JSON documents as `jsonb` can hold them.
+
+`jsonb` has no `\u0000`, and it keeps a number's decimal digits rather than a float. So the
+first three control characters are written as words of `\u0001` and `\u0002`, and a large float
+with all of its digits, which makes it exactly what it is to whoever compares it with an integer.
+Everything else is as it was.
+
+The words are those of a comma-free code: none is found in a text but where it was written. So
+both the order of texts and what is a part of what stay the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from locus_memory.store.item import encode_json, encode_metadata
+
+__all__ = ["decode_document", "encode_document", "encode_object", "encode_string"]
+
+_WORDS: Final = {"\x00": "\x01\x01\x01\x02", "\x01": "\x01\x01\x02\x02", "\x02": "\x01\x02\x02\x02"}
+_CHARACTERS: Final = {word: character for character, word in _WORDS.items()}
+_TO_WORDS: Final = str.maketrans(_WORDS)
+_WORD: Final = re.compile("\x01[\x01\x02]{2}\x02")
+
+# Where it does not match, JSON has none of these characters, and no number with an exponent.
+_SUSPECT: Final = re.compile(rb"\\u000[012]|e\+?[0-9]")
+_SUSPECT_WORD: Final = r"\u0001"
+
+_LARGE: Final = 1e16
+"""From here on JSON has floats with an exponent, and `jsonb` would take them for integers."""
+
+
+def encode_document(value: Any) -> str:
+    """Return the JSON to store for a value.
+
+    Raises:
+        ValueNotSerializableError: It is no JSON value.
+    """
+    return _stored(encode_json(value), value)
+
+
+def encode_object(metadata: Mapping[str, Any] | None) -> str:
+    """Return the JSON to store for the metadata of an item.
+
+    Raises:
+        InvalidArgumentError: It is no mapping.
+        ValueNotSerializableError: It is no JSON object.
+    """
+    return _stored(encode_metadata(metadata), metadata)
+
+
+def _stored(encoded: bytes, value: Any) -> str:
+    if _SUSPECT.search(encoded) is not None:
+        return orjson.dumps(_rewritten(value)).decode()
+    return encoded.decode()
+
+
+def _rewritten(value: Any) -> Any:
+    if isinstance(value, str):
+        return encode_string(value)
+    if isinstance(value, float) and abs(value) >= _LARGE:
+        return orjson.Fragment(b"%d.0" % int(value))
+    if isinstance(value, Mapping):
+        return {encode_string(key): _rewritten(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_rewritten(child) for child in value]
+    return value
+
+
+def encode_string(text: str) -> str:
+    """Return what stands for a string, or for the name of a field, in a stored document."""
+    return text.translate(_TO_WORDS)
+
+
+def decode_document(stored: str) -> Any:
+    """Return the value that `encode_document` wrote."""
+    value = orjson.loads(stored)
+    return _read(value) if _SUSPECT_WORD in stored else value
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, str):
+        return _WORD.sub(lambda match: _CHARACTERS[match[0]], value)
+    if isinstance(value, dict):
+        return {_read(key): _read(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_read(child) for child in value]
+    return value

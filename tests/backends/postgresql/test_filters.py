@@ -1,0 +1,173 @@
+"""Compiled filters answer exactly as `matches` does."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import asyncpg
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from locus_memory.backends.postgresql.documents import encode_document
+from locus_memory.backends.postgresql.filters import compile_filter
+from locus_memory.errors import InvalidFilterError
+from locus_memory.store.filters import matches, parse_filter
+
+FIELDS = [
+    *(
+        "a",
+        "b",
+        "n\u00e9",
+        "with space",
+        "a'b",
+        'q"q',
+        "back\\slash",
+        "{}",
+        "\x00",
+        "\x01",
+        "\n",
+        "",
+    ),
+    *("0", "1", "01", "12", "-1", "+1", " 1", "1 ", "0000000001", "1e0", "٣"),
+]
+NUMBERS = [
+    *(0, 1, -1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, -(2**63), 10**16, 10**17 + 1),
+    *(0.0, -0.0, 1.0, 0.1, 1e-320, 1e308, 2.0**63, 9007199254740993.0, 0.1 + 0.2, 1e16, 1e22),
+]
+TEXTS = [
+    *("", "a", "b", "A", "ab", "1", "true", "a\x00b", "\x00", "\x01", "\x02", "\x03", "\n", "é"),
+    *("🦊", "\ue000", '"', "\\u0000", "\x00\x03", "\x02\x02", "a\x01b"),
+]
+
+scalars = st.sampled_from([None, True, False, *NUMBERS, *TEXTS]) | st.floats(
+    allow_nan=False, allow_infinity=False
+)
+fields = st.sampled_from(FIELDS)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(fields, inner, max_size=3),
+    max_leaves=8,
+)
+documents = st.dictionaries(fields, values, max_size=4)
+paths = st.lists(fields.filter(bool), min_size=1, max_size=3).map(".".join)
+ordered = st.sampled_from([*NUMBERS, *TEXTS])
+operators = st.one_of(
+    *(st.fixed_dictionaries({name: values}) for name in ("$eq", "$ne", "$contains")),
+    *(st.fixed_dictionaries({name: ordered}) for name in ("$gt", "$gte", "$lt", "$lte")),
+    *(st.fixed_dictionaries({name: st.lists(values, max_size=3)}) for name in ("$in", "$nin")),
+    st.fixed_dictionaries({"$exists": st.booleans()}),
+)
+filters = st.recursive(
+    st.dictionaries(paths, operators | scalars, min_size=1, max_size=2),
+    lambda inner: st.one_of(
+        st.fixed_dictionaries({"$and": st.lists(inner, min_size=1, max_size=2)}),
+        st.fixed_dictionaries({"$or": st.lists(inner, min_size=1, max_size=2)}),
+        st.fixed_dictionaries({"$not": inner}),
+    ),
+    max_leaves=4,
+)
+
+
+@pytest.fixture(scope="module")
+def ask(postgresql_server):
+    """Return what a server says of filters and documents, one list of answers for each filter."""
+    with asyncio.Runner() as runner:
+        connection = runner.run(asyncpg.connect(postgresql_server.url))
+
+        def answers(written, pairs, value="t.value"):
+            where, bound = compile_filter(
+                parse_filter(written), metadata="t.metadata", value=value, first=2
+            )
+            rows = encode_document([list(pair) for pair in pairs])
+            statement = f"""
+                SELECT {where} FROM (
+                  SELECT pair -> 0 AS value, pair -> 1 AS metadata
+                  FROM jsonb_array_elements($1::jsonb) AS each (pair)) AS t"""
+            return [row[0] for row in runner.run(connection.fetch(statement, rows, *bound))]
+
+        yield answers
+        runner.run(connection.close())
+
+
+@settings(max_examples=600, deadline=None)
+@given(filters, st.lists(st.tuples(values, documents), min_size=1, max_size=4))
+@example({"a": "a"}, [({"a": "a\x00b"}, {})])
+@example({"a": {"$gt": "a"}}, [({"a": "a\x00b"}, {})])
+@example({"a": {"$contains": "b"}}, [({"a": "a\x00b"}, {})])
+@example({"a": {"$contains": "\x02"}}, [({"a": "\x00\x04"}, {}), ({"a": "a\x02"}, {})])
+@example({"a": {"$contains": "\x03"}}, [({"a": "\x01"}, {}), ({"a": "\x03"}, {})])
+@example({"a": {"$contains": ""}}, [({"a": ""}, {}), ({"a": []}, {}), ({"a": {}}, {})])
+@example({"a": 2**53 + 1}, [({"a": 2**53 + 1.0}, {})])
+@example({"a": 2.0**63}, [({"a": 2**63}, {}), ({"a": 2**63 - 1}, {})])
+@example({"a": {"$lt": 1e22}}, [({"a": 2**64 - 1}, {}), ({"a": 1e23}, {})])
+@example({"a": 1}, [({"a": True}, {}), ({"a": 1.0}, {}), ({"a": [1]}, {}), ({"a": "1"}, {})])
+@example({"a": {"$contains": 1}}, [({"a": [True, 1.0]}, {}), ({"a": [[1]]}, {})])
+@example({"a": {"$contains": "x"}}, [({"a": {"k": "x"}}, {})])
+@example({"a.0": 1}, [({"a": [1]}, {"a": {"0": 2}}), ({"a": [1]}, {})])
+@example({"a.-1": 1}, [({"a": [1]}, {}), ({"a": {"-1": 1}}, {})])
+@example({"a. 1.b": 1}, [({"a": [1, {"b": 1}]}, {}), ({"a": {" 1": {"b": 1}}}, {})])
+@example({"a.0000000001": 1}, [({"a": [0, 1]}, {}), ({"a": {"0000000001": 1}}, {})])
+@example({"0": "a"}, [("a", {}), (["a"], {})])
+@example({"a": {"$ne": 1}}, [({}, {})])
+@example({"a": None}, [({"a": 1}, {"a": None})])
+@example({"a": {"$in": []}}, [({"a": 1}, {})])
+@example({"a": []}, [({"a": []}, {}), ({"a": [[]]}, {}), ({"a": {}}, {})])
+@example({"a": {"$eq": {"b": [1, "x"]}}}, [({"a": {"b": [1.0, "x"]}}, {})])
+def test_sql_and_python_agree(ask, written, pairs):
+    condition = parse_filter(written)
+    assert ask(written, pairs) == [matches(condition, *pair) for pair in pairs]
+
+
+def test_fractions_equal_themselves_and_not_their_neighbours(ask):
+    for number in (k / 10**d for d in range(1, 17) for k in (1, 3, 7, 123456789)):
+        operands = (number, math.nextafter(number, 1e9), math.nextafter(number, 0))
+        pairs = [(None, {"n": each}) for each in operands]
+        assert ask({"n": number}, pairs) == [True, False, False]
+        assert ask({"n": {"$gt": number}}, pairs) == [False, True, False]
+
+
+def test_texts_are_ordered_by_code_point_in_any_database(ask):
+    ordered = sorted(["b", "B", "a", "aa", "é", "z", "\ue000", "🦊", "10", "9", "_", " ", "\x00"])
+    for index, text in enumerate(ordered):
+        answers = ask({"t": {"$lt": text}}, [({"t": each}, {}) for each in ordered])
+        assert answers == [True] * index + [False] * (len(ordered) - index)
+
+
+def test_a_filter_of_any_size_is_evaluated(ask):
+    many = {"n": {"$in": list(range(5000))}}
+    deep = {"n": 7}
+    for _ in range(60):
+        deep = {"$not": {"$not": deep}}
+    for written in (many, deep, {"$and": [{"n": 7}] * 5000}, {"$or": [{"n": 7}] * 5000}):
+        assert ask(written, [(None, {"n": 7}), (None, {"n": -7})]) == [True, False]
+
+
+def test_a_filter_with_more_parameters_than_the_protocol_counts_is_refused(ask):
+    with pytest.raises(InvalidFilterError, match="32,000"):
+        ask({f"{n}": n for n in range(20_000)}, [])
+
+
+def test_no_text_of_the_caller_gets_into_the_sql():
+    text = "x') OR 1=1 --"
+    where, bound = compile_filter(
+        parse_filter({text: text, "b": {"$contains": text, "$gt": text, "$in": [text]}}),
+        metadata="m",
+        value="v",
+        first=1,
+    )
+    assert text not in where
+    assert any(text in str(each) for each in bound)
+
+
+def test_what_is_asked_twice_is_bound_once():
+    written = {"a": {"$gt": 1, "$ne": 5}, "$or": [{"a": 1}, {"a": 5}]}
+    _, bound = compile_filter(parse_filter(written), metadata="m", value="v", first=1)
+    assert bound == [("a",), "1", "5"]
+
+
+def test_there_may_be_metadata_only(ask):
+    pairs = [(None, metadata) for metadata in ({"a": 1}, {"a": 1, "b": None}, {"a": 1.0}, {})]
+    found = ask({"a": 1, "b": {"$exists": False}}, pairs, value="NULL")
+    assert found == [True, False, True, False]
