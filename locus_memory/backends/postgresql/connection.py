@@ -17,7 +17,6 @@ from locus_memory.backends.postgresql.driver import (
     DRIVER_ERRORS,
     ClientConfigurationError,
     Connection,
-    InterfaceError,
     Pool,
     Record,
     connect,
@@ -34,6 +33,7 @@ from locus_memory.backends.postgresql.translation import (
     is_lost,
     is_repeatable,
     translated,
+    was_never_sent,
 )
 from locus_memory.errors import (
     BackendClosedError,
@@ -383,8 +383,7 @@ def pool_for(
 
 
 def _may_repeat(error: BaseException, attempt: int) -> bool:
-    never_sent = isinstance(error, InterfaceError) and is_lost(error)
-    return attempt < _ATTEMPTS - 1 and (never_sent or is_repeatable(error))
+    return attempt < _ATTEMPTS - 1 and (was_never_sent(error) or is_repeatable(error))
 
 
 async def _pause(attempt: int) -> None:

@@ -27,7 +27,7 @@ from locus_memory.errors import (
     LocusMemoryError,
 )
 
-__all__ = ["is_lost", "is_repeatable", "translate", "translated"]
+__all__ = ["is_lost", "is_repeatable", "translate", "translated", "was_never_sent"]
 
 # By SQLSTATE, else by its class, the first two characters:
 # https://www.postgresql.org/docs/current/errcodes-appendix.html. What is not here is a plain
@@ -94,7 +94,7 @@ def _of_client(error: BaseException, where: str) -> LocusMemoryError:
         return BackendError(f"{where}: the driver cannot encode an argument")
     if "pool is" in message:
         return BackendClosedError(f"{where}: {message}")
-    if "clos" in message:
+    if is_lost(error):
         return BackendUnavailableError(f"{where}: {message}")
     return BackendError(f"{where}: {type(error).__name__}: {message}")
 
@@ -126,6 +126,16 @@ def is_repeatable(error: BaseException) -> bool:
 
 def is_lost(error: BaseException) -> bool:
     """Whether the connection went away; what was sent over it may or may not be done."""
-    return isinstance(error, PostgresConnectionError | ConnectionError) or (
-        isinstance(error, InterfaceError) and "clos" in str(error.args[0])
-    )
+    return isinstance(error, PostgresConnectionError | ConnectionError) or was_never_sent(error)
+
+
+def was_never_sent(error: BaseException) -> bool:
+    """Whether the connection had gone away before the statement was sent over it.
+
+    The driver says so in one of two ways: it knows that the connection is closed, or it has
+    just read the server's farewell.
+    """
+    if not isinstance(error, InterfaceError | InternalClientError):
+        return False
+    message = str(error.args[0])
+    return message.endswith("connection is closed") or "cannot switch to state" in message

@@ -1,0 +1,222 @@
+"""What must not hurt: dead servers, cut connections, too many clients, wrong passwords."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
+from locus_memory.backends.postgresql.connection import PostgreSQLPool
+from locus_memory.errors import BackendError, BackendUnavailableError, ConfigurationError
+from locus_memory.testing.servers import PostgreSQLServer
+
+
+@pytest.fixture
+def server():
+    """A server that may be killed."""
+    with PostgreSQLServer(password="hunter2", max_connections=12) as server:
+        yield server
+
+
+class TestServers:
+    async def test_every_acknowledged_save_outlives_the_server(self, server, until):
+        saved, failures = {}, []
+        storm = asyncio.Event()
+
+        async def enough():
+            return len(saved) > 300
+
+        async def work(thread):
+            number = 0
+            while not storm.is_set():
+                number += 1
+                state = {"thread": thread, "n": number}
+                try:
+                    saved[thread, await checkpointer.save(state, thread)] = state
+                except BackendUnavailableError as error:
+                    failures.append(error)
+                    return
+
+        async with PostgreSQLCheckpointer(server.url, pool_size=6, state_type=None) as checkpointer:
+            await checkpointer.open()
+            tasks = [asyncio.create_task(work(f"t{number}")) for number in range(12)]
+            await until(enough)
+            await asyncio.to_thread(server.kill)
+            storm.set()
+            await asyncio.gather(*tasks)
+            assert failures
+            with pytest.raises(BackendUnavailableError, match="cannot connect"):
+                await checkpointer.load("t0")
+            await asyncio.to_thread(server.start)
+            for (thread, name), state in saved.items():
+                assert await checkpointer.load(thread, name) == state
+            await checkpointer.save({"n": 0}, "after")
+            assert "hunter2" not in repr(failures)
+
+    async def test_the_call_after_a_restart_works(self, server):
+        async with PostgreSQLCheckpointer(server.url, pool_size=4, state_type=None) as checkpointer:
+            saves = (checkpointer.save({"n": number}, f"t{number}") for number in range(8))
+            await asyncio.gather(*saves)
+            for _ in range(2):
+                # In this thread: the event loop hears nothing of it until it is back.
+                server.restart()
+                loads = (checkpointer.load(f"t{number}") for number in range(8))
+                assert await asyncio.gather(*loads) == [{"n": number} for number in range(8)]
+            server.restart()
+            await checkpointer.save({"n": 9}, "t1", "c9")
+            server.restart()
+            await checkpointer.save({"n": 10}, "t1", "c9")
+            assert await checkpointer.load("t1") == {"n": 10}
+
+    async def test_too_many_clients_are_refused_and_let_in_later(self, server):
+        pools = [PostgreSQLPool(server.url, pool_size=5) for _ in range(4)]
+        await pools[0].open()
+        calls = [pool.fetchval("SELECT pg_sleep(0.2)") for pool in pools for _ in range(5)]
+        done = await asyncio.gather(*calls, return_exceptions=True)
+        refused = [error for error in done if isinstance(error, Exception)]
+        assert 0 < len(refused) < 20
+        assert {type(error) for error in refused} == {BackendUnavailableError}
+        assert "53300" in str(refused[0])
+        for pool in pools[1:]:
+            await pool.close()
+        assert await asyncio.gather(*(pools[0].fetchval("SELECT 1") for _ in range(9))) == [1] * 9
+        await pools[0].close()
+
+    @pytest.mark.parametrize(
+        ("right", "wrong", "message"),
+        [
+            ("hunter2", "hunter3", "password authentication failed"),
+            ("/postgres", "/nowhere", 'database "nowhere" does not exist'),
+            ("locus:", "nobody:", "password authentication failed"),
+        ],
+    )
+    async def test_wrong_credentials_are_one_clear_error(self, server, right, wrong, message):
+        pool = PostgreSQLPool(server.url.replace(right, wrong))
+        for _ in range(2):
+            with pytest.raises(ConfigurationError, match=message) as caught:
+                await pool.open()
+            assert "hunter" not in f"{caught.value!r} {caught.value.__cause__!r} {pool!r}"
+        await pool.close()
+
+    async def test_an_administrator_may_end_connections(self, server):
+        async with PostgreSQLPool(server.url, pool_size=3) as pool:
+            await asyncio.gather(*(pool.fetchval("SELECT pg_sleep(0.01)") for _ in range(3)))
+            await asyncio.to_thread(
+                server.run,
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'",
+            )
+            # Those that were idle are noticed before they are used.
+            assert await asyncio.gather(*(pool.fetchval("SELECT 1") for _ in range(3))) == [1] * 3
+            end = "SELECT pg_terminate_backend(pg_backend_pid())"
+            with pytest.raises(BackendUnavailableError, match="terminating connection"):
+                await pool.fetchval(end)
+            assert await pool.fetchval("SELECT 1") == 1
+
+
+class TestNetwork:
+    async def test_a_connection_that_is_cut_under_a_call(self, proxy, schema):
+        async with PostgreSQLPool(proxy.url, schema=schema, pool_size=4) as pool:
+            sleeping = [asyncio.create_task(pool.fetchval("SELECT pg_sleep(30)")) for _ in range(6)]
+            await asyncio.sleep(0.05)
+            proxy.cut()
+            # Those that had no connection yet are served, and end as the next are cut.
+            done, pending = await asyncio.wait(sleeping, timeout=0.5)
+            assert {type(task.exception()) for task in done} == {BackendUnavailableError}
+            assert len(done) == 4
+            for task in pending:
+                task.cancel()
+            await asyncio.gather(*pending, return_exceptions=True)
+            assert await pool.fetchval("SELECT 1") == 1
+
+    async def test_a_connection_that_is_cut_again_and_again(self, proxy, schema):
+        chance = random.Random(7)
+        saved = {}
+        async with PostgreSQLCheckpointer(
+            proxy.url, schema=schema, pool_size=4, state_type=None
+        ) as checkpointer:
+
+            async def work(thread):
+                for number in range(60):
+                    state = {"n": number}
+                    try:
+                        saved[thread, await checkpointer.save(state, thread)] = state
+                    except BackendUnavailableError:
+                        continue
+
+            async def vandal():
+                for _ in range(40):
+                    await asyncio.sleep(chance.uniform(0, 0.01))
+                    proxy.cut()
+
+            await checkpointer.open()
+            await asyncio.gather(vandal(), *(work(f"t{number}") for number in range(5)))
+            assert len(saved) > 50
+            for (thread, name), state in saved.items():
+                assert await checkpointer.load(thread, name) == state
+            pool = checkpointer.storage._pool
+            assert await asyncio.gather(*(pool.fetchval("SELECT 1") for _ in range(12))) == [1] * 12
+
+    async def test_a_transaction_that_loses_its_connection(self, proxy, schema):
+        async with PostgreSQLPool(proxy.url, schema=schema) as pool:
+
+            async def lose():
+                async with pool.transaction() as connection:
+                    await connection.execute(pool.sql("DELETE FROM {migrations}"))
+                    proxy.cut()
+                    await connection.execute("SELECT 1")
+
+            with pytest.raises(BackendUnavailableError):
+                await lose()
+            assert await pool.fetchval("SELECT count(*) FROM {migrations}") > 0
+
+    async def test_idle_connections_that_were_cut_are_replaced_unseen(self, proxy, schema):
+        async with PostgreSQLPool(proxy.url, schema=schema, pool_size=3) as pool:
+            for _ in range(5):
+                await asyncio.gather(*(pool.fetchval("SELECT pg_sleep(0.01)") for _ in range(3)))
+                proxy.cut()
+                for _ in range(3):
+                    await asyncio.sleep(0)
+                assert await pool.fetchval("SELECT 1") == 1
+                async with pool.transaction() as connection:
+                    assert await connection.fetchval("SELECT 2") == 2
+
+    async def test_a_server_that_hangs_up_is_unavailable(self, proxy, schema):
+        proxy.refusing = True
+        pool = PostgreSQLPool(proxy.url, schema=schema)
+        with pytest.raises(BackendUnavailableError):
+            await pool.open()
+        proxy.refusing = False
+        await pool.open()
+        await pool.close()
+
+    async def test_one_that_never_answers_is_unavailable(self, schema):
+        async def silent(reader, writer):
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        pool = PostgreSQLPool(f"postgresql://me@127.0.0.1:{port}/db", connect_timeout=0.1)
+        with pytest.raises(BackendUnavailableError, match="no answer in time"):
+            await pool.open()
+        await pool.close()
+        server.close()
+        await server.wait_closed()
+
+    async def test_one_that_talks_nonsense_is_an_error_of_ours(self, schema):
+        async def nonsense(reader, writer):
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(nonsense, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        pool = PostgreSQLPool(f"postgresql://me@127.0.0.1:{port}/db", connect_timeout=1)
+        with pytest.raises(BackendError):
+            await pool.open()
+        await pool.close()
+        server.close()
+        await server.wait_closed()
