@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, NamedTuple
 
 from locus_memory.backends.redis.connection import Call
-from locus_memory.backends.redis.items import decode_item, rows
+from locus_memory.backends.redis.items import decode_item, decode_values, rows
 from locus_memory.backends.redis.spaces import PAGE, Space, Spaces
 from locus_memory.backends.redis.store_scripts import script
 from locus_memory.store.filters import All, Condition, matches
@@ -37,9 +38,12 @@ class Page:
         """How many hits have to be found."""
         return self.offset + self.limit if self.limit else 0
 
-    def wants(self, item: StoreItem) -> bool:
-        """Whether an item satisfies the condition."""
-        return is_open(self.condition) or matches(self.condition, item.value, item.metadata)
+    def wants(self, row: Sequence[bytes]) -> bool:
+        """Whether an item, of which this is the row, satisfies the condition."""
+        if is_open(self.condition):
+            return True
+        value, metadata = decode_values(row)
+        return matches(self.condition, value, metadata)
 
 
 class Candidate(NamedTuple):
@@ -51,7 +55,7 @@ class Candidate(NamedTuple):
 
 
 async def collect(
-    spaces: Spaces, candidates: Sequence[Candidate], page: Page, *, by_number: bool = False
+    spaces: Spaces, candidates: Iterable[Candidate], page: Page, *, by_number: bool = False
 ) -> list[tuple[Candidate, StoreItem]]:
     """Return the wanted page of the candidates with their items, in their order.
 
@@ -62,27 +66,26 @@ async def collect(
         by_number: Whether their names are numbers of documents, and not keys.
     """
     found: list[tuple[Candidate, StoreItem]] = []
-    start, size = 0, min(max(page.end, _LEAST), PAGE)
-    while start < len(candidates) and len(found) < page.end:
-        some = candidates[start : start + size]
+    rest, size = iter(candidates), min(max(page.end, _LEAST), PAGE)
+    while len(found) < page.end and (some := list(islice(rest, size))):
         kept = await _fetch(spaces, some, by_number=by_number)
-        found += [(candidate, item) for candidate, item in kept if page.wants(item)]
-        start, size = start + size, PAGE
+        found += [
+            (candidate, decode_item(candidate.space.namespace, row, candidate.score))
+            for candidate, row in kept
+            if page.wants(row)
+        ]
+        size = PAGE
     return found[page.offset : page.end]
 
 
 async def _fetch(
     spaces: Spaces, candidates: Sequence[Candidate], *, by_number: bool
-) -> list[tuple[Candidate, StoreItem]]:
-    """Return the candidates that are there, with their items."""
+) -> list[tuple[Candidate, Sequence[bytes]]]:
+    """Return the candidates that are there, with the rows of their items."""
     found = await _read(spaces, candidates, by_number=by_number)
     pairs = list(zip(candidates, found, strict=True))
     await spaces.purge((candidate.space, row[0]) for candidate, row in pairs if _is_gone(row))
-    return [
-        (candidate, decode_item(candidate.space.namespace, row, candidate.score))
-        for candidate, row in pairs
-        if row[1]
-    ]
+    return [(candidate, row) for candidate, row in pairs if row[1]]
 
 
 def _is_gone(row: Sequence[bytes]) -> bool:

@@ -27,7 +27,18 @@ from locus_memory.store.item import (
 )
 from locus_memory.store.text import searchable, tokens
 
-__all__ = ["Content", "KeyRange", "Operation", "Preparer", "decode_item", "moment", "terms"]
+__all__ = [
+    "Content",
+    "KeyRange",
+    "Operation",
+    "Preparer",
+    "decode_item",
+    "decode_values",
+    "is_expired",
+    "moment",
+    "rows",
+    "terms",
+]
 
 _NONE: Final = "-"
 _LAST: Final = b"\xff"
@@ -117,11 +128,14 @@ class Preparer:
 
 
 def terms(text: str) -> bytes:
-    """Return the length of a text in words, then each stem with its count; empty: no words."""
+    """Return the length of a text in words, then each stem with its count; empty: no words.
+
+    Stems are of letters and digits, so that neither a space nor a `=` is part of one.
+    """
     words = tokens(text)
     if not words:
         return b""
-    counts = (f"{stem} {count}" for stem, count in Counter(words).items())
+    counts = (f"{stem}={count}" for stem, count in Counter(words).items())
     return " ".join((str(len(words)), *counts)).encode()
 
 
@@ -144,14 +158,15 @@ def decode_item(
     Raises:
         BackendCorruptError: It is not what was written.
     """
-    key, head, value, metadata = row
+    key, head, *_ = row
+    value, metadata = decode_values(row)
     try:
         version, created, updated, expires = head.split(b" ")
         return StoreItem(
             namespace=namespace,
             key=key.decode(),
-            value=decode_json(value),
-            metadata=decode_json(metadata) if metadata else {},
+            value=value,
+            metadata=metadata,
             created_at=timestamp(float(created)),
             updated_at=timestamp(float(updated)),
             version=int(version),
@@ -159,6 +174,19 @@ def decode_item(
             expires_at=None if expires == _NONE.encode() else timestamp(float(expires)),
         )
     except (OverflowError, TypeError, ValueError) as error:
+        raise BackendCorruptError(f"redis: the item {key!r} is damaged") from error
+
+
+def decode_values(row: Sequence[bytes]) -> tuple[Any, dict[str, Any]]:
+    """Return the value and the metadata of a row: key, head, value and metadata.
+
+    Raises:
+        BackendCorruptError: They are not JSON.
+    """
+    key, _, value, metadata = row
+    try:
+        return decode_json(value), decode_json(metadata) if metadata else {}
+    except ValueError as error:
         raise BackendCorruptError(f"redis: the item {key!r} is damaged") from error
 
 

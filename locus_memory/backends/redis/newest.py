@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from locus_memory.backends.redis.hits import Page, is_open
 from locus_memory.backends.redis.items import decode_item, rows
 from locus_memory.backends.redis.spaces import PAGE, Space, Spaces
 from locus_memory.backends.redis.store_scripts import script
-from locus_memory.store.item import StoreItem
+from locus_memory.store.item import Namespace, StoreItem
 
 __all__ = ["newest"]
 
@@ -32,13 +32,19 @@ async def newest(spaces: Spaces, targets: Sequence[Space], page: Page) -> list[S
     found: list[StoreItem] = []
     while len(found) < page.end - skip:
         await _refill(spaces, sources)
-        source = max((each for each in sources if each.items), key=_newest_of, default=None)
+        source = max((each for each in sources if each.rows), key=_newest_of, default=None)
         if source is None:
             break
-        _, item = source.items.popleft()
-        if page.wants(item):
-            found.append(item)
+        row = source.rows.popleft()
+        if page.wants(row.columns):
+            found.append(decode_item(row.namespace, row.columns))
     return found[page.offset - skip :]
+
+
+class _Row(NamedTuple):
+    revision: int
+    namespace: Namespace
+    columns: Sequence[bytes]
 
 
 class _Source:
@@ -46,7 +52,7 @@ class _Source:
 
     def __init__(self, spaces: list[Space], skip: int, size: int) -> None:
         self.spaces = spaces
-        self.items: deque[tuple[int, StoreItem]] = deque()
+        self.rows: deque[_Row] = deque()
         self.has_more = True
         self._starts: Sequence[bytes] = [b"+inf"] * len(spaces)
         self._skip = skip
@@ -55,7 +61,7 @@ class _Source:
     @property
     def is_dry(self) -> bool:
         """Whether it has to be read before it is known what comes next."""
-        return self.has_more and not self.items
+        return self.has_more and not self.rows
 
     def arguments(self) -> tuple[Any, ...]:
         """Return what the script has to be told."""
@@ -67,14 +73,14 @@ class _Source:
         has_more, skipped, self._starts, gone, flat = answer
         self.has_more = bool(has_more)
         self._skip -= skipped
-        for number, revision, *row in rows(flat, _WIDTH):
-            item = decode_item(self.spaces[number - 1].namespace, row)
-            self.items.append((int(revision), item))
+        for number, revision, *columns in rows(flat, _WIDTH):
+            namespace = self.spaces[number - 1].namespace
+            self.rows.append(_Row(int(revision), namespace, columns))
         return [(self.spaces[number - 1], key) for number, key in rows(gone, 2)]
 
 
 def _newest_of(source: _Source) -> int:
-    return source.items[0][0]
+    return source.rows[0].revision
 
 
 async def _refill(spaces: Spaces, sources: Sequence[_Source]) -> None:

@@ -174,21 +174,27 @@ class Spaces:
         except (BackendWriteError, BackendUnavailableError) as error:
             emit("redis.not_cleaned", error=error, namespaces=len(keys))
 
-    async def purge_expired(self, spaces: Iterable[Space]) -> None:
+    async def purge_expired(self, spaces: Iterable[Space], *, merge: bool = False) -> None:
         """Remove all that has expired.
+
+        Args:
+            spaces: Where.
+            merge: Leave no word of what is gone in the text index, either.
 
         Raises:
             BackendError: The server cannot be written, among others.
         """
         keys: dict[Space, list[bytes]] = {space: [] for space in spaces}
         while keys:
-            answers = await self._purge(keys)
+            answers = await self._purge(keys, merge=merge)
             keys = {space: [] for space, answer in zip(keys, answers, strict=True) if answer[1] > 0}
 
-    async def _purge(self, keys: Mapping[Space, Sequence[bytes]]) -> list[Any]:
+    async def _purge(
+        self, keys: Mapping[Space, Sequence[bytes]], *, merge: bool = False
+    ) -> list[Any]:
         now = self.now()
         calls = [
-            script("purge").call(self._keys(space), [now, space.path, PAGE // 2, *mine])
+            script("purge").call(self._keys(space), [now, space.path, PAGE // 2, int(merge), *mine])
             for space, mine in keys.items()
         ]
         return await self.run_each(calls)

@@ -232,11 +232,11 @@ class RedisStore(BaseStore):
 
     @override
     async def compact(self) -> None:
-        """Remove what has expired, of which nobody has asked since."""
+        """Remove what has expired, and the words of what is gone from the text index."""
         await self._connection.open()
         low = b""
         while page := await self._spaces.registered(low, None):
-            await self._spaces.purge_expired(page)
+            await self._spaces.purge_expired(page, merge=True)
             low = page[-1].path + b"\x00"
 
     @override

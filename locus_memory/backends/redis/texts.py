@@ -28,7 +28,6 @@ __all__ = ["Postings", "rank", "search_text"]
 _K1, _B = 1.2, 0.75
 
 _RECORD: Final = [("number", "<u4"), ("count", "<u2"), ("length", "<u4")]
-_RECORD_BYTES: Final = 10
 
 
 class Postings(NamedTuple):
@@ -37,15 +36,17 @@ class Postings(NamedTuple):
     Attributes:
         documents: How many documents it has.
         words: How many words are in all of them.
+        dead: The numbers of documents that are gone.
         records: For each stem its records, packed.
     """
 
     documents: int
     words: int
+    dead: Sequence[int]
     records: Sequence[bytes]
 
 
-def rank(indexes: Sequence[Postings]) -> list[tuple[int, int, float]]:
+def rank(indexes: Sequence[Postings]) -> Iterator[tuple[int, int, float]]:
     """Return index, number and score of each document with any of the stems, the best first.
 
     Stems are weighed by how rare they are in all the indexes together. Of equals in one index,
@@ -55,13 +56,13 @@ def rank(indexes: Sequence[Postings]) -> list[tuple[int, int, float]]:
 
     scored = list(_scored(indexes))
     if not scored:
-        return []
+        return iter(())
     names, places = np.unique(np.concatenate([each for each, _ in scored]), return_inverse=True)
     scores = np.bincount(places, np.concatenate([each for _, each in scored]))
     order = np.lexsort((-names, -scores))
     names, scores = names[order], scores[order]
     owners, numbers = names >> 32, names & 0xFFFFFFFF
-    return list(zip(owners.tolist(), numbers.tolist(), scores.tolist(), strict=True))
+    return zip(owners.tolist(), numbers.tolist(), scores.tolist(), strict=True)
 
 
 def _scored(
@@ -74,17 +75,23 @@ def _scored(
     import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
 
     documents = sum(index.documents for index in indexes)
-    mean_length = sum(index.words for index in indexes) / max(documents, 1)
+    mean_length = max(sum(index.words for index in indexes) / max(documents, 1), 1.0)
     for packed in zip(*(index.records for index in indexes), strict=True):
-        having = sum(map(len, packed)) // _RECORD_BYTES
-        weight = math.log1p(max(documents - having + 0.5, 0.0) / (having + 0.5))
-        for place, records in enumerate(packed):
-            if records:
-                found = np.frombuffer(records, _RECORD)
-                count = found["count"].astype(np.float64)
-                norm = 1 - _B + _B * found["length"] / mean_length
-                names = found["number"].astype(np.int64) + (place << 32)
-                yield names, weight * count * (_K1 + 1) / (count + _K1 * norm)
+        pairs = zip(packed, indexes, strict=True)
+        found = [_alive(np.frombuffer(records, _RECORD), index.dead) for records, index in pairs]
+        having = sum(map(len, found))
+        weight = math.log1p((documents - having + 0.5) / (having + 0.5))
+        for place, postings in enumerate(found):
+            count = postings["count"].astype(np.float64)
+            norm = 1 - _B + _B * postings["length"] / mean_length
+            names = postings["number"].astype(np.int64) + (place << 32)
+            yield names, weight * count * (_K1 + 1) / (count + _K1 * norm)
+
+
+def _alive(postings: NDArray[Any], dead: Sequence[int]) -> NDArray[Any]:
+    import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
+
+    return postings[~np.isin(postings["number"], dead)] if dead else postings
 
 
 async def search_text(
@@ -93,10 +100,10 @@ async def search_text(
     """Return the items with any of the words that satisfy the condition, the best first."""
     stems = list({stem(word): None for word in words})
     indexes = await _postings(spaces, targets, stems)
-    candidates = [
+    candidates = (
         Candidate(targets[place], str(number).encode(), score)
         for place, number, score in rank(indexes)
-    ]
+    )
     return [item for _, item in await collect(spaces, candidates, page, by_number=True)]
 
 
@@ -110,9 +117,12 @@ async def _postings(
         calls = [script("postings").call([space.base for space in group], args) for group in groups]
         answers = await spaces.run_each(calls)
         found: list[Sequence[Any]] = [
-            row for answer in answers for row in rows(answer, 3 + len(stems))
+            row for answer in answers for row in rows(answer, 4 + len(stems))
         ]
         expired = [space for space, row in zip(targets, found, strict=True) if row[0]]
         if not expired:
-            return [Postings(row[1], int(row[2]), row[3:]) for row in found]
+            return [
+                Postings(row[1], row[2], [int(number) for number in row[3]], row[4:])
+                for row in found
+            ]
         await spaces.purge_expired(expired)

@@ -11,7 +11,7 @@ local base = space.base
 
 if redis.call('EXISTS', base .. ':c') == 1 then
   for _, name in ipairs(index_names(base)) do
-    if name:find(':[cdp]$') or name:find(':v%d+$') then
+    if name:find(':[cdpx]$') or name:find(':v%d+$') then
       redis.call('UNLINK', name)
     end
   end
@@ -20,7 +20,7 @@ if redis.call('EXISTS', base .. ':c') == 1 then
       redis.call('HDEL', base .. ':m', field)
     end
   end
-  space.words = 0
+  space.words, space.merged = 0, space.number
 end
 
 local function drop(keys)

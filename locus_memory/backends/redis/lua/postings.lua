@@ -2,34 +2,56 @@
 --
 -- KEYS: bases. ARGV: now, then the stems.
 -- Returns for each base whether something in it has expired, how many documents and words it
--- has, and the postings of each stem.
+-- has, the numbers of documents to leave out, and the postings of each stem.
+
+local function blocks_of(base)
+  local blocks = {}
+  for _, field in ipairs(redis.call('HKEYS', base .. ':m')) do
+    if field:find('^b%d') then
+      blocks[#blocks + 1] = ' ' .. field:sub(2)
+    end
+  end
+  return blocks
+end
+
+local function add_merged(base, blocks, stem, parts)
+  for first = 1, #blocks, CHUNK do
+    local fields = {}
+    for i = first, math.min(first + CHUNK - 1, #blocks) do
+      fields[#fields + 1] = stem .. blocks[i]
+    end
+    for _, records in ipairs(redis.call('HMGET', base .. ':p', unpack(fields))) do
+      parts[#parts + 1] = records or nil
+    end
+  end
+end
+
+local function add_waiting(space, found)
+  each_waiting(space, function(number, text)
+    for stem, parts in pairs(found) do
+      local _, stop = text:find(' ' .. stem .. '=', 1, true)
+      if stop then
+        local first, last = pack_document(number, text)
+        parts[#parts + 1] = first .. pack_count(text:match('^%d+', stop + 1)) .. last
+      end
+    end
+  end)
+end
 
 local answer = {}
 for _, base in ipairs(KEYS) do
-  local blocks, words = {}, 0
-  local meta = redis.call('HGETALL', base .. ':m')
-  for i = 1, #meta, 2 do
-    if meta[i] == 'words' then
-      words = meta[i + 1]
-    elseif meta[i]:find('^b%d') then
-      blocks[#blocks + 1] = ' ' .. meta[i]:sub(2)
-    end
+  local space, blocks, found = open_space(base), blocks_of(base), {}
+  for i = 2, #ARGV do
+    found[ARGV[i]] = {}
+    add_merged(base, blocks, ARGV[i], found[ARGV[i]])
   end
+  add_waiting(space, found)
   answer[#answer + 1] = redis.call('ZCOUNT', base .. ':e', '-inf', ARGV[1])
   answer[#answer + 1] = redis.call('HLEN', base .. ':d')
-  answer[#answer + 1] = words
-  for n = 2, #ARGV do
-    local parts = {}
-    for first = 1, #blocks, CHUNK do
-      local fields = {}
-      for i = first, math.min(first + CHUNK - 1, #blocks) do
-        fields[#fields + 1] = ARGV[n] .. blocks[i]
-      end
-      for _, records in ipairs(redis.call('HMGET', base .. ':p', unpack(fields))) do
-        parts[#parts + 1] = records or nil
-      end
-    end
-    answer[#answer + 1] = table.concat(parts)
+  answer[#answer + 1] = space.words
+  answer[#answer + 1] = redis.call('HKEYS', base .. ':x')
+  for i = 2, #ARGV do
+    answer[#answer + 1] = table.concat(found[ARGV[i]])
   end
 end
 return answer

@@ -1,16 +1,20 @@
 -- Remove what has expired, and what the server expired, from a namespace.
 --
 -- KEYS: its base, then the registry unless this is a cluster.
--- ARGV: now, its path, how many at most, then keys that may be gone.
+-- ARGV: now, its path, how many at most, whether to merge what is gone out of the postings, then
+-- keys that may be gone.
 -- Returns how many keys it still has, and how many of these have expired.
 
 local now = ARGV[1]
 local space = open_space(KEYS[1])
-for i = 4, #ARGV do
+for i = 5, #ARGV do
   if is_gone(redis.call('HGET', item_key(space.base, ARGV[i]), 'h'), tonumber(now)) then
     remove(space, ARGV[i])
   end
 end
 sweep(space, now, ARGV[3])
+if ARGV[4] == '1' and redis.call('EXISTS', space.base .. ':x') == 1 then
+  merge(space)
+end
 local left = close_space(space, now, KEYS[2], ARGV[2])
 return {left, redis.call('ZCOUNT', space.base .. ':e', '-inf', now)}

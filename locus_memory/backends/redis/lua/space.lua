@@ -11,17 +11,24 @@
 --   :c        key -> card: the vector's dimension, the document's number, and its text
 --   :d        number -> key, for each document of the text index
 --   :p        stem and block -> postings: number, count of the stem, length of the document
+--   :x        number -> text, of documents that are gone and still have postings
 --   :v<n>     a vector set of n dimensions
---   :m        revision, number (the last), words (in all documents), ttl (if all this expires),
---             b<block> (documents in it), v<n> (vectors)
+--   :m        revision, number (the last), merged (the last with postings), words (in all
+--             documents), ttl (if all this expires), b<block> (documents in its postings),
+--             v<n> (vectors)
 --
--- A text is `<length> <stem> <count> <stem> <count>...`, or empty. A card outlives an item that
+-- A text is `<length> <stem>=<count> <stem>=<count>...`, or empty. A card outlives an item that
 -- the server expired, so that what is left of it in the indexes can be found.
+--
+-- Postings are merged for many documents at once, which is ten times as fast as one by one. Until
+-- then a search reads the cards of the new ones, and leaves out the gone ones.
 
 -- unpack() takes no more than 8,000.
 local CHUNK = 1000
-local BLOCK = 1024
+local BLOCK = 4096
 local RECORD = 10
+-- How many documents may wait to be merged.
+local WAITING = 512
 -- Milliseconds that the server keeps what has expired, for clocks differ.
 local SLACK = 60000
 
@@ -37,19 +44,21 @@ local function is_gone(head, now)
   if not head then
     return true
   end
-  local moment = tonumber(head:match('%S+$'))
-  return moment ~= nil and moment <= now
+  return head:sub(-1) ~= '-' and tonumber(head:match('^.* (.*)$')) <= now
 end
 
 local function open_space(base)
-  local found = redis.call('HMGET', base .. ':m', 'revision', 'number', 'words', 'ttl')
+  local found =
+    redis.call('HMGET', base .. ':m', 'revision', 'number', 'merged', 'words', 'ttl')
   return {
     base = base,
     revision = tonumber(found[1] or 0),
     number = tonumber(found[2] or 0),
-    words = tonumber(found[3] or 0),
-    timed = found[4],
+    merged = tonumber(found[3] or 0),
+    words = tonumber(found[4] or 0),
+    timed = found[5],
     is_new = not found[1],
+    expiring = redis.call('ZCARD', base .. ':e'),
     counts = {},
   }
 end
@@ -58,11 +67,24 @@ local function count(space, name, change)
   space.counts[name] = (space.counts[name] or 0) + change
 end
 
-local function without(records, record)
-  local number = record:sub(1, 4)
-  local start = records:find(number, 1, true)
+local function length_of(text)
+  return tonumber(text:match('^%d+'))
+end
+
+local function pack_count(times)
+  return struct.pack('<I2', math.min(tonumber(times), 65535))
+end
+
+local function pack_document(number, text)
+  return struct.pack('<I4', number), struct.pack('<I4', length_of(text))
+end
+
+-- Return postings without the record of a document.
+local function without(records, number)
+  local packed = struct.pack('<I4', number)
+  local start = records:find(packed, 1, true)
   while start and (start - 1) % RECORD ~= 0 do
-    start = records:find(number, start + 1, true)
+    start = records:find(packed, start + 1, true)
   end
   if not start then
     return records
@@ -70,58 +92,148 @@ local function without(records, record)
   return records:sub(1, start - 1) .. records:sub(start + RECORD)
 end
 
-local function with(records, record)
-  return records .. record
+local function block_of(number)
+  return whole(math.floor(number / BLOCK))
 end
 
--- Change the postings of every stem of a document.
-local function edit_postings(space, number, text, edit)
-  local name = space.base .. ':p'
-  local block = ' ' .. math.floor(number / BLOCK)
-  local length = tonumber(text:match('^%d+'))
-  local fields, records = {}, {}
-  for stem, times in text:gmatch(' (%S+) (%d+)') do
-    fields[#fields + 1] = stem .. block
-    records[#records + 1] =
-      struct.pack('<I4I2I4', number, math.min(tonumber(times), 65535), length)
+-- Return what is planned for the postings of a block: by stem, the numbers to take out and the
+-- postings to add.
+local function plan_of(plans, number)
+  local block = block_of(number)
+  plans.blocks[block] = plans.blocks[block] or {dead = {}, added = {}}
+  return plans.blocks[block]
+end
+
+local function plan_to_remove(plans, number, text)
+  local dead = plan_of(plans, number).dead
+  for stem in text:gmatch(' ([^ =]+)=') do
+    dead[stem] = dead[stem] or {}
+    table.insert(dead[stem], number)
   end
-  for first = 1, #fields, CHUNK do
-    local last = math.min(first + CHUNK - 1, #fields)
-    local changed, emptied = {}, {}
-    for i, old in ipairs(redis.call('HMGET', name, unpack(fields, first, last))) do
-      local place = first + i - 1
-      local new = edit(old or '', records[place])
-      if new == '' then
-        emptied[#emptied + 1] = fields[place]
-      else
-        changed[#changed + 1] = fields[place]
-        changed[#changed + 1] = new
+end
+
+local function plan_to_add(plans, number, text)
+  local added, counts = plan_of(plans, number).added, plans.counts
+  local first, last = pack_document(number, text)
+  for stem, times in text:gmatch(' ([^ =]+)=(%d+)') do
+    local postings = added[stem]
+    if not postings then
+      postings = {}
+      added[stem] = postings
+    end
+    local packed = counts[times]
+    if not packed then
+      packed = pack_count(times)
+      counts[times] = packed
+    end
+    postings[#postings + 1] = first .. packed .. last
+  end
+end
+
+local function change_postings(name, block, stems, plan)
+  local fields, kept, emptied = {}, {}, {}
+  for i, stem in ipairs(stems) do
+    fields[i] = stem .. ' ' .. block
+  end
+  for i, postings in ipairs(redis.call('HMGET', name, unpack(fields))) do
+    postings = postings or ''
+    for _, number in ipairs(plan.dead[stems[i]] or {}) do
+      postings = without(postings, number)
+    end
+    postings = postings .. table.concat(plan.added[stems[i]] or {})
+    if postings == '' then
+      emptied[#emptied + 1] = fields[i]
+    else
+      kept[#kept + 1] = fields[i]
+      kept[#kept + 1] = postings
+    end
+  end
+  if #kept > 0 then
+    redis.call('HSET', name, unpack(kept))
+  end
+  if #emptied > 0 then
+    redis.call('HDEL', name, unpack(emptied))
+  end
+end
+
+local function carry_out(plans, name)
+  for block, plan in pairs(plans.blocks) do
+    local stems = {}
+    for stem in pairs(plan.added) do
+      stems[#stems + 1] = stem
+    end
+    for stem in pairs(plan.dead) do
+      if not plan.added[stem] then
+        stems[#stems + 1] = stem
       end
     end
-    if #changed > 0 then
-      redis.call('HSET', name, unpack(changed))
-    end
-    if #emptied > 0 then
-      redis.call('HDEL', name, unpack(emptied))
+    for first = 1, #stems, CHUNK do
+      local last = math.min(first + CHUNK - 1, #stems)
+      change_postings(name, block, {unpack(stems, first, last)}, plan)
     end
   end
-  return length
+end
+
+-- Call `visit` with the number and the text of each document that waits for its postings.
+local function each_waiting(space, visit)
+  for first = space.merged + 1, space.number, CHUNK do
+    local numbers, owned, keys = {}, {}, {}
+    for number = first, math.min(first + CHUNK - 1, space.number) do
+      numbers[#numbers + 1] = whole(number)
+    end
+    for i, key in ipairs(redis.call('HMGET', space.base .. ':d', unpack(numbers))) do
+      if key then
+        keys[#keys + 1] = key
+        owned[#owned + 1] = first + i - 1
+      end
+    end
+    if #keys > 0 then
+      for i, card in ipairs(redis.call('HMGET', space.base .. ':c', unpack(keys))) do
+        visit(owned[i], card and card:match('^%d+ %d+ (.*)$') or '0')
+      end
+    end
+  end
+end
+
+local function merge(space)
+  local base, plans = space.base, {blocks = {}, counts = {}}
+  local dead = redis.call('HGETALL', base .. ':x')
+  for i = 1, #dead, 2 do
+    local number = tonumber(dead[i])
+    plan_to_remove(plans, number, dead[i + 1])
+    count(space, 'b' .. block_of(number), -1)
+  end
+  each_waiting(space, function(number, text)
+    plan_to_add(plans, number, text)
+    count(space, 'b' .. block_of(number), 1)
+  end)
+  carry_out(plans, base .. ':p')
+  redis.call('DEL', base .. ':x')
+  space.merged = space.number
+end
+
+local function merge_if_due(space)
+  local waiting = space.number - space.merged
+  if waiting >= WAITING
+    or (space.has_dead and redis.call('HLEN', space.base .. ':x') >= WAITING) then
+    merge(space)
+  end
 end
 
 local function add_text(space, key, text)
-  local number = space.number + 1
-  space.number = number
-  redis.call('HSET', space.base .. ':d', whole(number), key)
-  space.words = space.words + edit_postings(space, number, text, with)
-  count(space, 'b' .. math.floor(number / BLOCK), 1)
-  return whole(number)
+  space.number = space.number + 1
+  space.words = space.words + length_of(text)
+  redis.call('HSET', space.base .. ':d', whole(space.number), key)
+  return whole(space.number)
 end
 
 local function remove_text(space, number, text)
   redis.call('HDEL', space.base .. ':d', number)
-  number = tonumber(number)
-  space.words = space.words - edit_postings(space, number, text, without)
-  count(space, 'b' .. math.floor(number / BLOCK), -1)
+  space.words = space.words - length_of(text)
+  if tonumber(number) <= space.merged then
+    redis.call('HSET', space.base .. ':x', number, text)
+    space.has_dead = true
+  end
 end
 
 local function set_vector(space, key, old, dimension, vector)
@@ -139,9 +251,8 @@ local function set_vector(space, key, old, dimension, vector)
 end
 
 -- Make the indexes hold this text and this vector of a key, and nothing else.
-local function index(space, key, text, dimension, vector)
+local function index(space, key, card, text, dimension, vector)
   local cards = space.base .. ':c'
-  local card = redis.call('HGET', cards, key)
   local old_dimension, number, old_text = '0', '0', ''
   if card then
     old_dimension, number, old_text = card:match('^(%d+) (%d+) (.*)$')
@@ -174,11 +285,14 @@ local function remove(space, key)
   redis.call('ZREM', base .. ':k', key)
   redis.call('ZREM', base .. ':r', key)
   redis.call('ZREM', base .. ':e', key)
-  index(space, key, '', '0')
+  index(space, key, redis.call('HGET', base .. ':c', key), '', '0')
 end
 
 -- Remove what has expired, up to so many items.
 local function sweep(space, now, most)
+  if space.expiring == 0 then
+    return
+  end
   local expired =
     redis.call('ZRANGEBYSCORE', space.base .. ':e', '-inf', now, 'LIMIT', 0, most)
   for _, key in ipairs(expired) do
@@ -188,7 +302,7 @@ end
 
 local function index_names(base)
   local names = {}
-  for _, part in ipairs({'k', 'r', 'e', 'c', 'd', 'p', 'm'}) do
+  for _, part in ipairs({'k', 'r', 'e', 'c', 'd', 'p', 'x', 'm'}) do
     names[#names + 1] = base .. ':' .. part
   end
   for _, field in ipairs(redis.call('HKEYS', base .. ':m')) do
@@ -202,7 +316,7 @@ end
 -- Let the indexes expire with the last item, or never if an item stays.
 local function set_time(space, now, left)
   local base = space.base
-  if redis.call('ZCARD', base .. ':e') < left then
+  if space.expiring == 0 or redis.call('ZCARD', base .. ':e') < left then
     if space.timed then
       redis.call('HDEL', base .. ':m', 'ttl')
       for _, name in ipairs(index_names(base)) do
@@ -231,8 +345,11 @@ local function close_space(space, now, registry, path)
     end
     return 0
   end
-  local revision, number, words = whole(space.revision), whole(space.number), whole(space.words)
-  redis.call('HSET', base .. ':m', 'revision', revision, 'number', number, 'words', words)
+  merge_if_due(space)
+  redis.call(
+    'HSET', base .. ':m', 'revision', whole(space.revision), 'number', whole(space.number),
+    'merged', whole(space.merged), 'words', whole(space.words)
+  )
   for name, change in pairs(space.counts) do
     if redis.call('HINCRBY', base .. ':m', name, change) == 0 then
       redis.call('HDEL', base .. ':m', name)

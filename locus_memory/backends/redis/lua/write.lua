@@ -81,16 +81,17 @@ local function put(operation, revision)
   if expires ~= '-' then
     redis.call('PEXPIRE', name, whole(tonumber(operation.time) + SLACK))
     redis.call('ZADD', base .. ':e', expires, key)
-  elseif not head or head:sub(-2) ~= ' -' then
+    space.expiring = space.expiring + 1
+  elseif space.expiring > 0 then
     redis.call('PERSIST', name)
     redis.call('ZREM', base .. ':e', key)
   end
-  if is_new then
-    redis.call('ZADD', base .. ':k', 0, key)
-  end
   redis.call('ZADD', base .. ':r', whole(revision), key)
+  -- What is not among the keys has no card.
+  local was_known = not is_new or redis.call('ZADD', base .. ':k', 0, key) == 0
+  local card = was_known and redis.call('HGET', base .. ':c', key)
   space.revision = revision
-  index(space, key, ARGV[at + 4], operation.dimension, ARGV[at + 5])
+  index(space, key, card, ARGV[at + 4], operation.dimension, ARGV[at + 5])
   return version
 end
 
@@ -116,6 +117,7 @@ end
 local results = {}
 for i, operation in ipairs(operations) do
   results[i] = operation.time and put(operation, revision) or delete(operation)
+  merge_if_due(operation.space)
   revision = revision + 1
 end
 for i, space in ipairs(spaces) do
