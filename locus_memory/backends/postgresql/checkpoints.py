@@ -18,6 +18,7 @@ from locus_memory.backends.postgresql.connection import (
     pool_for,
 )
 from locus_memory.backends.postgresql.driver import Pool, UniqueViolationError
+from locus_memory.backends.postgresql.filters import compile_filter
 from locus_memory.backends.postgresql.records import (
     COLUMNS,
     HEAD,
@@ -42,6 +43,8 @@ from locus_memory.checkpoint.storage import (
     check_replacement,
 )
 from locus_memory.errors import BackendError, CheckpointConflictError
+from locus_memory.events import emit
+from locus_memory.store.filters import Condition
 from locus_memory.store.item import encode_text, prefix_upper_bound
 
 __all__ = ["PostgreSQLCheckpointer", "PostgreSQLDeltaStorage"]
@@ -157,6 +160,14 @@ SELECT {HEAD}, payload FROM chain ORDER BY sequence DESC
 _CHAIN_OF_NEWEST: Final = _CHAIN % "ORDER BY sequence DESC LIMIT 1"
 
 _CHAIN_OF_NAMED: Final = _CHAIN % "AND digest = $2"
+
+# Each row's metadata is parsed once, however often a filter asks for it.
+_MATCHING: Final = f"""
+SELECT {HEAD}, thread_id
+FROM {{checkpoints}} AS c JOIN {{threads}} AS t ON t.id = c.thread
+CROSS JOIN LATERAL (SELECT c.metadata::jsonb AS document OFFSET 0) AS parsed
+WHERE %s ORDER BY sequence DESC LIMIT $1
+"""  # noqa: S608
 
 _THREADS: Final = """
 SELECT thread_id FROM {threads}
@@ -362,9 +373,19 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         return count
 
     @override
+    async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
+        matching, bound = compile_filter(condition, metadata="document", value="NULL", first=2)
+        rows = await self._pool.fetch(_MATCHING % matching, clamped(limit), *bound)
+        return [read_head(read_thread(row[10]), row) for row in rows]
+
+    @override
     async def reclaim(self) -> None:
         # Of a table that is not ours the server does no more than warn.
-        await self._pool.execute(_VACUUM)
+        try:
+            await self._pool.execute(_VACUUM)
+        except BackendError as error:
+            # The server does it by itself, sooner or later.
+            emit("postgresql.not_vacuumed", error=error)
 
     @override
     async def open(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import re
 import threading
@@ -141,6 +142,8 @@ class PostgreSQLPool(Resource):
         self._lock = threading.Lock()
         self._features: Features | None = None
         self._statements: dict[str, str] = {}
+        self._inherited: dict[asyncio.AbstractEventLoop, Lender] = {}
+        self._process = os.getpid()
         self._closed = False
 
     def __repr__(self) -> str:
@@ -216,7 +219,9 @@ class PostgreSQLPool(Resource):
                     broken = not await settle(connection)
                     raise
                 except DRIVER_ERRORS as error:
-                    broken = connection.is_closed()
+                    # The server may still be busy with what took too long.
+                    late = isinstance(error, TimeoutError)
+                    broken = connection.is_closed() or (late and not await settle(connection))
                     if not _may_repeat(error, attempt):
                         raise
                 else:
@@ -284,23 +289,27 @@ class PostgreSQLPool(Resource):
 
     async def _ready(self) -> Lender:
         """Return the lender of this event loop, the database open."""
-        if self._closed:
-            raise BackendClosedError(f"{self._where}: used after close()")
+        self._admit()
         lender = self._lenders.get(asyncio.get_running_loop())
         if lender is None or self._features is None:
             lender = await self._opened()
         return lender
 
+    def _admit(self) -> None:
+        if self._closed:
+            raise BackendClosedError(f"{self._where}: used after close()")
+
     async def _opened(self) -> Lender:
         loop = asyncio.get_running_loop()
         with self._lock:
-            self._forget_closed_loops()
+            self._forget_ended_loops()
             lock = self._opening.setdefault(loop, asyncio.Lock())
         async with lock:
             lender = self._lenders.get(loop)
             if lender is None:
                 lender = await self._make_lender()
                 with self._lock:
+                    self._admit()
                     self._lenders[loop] = lender
             if self._features is None:
                 await self._prepare(lender)
@@ -341,7 +350,12 @@ class PostgreSQLPool(Resource):
             self._statements.clear()
             self._features = features
 
-    def _forget_closed_loops(self) -> None:
+    def _forget_ended_loops(self) -> None:
+        if self._process != os.getpid():
+            # The parent's connections: its loop and this copy watch them by one epoll, so even
+            # to close them here would make it deaf.
+            self._process, self._inherited = os.getpid(), self._lenders
+            self._lenders, self._opening = {}, {}
         for loop in [loop for loop in self._opening if loop.is_closed()]:
             del self._opening[loop]
             lender = self._lenders.pop(loop, None)
@@ -353,6 +367,7 @@ class PostgreSQLPool(Resource):
         """Let running calls of this event loop end, and close all connections."""
         with self._lock:
             self._closed = True
+            self._forget_ended_loops()
             lenders, self._lenders = self._lenders, {}
             self._opening.clear()
         own = lenders.pop(asyncio.get_running_loop(), None)

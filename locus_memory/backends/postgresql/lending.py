@@ -107,6 +107,8 @@ class OwnPool(Lender):
             BackendUnavailableError: None came back in time.
             BackendClosedError: The pool was closed.
         """
+        if self._closed:
+            raise self._refusal()
         connection = await self._take()
         if connection is None:
             if self._places:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
-import orjson
-
+from locus_memory.backends.postgresql.documents import decode_document, encode_document
 from locus_memory.backends.postgresql.driver import Record as Row
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.errors import CheckpointCorruptError
@@ -61,7 +60,7 @@ def to_row(record: Record) -> tuple[Any, ...]:
         record.base,
         record.level,
         record.created_at,
-        orjson.dumps(record.metadata).decode(),
+        encode_document(record.metadata),
         record.size,
         record.seal(),
         record.payload,
@@ -106,7 +105,7 @@ def _fields(thread_id: str, row: Row) -> dict[str, Any]:
     name: str | None = None
     try:
         name = decode_text(row[0])
-        metadata = orjson.loads(row[6])
+        metadata = decode_document(row[6])
     except (KeyError, StopIteration, ValueError) as error:
         raise CheckpointCorruptError(thread_id, name, "its head is damaged") from error
     return {

@@ -49,6 +49,9 @@ _STATES: Final[dict[str, type[LocusMemoryError]]] = {
     "XX002": BackendCorruptError,
 }
 
+_PREPARED: Final = frozenset({"26000", "42P05"})
+"""A prepared statement is not there, or is there already."""
+
 _ROLLED_BACK: Final = frozenset({"40001", "40P01"})
 
 
@@ -81,6 +84,8 @@ def _of_server(error: BaseException, where: str) -> LocusMemoryError:
     kind = _STATES.get(state) or _STATES.get(state[:2], BackendError)
     # The messages of class 22 quote the data they are about.
     message = type(error).__name__ if state[:2] == "22" else str(error.args[0])
+    if state in _PREPARED:
+        message += "; behind a pooler in transaction mode, pass pooler=True"
     return kind(f"{where}: {message}" + (f" ({state})" if state else ""))
 
 

@@ -29,6 +29,7 @@ from locus_memory.errors import (
     ConfigurationError,
     InvalidKeyError,
 )
+from locus_memory.events import subscribe
 from locus_memory.testing.servers import PostgreSQLServer
 
 LONGEST = "\U0001f9e0" * 1000
@@ -96,6 +97,9 @@ class TestNames:
             LONGEST + "b"
         ]
         assert await checkpointer.list_threads(prefix="a\0") == [NUL]
+        found = await checkpointer.query_by_metadata({"note": NUL}, 100)
+        assert len(found) == 12
+        assert found[0].metadata == {"note": NUL}
 
     async def test_order_is_by_code_point_beyond_what_the_index_holds(self, checkpointer):
         stem = "é" * 499
@@ -356,6 +360,31 @@ class TestDamage:
             await checkpointer.list_threads()
 
 
+class TestMetadata:
+    async def test_numbers_come_back_as_they_were(self, checkpointer):
+        numbers = {"a": [1.0, -0.0, 1e22, 1.5e300, 5e-324, 2**63 - 1, -(2**63), 0.1, 1e16]}
+        await checkpointer.save({}, "t", metadata=numbers)
+        assert repr(await checkpointer.get_metadata("t")) == repr(numbers)
+        assert len(await checkpointer.query_by_metadata({"a.2": 1e22})) == 1
+
+    async def test_the_newest_of_all_threads_come_first(self, checkpointer):
+        for number in range(20):
+            await checkpointer.save({}, f"t{number % 3}", f"c{number}", {"odd": number % 2 == 1})
+        found = await checkpointer.query_by_metadata({"odd": True}, 4)
+        assert [(info.thread_id, info.checkpoint_id) for info in found] == [
+            ("t1", "c19"),
+            ("t2", "c17"),
+            ("t0", "c15"),
+            ("t1", "c13"),
+        ]
+
+    async def test_it_is_one_statement_that_no_value_is_spliced_into(self, pool, checkpointer):
+        await checkpointer.save({}, "t", metadata={"a'b": "'; DROP TABLE x; --", "{threads}": 1})
+        hostile = {"a'b": "'; DROP TABLE x; --", "{threads}": {"$gte": 1}}
+        assert len(await checkpointer.query_by_metadata(hostile)) == 1
+        assert not any("DROP" in statement for statement in pool._statements)
+
+
 class TestReclaiming:
     @pytest.fixture
     async def own_pool(self):
@@ -390,6 +419,16 @@ class TestReclaiming:
         checkpointer = PostgreSQLCheckpointer(pool=guest, state_type=None)
         await checkpointer.save({"n": 1}, "t")
         assert await checkpointer.vacuum(0) == 0
+
+    async def test_where_it_must_not_wait_for_others_it_is_an_event(self, pool, make_pool, other):
+        events = []
+        stop = subscribe(lambda event: events.append(event.name))
+        hasty = make_pool(command_timeout=0.3)
+        async with other.transaction():
+            await other.execute(pool.sql("LOCK TABLE {checkpoints} IN EXCLUSIVE MODE"))
+            assert await PostgreSQLCheckpointer(pool=hasty).vacuum(0) == 0
+        stop()
+        assert events == ["postgresql.not_vacuumed"]
 
 
 class TestOwnership:

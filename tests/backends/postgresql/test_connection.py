@@ -503,6 +503,32 @@ gc.collect()
         done = run_python(script, url, schema)
         assert (done.returncode, done.stderr) == (0, "")
 
+    def test_a_child_of_a_fork_has_connections_of_its_own(self, run_python, url, schema):
+        script = """
+import asyncio, os, sys, warnings
+from locus_memory.backends.postgresql.connection import PostgreSQLPool
+pool = PostgreSQLPool(sys.argv[1], schema=sys.argv[2], pool_size=2)
+who = "SELECT pg_backend_pid()"
+
+async def parent():
+    theirs = await pool.fetchval(who)
+    child = os.fork()
+    if child == 0:
+        # As multiprocessing does: a new loop, in a process that ends without a word.
+        asyncio.events._set_running_loop(None)
+        ours = asyncio.run(pool.fetchval(who))
+        asyncio.run(pool.close())
+        os._exit(7 if ours != theirs else 8)
+    _, status = await asyncio.to_thread(os.waitpid, child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7, status
+    assert await pool.fetchval(who) == theirs
+    await pool.close()
+
+asyncio.run(parent())
+"""
+        done = run_python(script, url, schema)
+        assert (done.returncode, done.stderr) == (0, "")
+
 
 class TestBorrowing:
     async def test_the_callers_pool_is_used_and_left_open(self, url, schema):
@@ -623,6 +649,11 @@ class TestErrors:
         error = asyncpg.PostgresError.new({"C": state, "M": "words"})
         assert type(translate(error, "postgresql db")) is kind
         assert str(translate(error, "postgresql db")).startswith("postgresql db: words")
+
+    def test_a_pooler_that_was_not_mentioned_is(self):
+        for state in ("26000", "42P05"):
+            error = asyncpg.PostgresError.new({"C": state, "M": "words"})
+            assert "pass pooler=True" in str(translate(error, "postgresql"))
 
     def test_the_network_and_certificates(self):
         for error in (ConnectionRefusedError(111, "refused"), TimeoutError(), ssl.SSLError("x")):
