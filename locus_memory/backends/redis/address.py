@@ -26,7 +26,7 @@ def to_url(where: str | None) -> str:
         return _DEFAULT
     scheme, separator, rest = where.partition("://")
     kind = _SCHEMES.get(scheme.lower(), scheme)
-    url = f"{kind}://{rest}" if separator else f"redis://{where}"
+    url = f"{kind}://{rest}" if separator else where and f"redis://{where}"
     try:
         ConnectionPool.from_url(url).make_connection()  # type: ignore[no-untyped-call]
         urlsplit(url).port  # noqa: B018 - raises where it is no number

@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import override
 
 from locus_memory.backends.base import Backend
-from locus_memory.backends.redis.checkpoints import RedisCheckpointer
+from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisCheckpointerOptions
 from locus_memory.backends.redis.connection import RedisConnection
 from locus_memory.backends.redis.driver import Client
 from locus_memory.backends.redis.store import RedisStore
@@ -50,7 +50,7 @@ class RedisBackend(Backend):
         command_timeout: float | None = 60.0,
         acquire_timeout: float = 30.0,
         store_options: Mapping[str, Any] | None = None,
-        checkpointer_options: Mapping[str, Any] | None = None,
+        checkpointer_options: RedisCheckpointerOptions | None = None,
     ) -> None:
         self._owned = not isinstance(client, RedisConnection)
         self._connection = (

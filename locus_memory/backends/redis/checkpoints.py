@@ -47,7 +47,7 @@ from locus_memory.checkpoint.storage import (
 from locus_memory.errors import CheckpointConflictError, ConfigurationError
 from locus_memory.store.filters import Condition, matches
 
-__all__ = ["RedisCheckpointer", "RedisDeltaStorage"]
+__all__ = ["RedisCheckpointer", "RedisCheckpointerOptions", "RedisDeltaStorage"]
 
 _LARGEST: Final = 2**53
 """As far as a score counts exactly."""
@@ -285,6 +285,12 @@ def _conflict(thread_id: str, expected: str | None, answer: Sequence[Any]) -> Ex
 
 def _recency(head: RecordHead) -> tuple[float, int]:
     return head.created_at, head.sequence
+
+
+class RedisCheckpointerOptions(CheckpointerOptions, total=False):
+    """The options of `RedisCheckpointer` that are not the connection's."""
+
+    ttl: float | None
 
 
 class RedisCheckpointer(DeltaCheckpointer):

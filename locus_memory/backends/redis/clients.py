@@ -85,12 +85,13 @@ class LoopClient:
         self._acquire_timeout = acquire_timeout
         self._loop = asyncio.get_running_loop()
         self._used = self._loop.time()
-        self._ended = False
+        self._started = self._ended = False
         self._guard = self._until_the_loop_ends()
 
     async def start(self) -> None:
         """Let the loop know that there is something to close."""
-        if not self._ended:
+        if not self._started:
+            self._started = True
             await anext(self._guard)
 
     async def use(self, work: Callable[[Link], Awaitable[T]], seconds: float | None) -> T:

@@ -250,6 +250,8 @@ class RedisConnection(Resource):
             try:
                 return await here.use(work, self._command_timeout)
             except FAILURES as error:
+                if self._closed:
+                    raise self._used_after_close() from error
                 if is_lost(error) or is_readonly(error):
                     # What one connection met, the others will: the server is another by now.
                     await here.forget_connections()
@@ -272,7 +274,7 @@ class RedisConnection(Resource):
     def _add(self, loop: asyncio.AbstractEventLoop) -> LoopClient:
         with self._lock:
             if self._closed:
-                raise BackendClosedError(f"redis {self.place}: used after close()")
+                raise self._used_after_close()
             for other in [each for each in self._clients if each.is_closed()]:
                 self._clients.pop(other).abandon()
             if self._given is not None and len(self._clients):
@@ -286,6 +288,9 @@ class RedisConnection(Resource):
             )
             return made
 
+    def _used_after_close(self) -> BackendClosedError:
+        return BackendClosedError(f"redis {self.place}: used after close()")
+
     def _make(self) -> Link:
         known = self._features.cluster if self._features is not None else None
         try:
@@ -296,6 +301,7 @@ class RedisConnection(Resource):
     async def _prepare(self, here: LoopClient) -> None:
         await here.start()
         async with asyncio.timeout(self._command_timeout):
+            await here.link.connect()
             if self._features is None:
                 self._features = await probe(here.link.ask_one, self.key("probe"))
         if self._features.cluster and self._cluster is None:

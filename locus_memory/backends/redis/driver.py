@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from redis.asyncio import Redis, RedisCluster
+from redis.exceptions import NoPermissionError
 
 __all__ = ["Client", "Driver"]
 
@@ -29,7 +31,9 @@ class Driver:
         """All that the client has made; nothing public lists them."""
         if isinstance(self.client, RedisCluster):
             manager = self.client.nodes_manager
-            nodes: set[Any] = {*manager.nodes_cache.values(), *manager.startup_nodes.values()}
+            # A node may be in both, or be two with one name, which count as equal.
+            listed: list[Any] = [*manager.nodes_cache.values(), *manager.startup_nodes.values()]
+            nodes = {id(node): node for node in listed}.values()
             return [each for node in nodes for each in node._connections]  # noqa: SLF001
         pool: Any = self.client.connection_pool
         return [*pool._available_connections, *pool._in_use_connections]  # noqa: SLF001
@@ -46,10 +50,21 @@ class Driver:
             answers: list[Any] = await pipe.execute(raise_on_error=False)
         return answers
 
+    async def connect(self) -> None:
+        """Connect, or find out why that cannot be.
+
+        Raises:
+            RedisError: It cannot.
+        """
+        if isinstance(self.client, RedisCluster):
+            await self.client.initialize()
+        else:
+            with suppress(NoPermissionError):
+                await self.ask(("PING",))
+
     async def ask_one(self, *command: Any) -> Any:
         """Ask one server, any of them if it is a cluster, whatever the command's keys."""
         if isinstance(self.client, RedisCluster):
-            await self.client.initialize()
             return await self.client.get_default_node().execute_command(*command)
         return await self.ask(command)
 

@@ -66,11 +66,11 @@ _CLASSES: Final[tuple[tuple[type[BaseException], type[LocusMemoryError]], ...]] 
 
 # What has no code and no class of its own.
 _PHRASES: Final[dict[str, type[LocusMemoryError]]] = {
+    "Cluster mode is not enabled": ConfigurationError,
     "cannot be connected": BackendUnavailableError,
     "DB index is out of range": ConfigurationError,
     "invalid DB index": ConfigurationError,
     "Invalid Database": ConfigurationError,
-    "Cluster mode is not enabled": ConfigurationError,
 }
 
 # Nothing of these was lost on the way: to send the command again would change nothing.
@@ -101,6 +101,9 @@ def _code(error: BaseException) -> str | None:
 
 
 def _kind(error: BaseException) -> type[LocusMemoryError]:
+    cause = error.__cause__
+    if isinstance(error, exceptions.RedisClusterException) and isinstance(cause, FAILURES):
+        return _kind(cause)
     text = str(error)
     code = _code(error)
     if code is not None:

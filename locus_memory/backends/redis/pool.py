@@ -57,6 +57,14 @@ class Pool:
         finally:
             self._free.append(connection)
 
+    async def connect(self) -> None:
+        """Connect, or find out why that cannot be.
+
+        Raises:
+            RedisError: It cannot.
+        """
+        self._free.append(await self._take())
+
     async def ask_one(self, *command: Any) -> Any:
         """Ask the server, as `ask` does."""
         return await self.ask(command)
