@@ -68,9 +68,8 @@ class RedisBackend(Backend):
             )
         )
         self._store = RedisStore(client=self._connection, **(store_options or {}))
-        self._checkpointer = RedisCheckpointer(
-            client=self._connection, **(checkpointer_options or {})
-        )
+        options: RedisCheckpointerOptions = checkpointer_options or {}
+        self._checkpointer = RedisCheckpointer(client=self._connection, **options)
 
     @property
     @override
