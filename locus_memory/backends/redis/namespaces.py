@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from locus_memory.backends.redis.spaces import PAGE, Spaces
+from locus_memory.backends.redis.registry import PAGE
+from locus_memory.backends.redis.spaces import Spaces
 from locus_memory.store.item import (
     Namespace,
     check_limit,

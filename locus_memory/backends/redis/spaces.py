@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from locus_memory.backends.redis.connection import Call, RedisConnection, tag
 from locus_memory.backends.redis.items import Operation, moment
+from locus_memory.backends.redis.registry import Registry
 from locus_memory.backends.redis.store_scripts import script
 from locus_memory.errors import (
     BackendUnavailableError,
@@ -57,7 +58,7 @@ class Spaces:
     def __init__(self, connection: RedisConnection, clock: Callable[[], float] = time.time) -> None:
         self.connection = connection
         self._clock = clock
-        self._registry = connection.key("namespaces")
+        self._registry = Registry(connection)
 
     @property
     def is_cluster(self) -> bool:
@@ -107,7 +108,7 @@ class Spaces:
             raise InvalidArgumentError(f"redis: a batch has at most {_MOST:,} operations")
         await self.connection.open()
         if not self.is_cluster:
-            return await self._write(operations, [self._registry])
+            return await self._write(operations, [self._registry.name])
         places: dict[Namespace, list[int]] = {}
         for place, operation in enumerate(operations):
             places.setdefault(operation.namespace, []).append(place)
@@ -140,19 +141,16 @@ class Spaces:
         """Write to one namespace of a cluster, where the registry is elsewhere.
 
         A new namespace is registered first, so that a crash leaves no item that nobody lists,
-        and again afterwards, for somebody may have found it empty in between.
+        and again afterwards, for it may have been forgotten in between.
         """
         answer = await self._write(operations, [])
         if answer[0] != b"register":
             return answer
         path = self.space(operations[0].namespace).path
-        await self._register(path)
+        await self._registry.add(path)
         answer = await self._write(operations, [], registered=True)
-        await self._register(path)
+        await self._registry.add(path)
         return answer
-
-    async def _register(self, path: bytes) -> None:
-        await self.connection.execute("ZADD", self._registry, 0, path, again=True)
 
     async def purge(self, gone: Gone) -> None:
         """Take out of the indexes what has no item, and a few items that have expired.
@@ -165,14 +163,14 @@ class Spaces:
         if keys:
             await self._clean(keys)
 
-    async def _clean(self, keys: Mapping[Space, Sequence[bytes]]) -> None:
+    async def _clean(self, keys: Mapping[Space, Sequence[bytes]]) -> list[Space]:
+        """Purge if the server can be written; return the namespaces that are empty now."""
         try:
             answers = await self._purge(keys)
-            for space, (left, _) in zip(keys, answers, strict=True):
-                if left == 0 and self.is_cluster:
-                    await self._forget(space)
         except (BackendWriteError, BackendUnavailableError) as error:
             emit("redis.not_cleaned", error=error, namespaces=len(keys))
+            return []
+        return [space for space, (left, _) in zip(keys, answers, strict=True) if left == 0]
 
     async def purge_expired(self, spaces: Iterable[Space], *, merge: bool = False) -> None:
         """Remove all that has expired.
@@ -200,7 +198,7 @@ class Spaces:
         return await self.run_each(calls)
 
     def _keys(self, space: Space) -> list[bytes]:
-        return [space.base] if self.is_cluster else [space.base, self._registry]
+        return [space.base] if self.is_cluster else [space.base, self._registry.name]
 
     async def clear(self, spaces: Sequence[Space]) -> int:
         """Delete everything; return how many items that were not expired."""
@@ -235,30 +233,33 @@ class Spaces:
 
     async def registered(self, low: bytes, high: str | None) -> list[Space]:
         """Return a page of the registered namespaces from `low` to before `high`."""
-        stop = b"+" if high is None else b"(" + high.encode()
-        start = b"[" + low if low else b"-"
-        command = ("ZRANGEBYLEX", self._registry, start, stop, "LIMIT", 0, PAGE)
-        paths = await self.connection.execute(*command, again=True)
+        paths = await self._registry.page(low, high)
         return [self.space(decode_namespace(path.decode())) for path in paths]
 
     async def holding(self, spaces: Sequence[Space]) -> list[Space]:
         """Return which of the namespaces hold an item; what is left of the others goes."""
+        marks: dict[Space, bytes] = {}
+        if self.is_cluster:
+            found = await self._registry.marks([space.path for space in spaces])
+            marks = dict(zip(spaces, found, strict=True))
+        holding, left = await self._look(spaces)
+        for space in await self._clean(left) if left else []:
+            if space in marks:
+                await self._registry.forget(space.path, marks[space])
+        return holding
+
+    async def _look(
+        self, spaces: Sequence[Space]
+    ) -> tuple[list[Space], dict[Space, Sequence[bytes]]]:
+        """Return which namespaces hold an item, and those to clean with keys that are gone."""
         groups, now = self.groups(spaces), self.now()
         calls = [script("holds").call([s.base for s in group], [now]) for group in groups]
-        found: list[Space] = []
-        left: dict[Space, list[bytes]] = {}
+        holding: list[Space] = []
+        left: dict[Space, Sequence[bytes]] = {}
         for group, answer in zip(groups, await self.run_each(calls), strict=True):
             for space, holds, gone in zip(group, answer[::2], answer[1::2], strict=True):
                 if holds:
-                    found.append(space)
+                    holding.append(space)
                 if gone or not holds:
                     left[space] = gone
-        if left:
-            await self._clean(left)
-        return found
-
-    async def _forget(self, space: Space) -> None:
-        """Take an empty namespace of a cluster out of the registry, unless it is used again."""
-        await self.connection.execute("ZREM", self._registry, space.path, again=True)
-        if await self.connection.execute("EXISTS", space.base + b":k", again=True):
-            await self._register(space.path)
+        return holding, left

@@ -8,9 +8,9 @@ from typing import Final
 
 from locus_memory.backends.redis.connection import Script
 
-__all__ = ["SCRIPTS", "script"]
+__all__ = ["SCRIPTS", "read_part", "script"]
 
-SCRIPTS: Final = {
+SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
     "write": ("space",),
     "purge": ("space",),
     "clear": ("space",),
@@ -22,6 +22,8 @@ SCRIPTS: Final = {
     "similar": ("space",),
     "vector": ("space",),
     "holds": ("space",),
+    "register": (),
+    "forget": (),
 }
 """For each script, the files with what it shares with others."""
 
@@ -31,6 +33,11 @@ _REPEATABLE: Final = frozenset(SCRIPTS) - {"write", "clear"}
 @cache
 def script(name: str) -> Script:
     """Return a script by its name; the head of its file says what it takes and returns."""
-    folder = files("locus_memory.backends.redis") / "lua"
-    parts = [folder.joinpath(f"{part}.lua").read_text("utf-8") for part in (*SCRIPTS[name], name)]
+    parts = [read_part(part) for part in (*SCRIPTS[name], name)]
     return Script("\n".join(parts), idempotent=name in _REPEATABLE)
+
+
+def read_part(name: str) -> str:
+    """Return the text of one file."""
+    folder = files("locus_memory.backends.redis") / "lua"
+    return folder.joinpath(f"{name}.lua").read_text("utf-8")

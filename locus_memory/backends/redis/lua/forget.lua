@@ -1,0 +1,9 @@
+-- Take a namespace of a cluster out of the registry, if it still has the mark it had.
+--
+-- KEYS: the registry, the marks. ARGV: its path, its mark (empty: none).
+
+if (redis.call('HGET', KEYS[2], ARGV[1]) or '') ~= ARGV[2] then
+  return 0
+end
+redis.call('HDEL', KEYS[2], ARGV[1])
+return redis.call('ZREM', KEYS[1], ARGV[1])

@@ -1,0 +1,326 @@
+"""The Redis store beyond the contract: options, servers, pages, expiry, large batches."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from redis.asyncio import Redis
+
+from locus_memory.backends.redis import spaces as spaces_module
+from locus_memory.backends.redis.connection import RedisConnection, tag
+from locus_memory.backends.redis.items import KeyRange
+from locus_memory.backends.redis.store import RedisStore
+from locus_memory.errors import (
+    BackendCorruptError,
+    ConfigurationError,
+    InvalidArgumentError,
+    StoreCapabilityError,
+)
+from locus_memory.store.item import Delete, Put, StoreCapabilities
+from locus_memory.testing.fakes import FakeClock
+
+NS = ("notes",)
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+async def store(redis_server, prefix, clock):
+    async with RedisStore(redis_server.url, key_prefix=prefix, clock=clock) as opened:
+        yield opened
+
+
+def item_name(prefix, namespace, key):
+    path = "".join(f"{label}\x01" for label in namespace).encode()
+    return f"{prefix}store:".encode() + tag(path) + b":i:" + key.encode()
+
+
+async def test_before_it_is_open_it_claims_what_every_server_can(redis_server, prefix):
+    everywhere = StoreCapabilities(search=True, ttl=True, list_namespaces=True)
+    async with RedisConnection(redis_server.url, key_prefix=prefix) as connection:
+        store = RedisStore(client=connection)
+        assert store.capabilities.semantic_search
+    store = RedisStore(redis_server.url, key_prefix=prefix, embedding_dimension=3)
+    assert store.capabilities == everywhere
+    async with store:
+        able = store.capabilities
+        assert (able.semantic_search, able.embedding_dimension) == (True, 3)
+        assert able.batch_operations
+        assert able.transactions
+
+
+async def test_an_unopened_store_takes_vectors_all_the_same(redis_server, prefix):
+    store = RedisStore(redis_server.url, key_prefix=prefix)
+    assert await store.put_with_embedding(NS, "k", 1, [1.0, 0.0]) == 1
+    assert len(await store.search_by_embedding(NS, [1.0, 0.0])) == 1
+    await store.close()
+
+
+@pytest.mark.parametrize("dimension", [0, -1])
+def test_a_dimension_that_cannot_be_is_refused(dimension):
+    with pytest.raises(ConfigurationError, match="embedding_dimension >= 1"):
+        RedisStore(embedding_dimension=dimension)
+
+
+async def test_without_a_text_index_nothing_of_a_text_is_stored(redis_server, prefix, raw):
+    async with RedisStore(redis_server.url, key_prefix=prefix, text_index=False) as store:
+        assert not store.capabilities.search
+        await store.put(NS, "k", "a fox")
+        with pytest.raises(StoreCapabilityError) as caught:
+            await store.search(NS, "fox")
+        assert caught.value.capability == "search"
+        assert [item.key for item in await store.search(NS)] == ["k"]
+        with pytest.raises(InvalidArgumentError):
+            await store.put(NS, "k", 1, text=b"no text")
+    parts = {key.rsplit(b":", 1)[1] for key in raw(redis_server).keys(f"{prefix}store:*")}
+    assert parts == {b"k", b"r", b"m"}
+
+
+async def test_a_text_that_was_indexed_goes_with_a_put_that_does_not_index(redis_server, prefix):
+    async with RedisStore(redis_server.url, key_prefix=prefix) as indexing:
+        await indexing.put(NS, "k", "a fox")
+        async with RedisStore(redis_server.url, key_prefix=prefix, text_index=False) as other:
+            await other.put(NS, "k", "a fox")
+        assert await indexing.search(NS, "fox") == []
+
+
+async def test_a_client_or_a_connection_passed_in_is_left_open(redis_server, prefix):
+    client = Redis.from_url(redis_server.url)
+    async with RedisStore(client=client, key_prefix=prefix) as store:
+        await store.put(NS, "k", 1)
+    assert await client.ping()
+    await client.aclose()
+    async with RedisConnection(redis_server.url, key_prefix=prefix) as connection:
+        async with RedisStore(client=connection) as store:
+            assert await store.get(NS, "k") == 1
+        async with RedisStore(client=connection) as store:
+            assert await store.get(NS, "k") == 1
+
+
+async def test_two_prefixes_never_meet(redis_server, prefix):
+    async with (
+        RedisStore(redis_server.url, key_prefix=prefix) as one,
+        RedisStore(redis_server.url, key_prefix=f"{prefix}store:") as other,
+    ):
+        await one.put(NS, "k", "one")
+        assert await other.list_namespaces() == []
+        await other.put(NS, "k", "other")
+        await other.clear_namespace(NS)
+        assert await one.list_namespaces() == [NS]
+        assert await one.get(NS, "k") == "one"
+
+
+async def test_an_item_is_a_hash_that_anybody_can_read(store, redis_server, prefix, raw, clock):
+    await store.put(NS, "a\x00b", {"n": 1}, {"m": 2}, ttl=10)
+    name = item_name(prefix, NS, "a\x00b")
+    head = f"1 {clock()} {clock()} {clock() + 10}".encode()
+    found = raw(redis_server).hgetall(name)
+    assert found == {b"h": head, b"v": b'{"n":1}', b"m": b'{"m":2}'}
+    assert 60_000 < raw(redis_server).pttl(name) <= 70_001
+
+
+async def test_a_damaged_item_is_named(store, redis_server, prefix, raw):
+    for field, content in ((b"v", b"{"), (b"m", b"["), (b"h", b"1 x x -"), (b"h", b"1 2 -")):
+        await store.put(NS, "k", 1, {"m": 1})
+        raw(redis_server).hset(item_name(prefix, NS, "k"), field, content)
+        with pytest.raises(BackendCorruptError, match="'k'"):
+            await store.get_item(NS, "k")
+
+
+@pytest.mark.parametrize("whole", [False, True])
+async def test_a_page_is_full_whatever_the_server_expired(store, redis_server, prefix, raw, whole):
+    names = [f"{n:03}" for n in range(60)]
+    await store.put_batch(
+        [Put(namespace=NS, key=key, value="fox", ttl=None if int(key) % 6 else 50) for key in names]
+    )
+    left = [key for key in names if int(key) % 6]
+    for key in set(names) - set(left):
+        assert raw(redis_server).pexpire(item_name(prefix, NS, key), 0)
+    if whole:
+        assert [item.key for item in await store.scan(NS, 30)] == left[:30]
+        assert [item.key for item in await store.search(NS, limit=30)] == left[:-31:-1]
+        assert len(await store.search(NS, "fox", 50)) == len(left)
+    else:
+        assert await store.list_keys(NS, 30) == left[:30]
+    assert await store.search(NS, limit=30, offset=40) == (await store.search(NS, limit=60))[40:]
+
+
+async def test_a_namespace_that_the_server_expired_is_not_listed(store, redis_server, prefix, raw):
+    await store.put_batch([Put(namespace=NS, key=key, value=1, ttl=50) for key in "ab"])
+    await store.put(("kept",), "k", 1)
+    for key in "ab":
+        raw(redis_server).pexpire(item_name(prefix, NS, key), 0)
+    assert await store.list_namespaces() == [("kept",)]
+    assert await store.put(NS, "a", 1) == 1
+    assert await store.list_namespaces() == [("kept",), NS]
+
+
+async def test_what_expires_altogether_has_a_ttl_altogether(store, redis_server, prefix, raw):
+    await store.put(NS, "a", "fox", ttl=10)
+    await store.put_with_embedding(NS, "b", "fox", [1.0], ttl=1000)
+    names = raw(redis_server).keys(f"{prefix}store:*")
+    assert len(names) == 9
+    assert all(raw(redis_server).pttl(name) > 60_000 for name in names)
+    assert sum(raw(redis_server).pttl(name) > 1_050_000 for name in names) == 8
+    await store.put(NS, "c", "fox")
+    timed = {name for name in names if raw(redis_server).pttl(name) > 0}
+    assert timed == {item_name(prefix, NS, key) for key in "ab"}
+
+
+async def test_an_unused_namespace_is_cleaned_by_compact(store, redis_server, prefix, raw, clock):
+    await store.put_batch(
+        [Put(namespace=(f"{n}",), key=f"{m}", value="fox", ttl=5) for n in range(3) for m in "abc"]
+    )
+    clock.advance(5)
+    await store.compact()
+    assert raw(redis_server).keys(f"{prefix}*") == []
+
+
+async def test_compact_leaves_no_word_of_what_is_gone(store, redis_server, prefix, raw):
+    await store.put_batch([(NS, f"{n}", f"secret{n} fox") for n in range(600)])
+    await store.delete_batch([(NS, f"{n}") for n in range(300)])
+    dump = b"".join(words(raw(redis_server), prefix))
+    assert b"secret7 " in dump
+    await store.compact()
+    dump = b"".join(words(raw(redis_server), prefix))
+    assert b"secret7 " not in dump
+    assert b"secret299 " not in dump
+    assert b"secret300 " in dump
+    assert len(await store.search(NS, "fox", 1000)) == 300
+
+
+def words(client, prefix):
+    (postings,) = client.keys(f"{prefix}store:*:p")
+    yield from client.hkeys(postings)
+    for name in client.keys(f"{prefix}store:*:x"):
+        yield from client.hvals(name)
+
+
+async def test_updates_and_deletes_keep_the_ranking_exact(store):
+    """An index after many changes ranks as one that never saw them."""
+    for n in range(1300):
+        await store.put_batch([(NS, f"{n % 400}", f"fox {'word ' * (n % 7)} n{n % 5}")])
+        if n % 3 == 0:
+            await store.delete(NS, f"{(n * 7) % 400}")
+    await store.put_batch(
+        [(("fresh",), item.key, item.value) for item in reversed(await store.search(NS, limit=999))]
+    )
+    for query in ("fox", "word", "n3 word", "n1 n2 n4"):
+        found, fresh = [await store.search(ns, query, 999) for ns in (NS, ("fresh",))]
+        assert {i.key: i.score for i in found} == pytest.approx({i.key: i.score for i in fresh})
+        assert [i.score for i in found] == sorted((i.score for i in found), reverse=True)
+
+
+async def test_large_values_come_in_pages(store):
+    text = "x" * 3_000_000
+    await store.put_batch([Put(namespace=NS, key=f"{n}", value=text, text="fox") for n in range(5)])
+    assert [item.key for item in await store.scan(NS)] == list("01234")
+    assert [item.key for item in await store.search(NS)] == list("43210")
+    assert [item.key for item in await store.search(NS, limit=2, offset=2)] == list("21")
+    assert sorted(item.key for item in await store.search(NS, "fox")) == list("01234")
+
+
+async def test_the_newest_of_many_namespaces_page_exactly(store):
+    names = [((f"{n % 7}",), f"{n}") for n in range(200)]
+    for name in names:
+        await store.put(("all", *name[0]), name[1], 1)
+    wanted = [key for _, key in reversed(names)]
+    for condition in (None, {"missing": {"$exists": False}}):
+        pages = [
+            await store.search(("all",), limit=30, offset=start, recursive=True, filter=condition)
+            for start in range(0, 240, 30)
+        ]
+        assert [item.key for page in pages for item in page] == wanted
+
+
+async def test_a_batch_over_namespaces_is_ordered_as_given(store):
+    names = [((f"{n % 3}",), f"{n}") for n in range(30)]
+    await store.put_batch([(("all", *space), key, 1) for space, key in names])
+    found = await store.search(("all",), limit=99, recursive=True)
+    assert [item.key for item in found] == [key for _, key in reversed(names)]
+
+
+async def test_ten_thousand_at_once(store):
+    puts = [Put(namespace=NS, key=f"{n:05}", value=f"fox {n}") for n in range(10_000)]
+    assert set(await store.write_batch(puts)) == {1}
+    assert len(await store.search(NS, "fox 77", 20_000)) == 10_000
+    with pytest.raises(InvalidArgumentError, match="at most 100,000"):
+        await store.put_batch(puts * 11)
+    deletes = [Delete(namespace=NS, key=f"{n:05}") for n in range(10_000)]
+    assert await store.write_batch(deletes) == [True] * 10_000
+    assert await store.list_namespaces() == []
+
+
+async def test_clearing_takes_several_steps(store, redis_server, prefix, raw, monkeypatch):
+    monkeypatch.setattr(spaces_module, "_CLEARED", 100)
+    puts = [
+        Put(namespace=NS, key=f"{n}", value="fox", ttl=5 if n % 2 else None) for n in range(950)
+    ]
+    await store.put_batch(puts)
+    await store.put_with_embedding(NS, "vector", 1, [1.0])
+    assert await store.clear_namespace(NS) == 951
+    assert raw(redis_server).keys(f"{prefix}*") == []
+
+
+async def test_processes_that_register_and_forget_at_once(three_masters, prefix):
+    """On a cluster the registry is elsewhere, and still no item is ever unlisted."""
+    store = RedisStore(three_masters.url, key_prefix=prefix)
+    async with store:
+        assert not store.capabilities.batch_operations
+
+        async def live(label):
+            for _ in range(15):
+                await store.put((label,), "k", 1)
+                assert (label,) in await store.list_namespaces()
+                await store.delete((label,), "k")
+
+        async def watch():
+            for _ in range(40):
+                await store.list_namespaces()
+
+        await asyncio.gather(*map(live, "abcd"), watch())
+        assert await store.list_namespaces() == []
+
+
+async def test_a_cluster_of_three_finds_everything(three_masters, prefix):
+    async with RedisStore(three_masters.url, key_prefix=prefix) as store:
+        names = [(("all", f"{n % 9}"), f"{n}") for n in range(90)]
+        versions = await store.put_batch([(*name, f"fox {name[1]}") for name in names])
+        assert versions == [1] * 90
+        assert len(await store.get_batch(names)) == 90
+        found = await store.search(("all",), "fox 17", 200, recursive=True)
+        assert found[0].key == "17"
+        assert len(found) == 90
+        newest = await store.search(("all",), limit=25, offset=10, recursive=True)
+        assert len({item.key for item in newest}) == 25
+        assert len(await store.list_namespaces(("all",))) == 9
+        with pytest.raises(StoreCapabilityError, match="transactions"):
+            await store.write_batch([Delete(namespace=names[0][0], key="0")])
+        assert await store.delete_batch(names[:10]) == 10
+        assert await store.clear_namespace(("all",), recursive=True) == 80
+
+
+@pytest.mark.parametrize("after", ["a", "b", "\xff"])
+@pytest.mark.parametrize("prefix_of", [None, "b", "\U0010ffff"])
+def test_bounds_of_keys_are_bytes(prefix_of, after):
+    keys = ["a", "b", "bb", "c", "\xff", "\ue000", "\U0010ffff", "\U0010ffffz"]
+    for descending in (False, True):
+        bounds = KeyRange(prefix_of, after, descending).bounds()
+        low, high = bounds[::-1] if descending else bounds
+        inside = [key for key in keys if above(low, key) and below(high, key)]
+        wanted = [key for key in keys if key.startswith(prefix_of or "")]
+        assert inside == [key for key in wanted if (key < after if descending else key > after)]
+
+
+def above(bound, key):
+    name = key.encode()
+    return bound == b"-" or name > bound[1:] or (bound[:1] == b"[" and name == bound[1:])
+
+
+def below(bound, key):
+    name = key.encode()
+    return bound == b"+" or name < bound[1:] or (bound[:1] == b"[" and name == bound[1:])
