@@ -301,7 +301,7 @@ class RedisCheckpointer(DeltaCheckpointer):
         client: A client of redis-py's, or a `RedisConnection`, to use instead; it is then not
             closed here. The options of a `RedisConnection` that is shared hold.
         key_prefix: What every key begins with.
-        pool_size: How many commands run at one moment in each event loop.
+        pool_size: How many connections each event loop may have.
         cluster: Whether it is a cluster; by default the server is asked.
         connect_timeout: Seconds to wait for a connection to be made.
         command_timeout: Seconds to wait for an answer; `None`: for ever.

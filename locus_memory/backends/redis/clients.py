@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import MaxConnectionsError
 
-from locus_memory.backends.redis.driver import Driver
+from locus_memory.backends.redis.driver import Client, Driver
 from locus_memory.backends.redis.pool import Pool
 
 __all__ = ["Link", "LoopClient", "Maker"]
@@ -28,20 +27,21 @@ _IDLE: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maker:
-    """How a link is made; its `repr` would show the password.
+    """How a link is made, in the event loop that it is for; its `repr` has no password.
 
     Attributes:
         url: As the driver reads it.
         pool_size: Connections a loop, and a node of a cluster.
         connect_timeout: Seconds.
+        acquire_timeout: Seconds that a command waits for a connection.
+        command_timeout: Seconds that the server has for an answer; `None`: for ever.
     """
 
-    url: str
+    url: str = field(repr=False)
     pool_size: int
     connect_timeout: float
-
-    def __repr__(self) -> str:
-        return "Maker(...)"
+    acquire_timeout: float
+    command_timeout: float | None
 
     def make(self, *, cluster: bool) -> Link:
         """Return a new link, which connects when it is used.
@@ -60,8 +60,23 @@ class Maker:
             "driver_info": None,
         }
         if cluster:
-            return Driver(RedisCluster.from_url(self.url, **options), owned=True)
-        return Pool(ConnectionPool.from_url(self.url, **options))
+            return self.wrap(RedisCluster.from_url(self.url, **options), owned=True)
+        return Pool(
+            ConnectionPool.from_url(self.url, **options),
+            size=self.pool_size,
+            acquire_timeout=self.acquire_timeout,
+            command_timeout=self.command_timeout,
+        )
+
+    def wrap(self, client: Client, *, owned: bool) -> Driver:
+        """Return the link over a client that there is."""
+        return Driver(
+            client,
+            owned=owned,
+            size=self.pool_size,
+            acquire_timeout=self.acquire_timeout,
+            command_timeout=self.command_timeout,
+        )
 
 
 class LoopClient:
@@ -69,20 +84,12 @@ class LoopClient:
 
     Made and used inside that loop. When the loop shuts down its asynchronous generators, as
     `asyncio.run` does at its end, the link is closed in good order.
-
-    Args:
-        link: The link.
-        size: How many calls may run at one moment.
-        acquire_timeout: Seconds that a call waits for its turn.
     """
 
-    def __init__(self, link: Link, *, size: int, acquire_timeout: float) -> None:
+    def __init__(self, link: Link) -> None:
         self.link = link
         self.ready = False
         self.opening = asyncio.Lock()
-        self._size = size
-        self._turns = asyncio.Semaphore(size)
-        self._acquire_timeout = acquire_timeout
         self._loop = asyncio.get_running_loop()
         self._used = self._loop.time()
         self._started = self._ended = False
@@ -94,35 +101,14 @@ class LoopClient:
             self._started = True
             await anext(self._guard)
 
-    async def use(self, work: Callable[[Link], Awaitable[T]], seconds: float | None) -> T:
-        """Run `work` when a connection is free, for so many seconds at most.
-
-        Raises:
-            MaxConnectionsError: None became free in time.
-            TimeoutError: It took longer.
-        """
-        await self._acquire()
+    async def use(self, work: Callable[[Link], Awaitable[T]]) -> T:
+        """Run `work` over connections that are alive, as far as one can know."""
+        if self._loop.time() - self._used > _IDLE:
+            await self._look()
         try:
-            async with asyncio.timeout(seconds):
-                if self._loop.time() - self._used > _IDLE:
-                    await self._look()
-                return await work(self.link)
+            return await work(self.link)
         finally:
             self._used = self._loop.time()
-            self._turns.release()
-
-    async def _acquire(self) -> None:
-        if not self._turns.locked():
-            await self._turns.acquire()
-            return
-        try:
-            async with asyncio.timeout(self._acquire_timeout):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise MaxConnectionsError(
-                f"all {self._size} connections stayed busy for {self._acquire_timeout:g} s; "
-                "raise pool_size"
-            ) from None
 
     async def _look(self) -> None:
         """Let the loop see which connections the server ended while nobody used them."""
@@ -155,8 +141,7 @@ class LoopClient:
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
-                for _ in range(self._size):
-                    await self._turns.acquire()
+                await self.link.drain()
         if not self._ended:
             await self._guard.aclose()
 

@@ -22,7 +22,7 @@ from typing_extensions import override
 
 from locus_memory.backends.redis.address import to_place, to_url
 from locus_memory.backends.redis.clients import Link, LoopClient, Maker
-from locus_memory.backends.redis.driver import Client, Driver
+from locus_memory.backends.redis.driver import Client
 from locus_memory.backends.redis.faults import FAILURES, is_lost, is_readonly, translated
 from locus_memory.backends.redis.features import Features, probe
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
@@ -111,8 +111,8 @@ class RedisConnection(Resource):
             own event loop. It must not decode responses. Whether it sends a write twice when a
             connection breaks is up to its own `retry`.
         key_prefix: What every key begins with.
-        pool_size: How many commands run at one moment in each event loop, each over a
-            connection of its own; more wait.
+        pool_size: How many connections each event loop may have, to each server of a cluster.
+            Commands that come at one moment share them, and wait when all are busy.
         cluster: Whether it is a cluster; by default the server is asked.
         connect_timeout: Seconds to wait for a connection to be made.
         command_timeout: Seconds to wait for an answer; `None`: for ever.
@@ -138,11 +138,14 @@ class RedisConnection(Resource):
         self._prefix = key_prefix.encode()
         self._given = client
         self._cluster = isinstance(client, RedisCluster) if client is not None else cluster
-        self._pool_size = pool_size
-        self._command_timeout = command_timeout
-        self._acquire_timeout = acquire_timeout
         address = to_url(url)
-        self._maker = Maker(url=address, pool_size=pool_size, connect_timeout=connect_timeout)
+        self._maker = Maker(
+            url=address,
+            pool_size=pool_size,
+            connect_timeout=connect_timeout,
+            acquire_timeout=acquire_timeout,
+            command_timeout=command_timeout,
+        )
         self.place = to_place(address) if client is None else _place_of(client)
         self._features: Features | None = None
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopClient] = (
@@ -248,7 +251,7 @@ class RedisConnection(Resource):
         with translated(self.place):
             here = await self._here()
             try:
-                return await here.use(work, self._command_timeout)
+                return await here.use(work)
             except FAILURES as error:
                 if self._closed:
                     raise self._used_after_close() from error
@@ -257,7 +260,7 @@ class RedisConnection(Resource):
                     await here.forget_connections()
                 if not (again and is_lost(error)):
                     raise
-            return await here.use(work, self._command_timeout)
+            return await here.use(work)
 
     async def _here(self) -> LoopClient:
         """Return the client of the running loop, connected once at least."""
@@ -281,17 +284,15 @@ class RedisConnection(Resource):
                 raise ConfigurationError(
                     f"redis {self.place}: the client belongs to another event loop; pass a url"
                 )
-            made = self._clients[loop] = LoopClient(
-                self._make() if self._given is None else Driver(self._given, owned=False),
-                size=self._pool_size,
-                acquire_timeout=self._acquire_timeout,
-            )
+            made = self._clients[loop] = LoopClient(self._make())
             return made
 
     def _used_after_close(self) -> BackendClosedError:
         return BackendClosedError(f"redis {self.place}: used after close()")
 
     def _make(self) -> Link:
+        if self._given is not None:
+            return self._maker.wrap(self._given, owned=False)
         known = self._features.cluster if self._features is not None else None
         try:
             return self._maker.make(cluster=bool(known if self._cluster is None else self._cluster))
@@ -300,10 +301,9 @@ class RedisConnection(Resource):
 
     async def _prepare(self, here: LoopClient) -> None:
         await here.start()
-        async with asyncio.timeout(self._command_timeout):
-            await here.link.connect()
-            if self._features is None:
-                self._features = await probe(here.link.ask_one, self.key("probe"))
+        await here.link.connect()
+        if self._features is None:
+            self._features = await probe(here.link.ask_one, self.key("probe"))
         if self._features.cluster and self._cluster is None:
             await here.replace(self._make())
         here.ready = True

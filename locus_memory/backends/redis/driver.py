@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from redis.asyncio import Redis, RedisCluster
-from redis.exceptions import NoPermissionError
+from redis.exceptions import MaxConnectionsError, NoPermissionError
 
 __all__ = ["Client", "Driver"]
 
@@ -20,11 +21,26 @@ class Driver:
     Args:
         client: The client.
         owned: Whether it is closed here.
+        size: How many calls may run at one moment.
+        acquire_timeout: Seconds that a call waits for its turn.
+        command_timeout: Seconds that the server has for an answer; `None`: for ever.
     """
 
-    def __init__(self, client: Client, *, owned: bool) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        owned: bool,
+        size: int,
+        acquire_timeout: float,
+        command_timeout: float | None,
+    ) -> None:
         self.client = client
         self.owned = owned
+        self._size = size
+        self._turns = asyncio.Semaphore(size)
+        self._acquire_timeout = acquire_timeout
+        self._command_timeout = command_timeout
 
     @property
     def connections(self) -> list[Any]:
@@ -40,11 +56,12 @@ class Driver:
 
     async def ask(self, command: Sequence[Any]) -> Any:
         """Send a command and return what redis-py makes of the answer."""
-        return await self.client.execute_command(*command)
+        async with self._turn():
+            return await self.client.execute_command(*command)
 
     async def ask_many(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
         """Send commands at once and return what redis-py makes of the answers and refusals."""
-        async with self.client.pipeline(transaction=False) as pipe:
+        async with self._turn(), self.client.pipeline(transaction=False) as pipe:
             for command in commands:
                 pipe.execute_command(*command)
             answers: list[Any] = await pipe.execute(raise_on_error=False)
@@ -67,6 +84,27 @@ class Driver:
         if isinstance(self.client, RedisCluster):
             return await self.client.get_default_node().execute_command(*command)
         return await self.ask(command)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncGenerator[None]:
+        try:
+            async with asyncio.timeout(self._acquire_timeout):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise MaxConnectionsError(
+                f"all {self._size} connections stayed busy for {self._acquire_timeout:g} s; "
+                "raise pool_size"
+            ) from None
+        try:
+            async with asyncio.timeout(self._command_timeout):
+                yield
+        finally:
+            self._turns.release()
+
+    async def drain(self) -> None:
+        """Wait until everything that was asked is answered."""
+        for _ in range(self._size):
+            await self._turns.acquire()
 
     async def close(self) -> None:
         """Close the client, unless it is the caller's."""

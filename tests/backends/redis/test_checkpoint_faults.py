@@ -20,6 +20,7 @@ from locus_memory.testing.servers import RedisServer, ValkeyServer
 
 ECHO = Script("return ARGV[1]")
 COUNT = Script("return redis.call('INCR', KEYS[1])")
+ECHO_TWICE = Script("return ARGV[1]", idempotent=True)
 COUNT_TWICE = Script("return redis.call('INCR', KEYS[1])", idempotent=True)
 PATIENCE = 60
 
@@ -158,6 +159,22 @@ class TestACutConnection:
             proxy.cuts_next_answer = True
             assert await connection.execute("GET", "n", again=True) == b"7"
 
+    async def test_calls_that_share_a_connection_each_know_what_to_do(self, own_server, proxy_to):
+        async with proxy_to(own_server) as proxy, RedisConnection(proxy.url) as connection:
+            for round_ in range(8):
+                proxy.cuts_next_answer = True
+                once = [connection.run(COUNT, [f"once-{n}"]) for n in range(20)]
+                twice = [connection.run(ECHO_TWICE, (), [n]) for n in range(20)]
+                answers = await asyncio.gather(*once, *twice, return_exceptions=True)
+                assert answers[20:] == [b"%d" % n for n in range(20)]
+                told = [n for n in range(20) if isinstance(answers[n], int)]
+                for number in range(20):
+                    counted = int(await connection.execute("GET", f"once-{number}") or 0)
+                    assert counted <= round_ + 1
+                    assert number not in told or counted == answers[number]
+                failed = {type(answers[n]) for n in set(range(20)) - set(told)}
+                assert failed == {BackendUnavailableError}
+
     async def test_idle_connections_that_were_cut(self, own_server, proxy_to):
         async with proxy_to(own_server) as proxy, RedisConnection(proxy.url) as connection:
             for round_ in range(5):
@@ -262,6 +279,10 @@ class TestLimits:
         key = connection.key("queue")
         with pytest.raises(BackendUnavailableError, match="in time"):
             await hasty.execute("BLPOP", key, 0)
+        assert await hasty.run(ECHO, (), ["x"]) == b"x"
+        calls = [hasty.execute("BLPOP", key, 0) for _ in range(3)]
+        for answer in await asyncio.gather(*calls, return_exceptions=True):
+            assert isinstance(answer, BackendUnavailableError)
         assert await hasty.run(ECHO, (), ["x"]) == b"x"
         await hasty.close()
 
