@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
@@ -135,8 +134,11 @@ def terms(text: str) -> bytes:
     words = tokens(text)
     if not words:
         return b""
-    counts = (f"{stem}={count}" for stem, count in Counter(words).items())
-    return " ".join((str(len(words)), *counts)).encode()
+    counts: dict[str, int] = {}
+    for stem in words:
+        counts[stem] = counts.get(stem, 0) + 1
+    pairs = [f"{stem}={count}" for stem, count in counts.items()]
+    return " ".join((str(len(words)), *pairs)).encode()
 
 
 def is_expired(head: bytes, now: float) -> bool:

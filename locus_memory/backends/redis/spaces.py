@@ -11,7 +11,6 @@ from locus_memory.backends.redis.items import Operation, moment
 from locus_memory.backends.redis.registry import Registry
 from locus_memory.backends.redis.store_scripts import script
 from locus_memory.errors import (
-    BackendUnavailableError,
     BackendWriteError,
     InvalidArgumentError,
     VersionConflictError,
@@ -167,10 +166,19 @@ class Spaces:
         """Purge if the server can be written; return the namespaces that are empty now."""
         try:
             answers = await self._purge(keys)
-        except (BackendWriteError, BackendUnavailableError) as error:
+        except BackendWriteError as error:
             emit("redis.not_cleaned", error=error, namespaces=len(keys))
             return []
         return [space for space, (left, _) in zip(keys, answers, strict=True) if left == 0]
+
+    async def tidy(self, spaces: Sequence[Space]) -> bool:
+        """Remove all that has expired; returns whether the server could be written."""
+        try:
+            await self.purge_expired(spaces)
+        except BackendWriteError as error:
+            emit("redis.not_cleaned", error=error, namespaces=len(spaces))
+            return False
+        return True
 
     async def purge_expired(self, spaces: Iterable[Space], *, merge: bool = False) -> None:
         """Remove all that has expired.

@@ -120,9 +120,8 @@ async def _postings(
             row for answer in answers for row in rows(answer, 4 + len(stems))
         ]
         expired = [space for space, row in zip(targets, found, strict=True) if row[0]]
-        if not expired:
+        if not expired or not await spaces.tidy(expired):
             return [
                 Postings(row[1], row[2], [int(number) for number in row[3]], row[4:])
                 for row in found
             ]
-        await spaces.purge_expired(expired)

@@ -97,10 +97,9 @@ async def _nearest(
         answers = await spaces.run_each(calls)
         found: list[Sequence[Any]] = [row for answer in answers for row in rows(answer, 4)]
         expired = [space for space, row in zip(targets, found, strict=True) if row[0]]
-        if not expired:
+        if not expired or not await spaces.tidy(expired):
             _check_dimension(query, found)
             return _merge(targets, found)
-        await spaces.purge_expired(expired)
 
 
 def _check_dimension(query: VectorQuery, found: Sequence[Sequence[Any]]) -> None:
