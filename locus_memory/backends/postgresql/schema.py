@@ -76,9 +76,151 @@ _CHECKPOINTS: Final = (
     "CREATE UNIQUE INDEX {index:checkpoints_by_revision} ON {checkpoints} (thread, revision)",
 )
 
+# An item's id is a digest of its namespace and key, and `scope` one of the namespace alone. Each
+# put takes a new revision, so that their order is that of the writes whatever the clock does.
+#
+# `jsonb` is written as `documents` has it, `words` as `texts`; `length` counts the words.
+_ITEMS: Final = (
+    "CREATE SEQUENCE {revisions}",
+    """
+    CREATE TABLE {items} (
+      id uuid PRIMARY KEY,
+      scope uuid NOT NULL,
+      version bigint NOT NULL,
+      revision bigint NOT NULL,
+      created_at timestamptz NOT NULL,
+      updated_at timestamptz NOT NULL,
+      expires_at timestamptz,
+      length integer NOT NULL,
+      path text COLLATE "C" NOT NULL,
+      key text COLLATE "C" NOT NULL,
+      metadata jsonb NOT NULL,
+      value jsonb NOT NULL,
+      words tsvector NOT NULL)
+    """,
+    "CREATE INDEX {index:items_by_key} ON {items} (scope, left(key, 500))",
+    "CREATE INDEX {index:items_by_revision} ON {items} (scope, revision) INCLUDE (length)",
+    "CREATE INDEX {index:items_by_path} ON {items} (left(path, 500))",
+    """
+    CREATE INDEX {index:items_by_expiry} ON {items} (expires_at) WHERE expires_at IS NOT NULL
+    """,
+    "CREATE INDEX {index:items_by_word} ON {items} USING gin (words)",
+)
+
+# A vector belongs to the item of the same id as long as that has the same revision: whoever
+# writes the item without knowing of vectors makes it stale, and stale ones are never seen.
+_VECTORS: Final = (
+    """
+    CREATE TABLE {vectors} (
+      id uuid PRIMARY KEY REFERENCES {items} (id) ON DELETE CASCADE,
+      scope uuid NOT NULL,
+      revision bigint NOT NULL,
+      dimension integer NOT NULL,
+      path text COLLATE "C" NOT NULL,
+      embedding {vector}.vector NOT NULL)
+    """,
+    # In the row itself, as long as a page can hold it: a search reads it with the rest.
+    "ALTER TABLE {vectors} ALTER COLUMN embedding SET STORAGE MAIN",
+    "CREATE INDEX {index:vectors_by_scope} ON {vectors} (scope, dimension)",
+    "CREATE INDEX {index:vectors_by_path} ON {vectors} (left(path, 500), dimension)",
+)
+
+# Puts and deletes in the order of their ids, so that no two batches wait for each other, and
+# those of one id in the order given. An item is locked before its version is looked at; one
+# that is not there cannot be, so if another session adds it meanwhile, it starts over. The first
+# condition that does not hold undoes everything, and the version that was found is returned.
+_WRITE: Final = """
+CREATE FUNCTION {%(name)s}(
+  moment timestamptz, ids text[], scopes text[], paths text[], keys text[], conditions text[],
+  expiries text[], lengths text[], metadatas text[], documents text[], texts text[]%(arguments)s)
+RETURNS TABLE (conflict boolean, number bigint, result bigint)
+LANGUAGE plpgsql AS $function$
+#variable_conflict use_column
+DECLARE
+  given record;
+  found_version bigint;
+  is_there boolean;
+  results bigint[] := array_fill(0::bigint, ARRAY[cardinality(ids)]);
+BEGIN
+  FOR given IN
+    SELECT numbered.* FROM (
+      SELECT g.id::uuid, g.scope::uuid, g.path, g.key, g.condition::bigint,
+        g.expires_at::timestamptz, g.length::integer, g.metadata::jsonb, g.value::jsonb,
+        g.words::tsvector, g.number%(columns)s, nextval('{revisions}') AS revision
+      FROM unnest(ids, scopes, paths, keys, conditions, expiries, lengths, metadatas,
+        documents, texts%(arrays)s) WITH ORDINALITY
+        AS g (id, scope, path, key, condition, expires_at, length, metadata, value,
+          words%(names)s, number)) AS numbered
+    ORDER BY numbered.id, numbered.number
+  LOOP
+    LOOP
+      SELECT CASE WHEN i.expires_at <= moment THEN 0 ELSE i.version END INTO found_version
+      FROM {items} AS i WHERE i.id = given.id FOR UPDATE;
+      is_there := FOUND;
+      found_version := coalesce(found_version, 0);
+      IF given.condition <> found_version THEN
+        results[given.number] := found_version;
+        RAISE EXCEPTION USING ERRCODE = 'LM001', MESSAGE = given.number::text;
+      END IF;
+      IF given.value IS NULL THEN
+        IF is_there THEN
+          DELETE FROM {items} AS i WHERE i.id = given.id;
+        END IF;
+        results[given.number] := (found_version > 0)::integer;
+        EXIT;
+      ELSIF is_there THEN
+        UPDATE {items} AS i SET
+          version = found_version + 1, revision = given.revision,
+          created_at = CASE found_version WHEN 0 THEN moment ELSE i.created_at END,
+          updated_at = moment, expires_at = given.expires_at, length = given.length,
+          metadata = given.metadata, value = given.value, words = given.words
+        WHERE i.id = given.id;
+      ELSE
+        INSERT INTO {items} (id, scope, version, revision, created_at, updated_at, expires_at,
+          length, path, key, metadata, value, words)
+        VALUES (given.id, given.scope, 1, given.revision, moment, moment, given.expires_at,
+          given.length, given.path, given.key, given.metadata, given.value, given.words)
+        ON CONFLICT DO NOTHING;
+        CONTINUE WHEN NOT FOUND;
+      END IF;
+      results[given.number] := found_version + 1;%(after)s
+      EXIT;
+    END LOOP;
+  END LOOP;
+  RETURN QUERY SELECT false, r.number, r.result
+    FROM unnest(results) WITH ORDINALITY AS r (result, number) ORDER BY r.number;
+EXCEPTION WHEN SQLSTATE 'LM001' THEN
+  RETURN QUERY SELECT true, SQLERRM::bigint, results[SQLERRM::bigint];
+END
+$function$
+"""
+
+_WRITE_ITEMS: Final = _WRITE % {
+    **dict.fromkeys(("arguments", "columns", "arrays", "names", "after"), ""),
+    "name": "write_items",
+}
+
+_WRITE_VECTORS: Final = _WRITE % {
+    "name": "write_vectors",
+    "arguments": ", embeddings text[]",
+    "columns": ", g.embedding::{vector}.vector",
+    "arrays": ", embeddings",
+    "names": ", embedding",
+    "after": """
+      IF given.embedding IS NULL THEN
+        DELETE FROM {vectors} AS v WHERE v.id = given.id;
+      ELSE
+        INSERT INTO {vectors} (id, scope, revision, dimension, path, embedding)
+        VALUES (given.id, given.scope, given.revision,
+          {vector}.vector_dims(given.embedding), given.path, given.embedding)
+        ON CONFLICT (id) DO UPDATE SET revision = EXCLUDED.revision,
+          dimension = EXCLUDED.dimension, embedding = EXCLUDED.embedding;
+      END IF;""",
+}
+
 MIGRATIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
-    "core": (_CHECKPOINTS,),
-    "vector": (),
+    "core": (_CHECKPOINTS, (*_ITEMS, _WRITE_ITEMS)),
+    "vector": ((*_VECTORS, _WRITE_VECTORS),),
 }
 
 # One read tells all there is to know of a database that is up to date. Which extensions could

@@ -1,73 +1,50 @@
-"""The words of an item as a `tsvector`, and of a query as a `tsquery`.
-
-Words are folded, split and stemmed here, as everywhere in the library, and not by one of the
-server's configurations. So neither `unaccent` nor a dictionary has to be there, and the same
-query finds the same items in every database.
-"""
+"""Text search by BM25, within one namespace or a tree of them."""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any, Final
+from locus_memory.backends.postgresql.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.items import Page, Scope, item_of
+from locus_memory.backends.postgresql.queries import Arguments, search_items
+from locus_memory.backends.postgresql.words import any_of
+from locus_memory.store.filters import Condition
+from locus_memory.store.item import StoreItem
 
-from locus_memory.store.text import query_words, searchable, stem, tokens
-
-__all__ = ["any_of", "index_words", "query_stems"]
-
-# https://www.postgresql.org/docs/current/textsearch-limitations.html: a lexeme has less than
-# 2 KB, at most 256 positions are kept of it, and all lexemes with their positions have 1 MB.
-_LONGEST: Final = 500
-"""Characters, of at most four bytes; of a longer word only the beginning counts."""
-
-_MOST_POSITIONS: Final = 255
-_ROOM: Final = 1_000_000
-_OVERHEAD: Final = 3
+__all__ = ["search_text"]
 
 
-def index_words(value: Any, text: str | None) -> tuple[str, int]:
-    """Return the words of an item as the text of a `tsvector`, and how many there are.
+async def search_text(
+    pool: PostgreSQLPool, scope: Scope, words: list[str], condition: Condition, page: Page
+) -> list[StoreItem]:
+    """Return the items with any of the words that satisfy the condition, the best first.
 
-    A word that is there `n` times has the positions 1 to `n`: they tell how often it is there,
-    not where. Words that no longer fit in are left out.
+    `ts_rank` of PostgreSQL knows nothing of rare and common words, so the statement computes
+    BM25: each word of the query adds
 
-    Raises:
-        InvalidArgumentError: `text` is not a string of whole characters.
+        ln(1 + (N - n + 0.5) / (n + 0.5)) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * dl / avgdl))
+
+    where `N` items in the scope have any text, `n` of them this word, the item has it `tf` times
+    and `dl` words in all, `avgdl` on average; `k1` is 1.2 and `b` 0.75. S. Robertson, H. Zaragoza,
+    "The Probabilistic Relevance Framework: BM25 and Beyond", Foundations and Trends in Information
+    Retrieval 3(4), 2009.
+
+    Args:
+        pool: The database.
+        scope: Where to look.
+        words: What `query_stems` made of the query.
+        condition: A parsed filter.
+        page: Which of the hits.
     """
-    words = [_cut(word) for word in tokens(searchable(value, text))]
-    room = _ROOM
-    entries: list[str] = []
-    for word, count in Counter(words).items():
-        times = min(count, _MOST_POSITIONS)
-        room -= len(word.encode()) + 2 * times + _OVERHEAD
-        if room < 0:
-            break
-        entries.append(f"'{word}':{_POSITIONS[times]}")
-    return " ".join(entries), len(words)
-
-
-_POSITIONS: Final = [",".join(map(str, range(1, n + 1))) for n in range(_MOST_POSITIONS + 1)]
-
-
-def query_stems(query: str) -> list[str]:
-    """Return the distinct words to look for, as `index_words` has them.
-
-    Raises:
-        InvalidArgumentError: `query` is not a string of whole characters.
-    """
-    return list(dict.fromkeys(_cut(stem(word)) for word in query_words(query)))
-
-
-def any_of(words: list[str]) -> str:
-    """Return the text of a `tsquery` that any of the words satisfies.
-
-    It is a balanced tree: the server descends into it, and a long query is no deep one.
-    """
-    if len(words) == 1:
-        return f"'{words[0]}'"
-    middle = len(words) // 2
-    return f"({any_of(words[:middle])} | {any_of(words[middle:])})"
-
-
-def _cut(word: str) -> str:
-    # Letters and digits only: nothing that has a meaning in a `tsvector` or a `tsquery`.
-    return word[:_LONGEST]
+    if not words or not page.limit:
+        return []
+    arguments = Arguments()
+    limit, offset = arguments.bind(page.limit, "bigint"), arguments.bind(page.offset, "bigint")
+    statement = search_items(
+        scope.condition("i", arguments),
+        scope.live(arguments),
+        arguments.compile(condition),
+        words=arguments.bind_list([any_of([word]) for word in words]),
+        query=arguments.bind(any_of(words), "text"),
+        page=f"LIMIT {limit} OFFSET {offset}",
+    )
+    rows = await pool.fetch(statement, *arguments.values)
+    return [item_of(row, row["score"]) for row in rows]

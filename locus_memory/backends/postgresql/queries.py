@@ -1,0 +1,397 @@
+"""Every statement the store runs.
+
+What varies is put together from the constants here; whatever a caller chose is bound. Only text,
+numbers, moments and `text[]` are: for an array of anything else asyncpg would first have to ask
+the server what it is, once for each connection.
+"""
+
+# ruff: noqa: S608 - no text of a caller ever gets into a statement
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+from locus_memory.backends.postgresql.filters import compile_filter
+from locus_memory.store.filters import Condition
+
+__all__ = [
+    "CLEAR",
+    "COLUMNS",
+    "DELETE_MANY",
+    "EXISTS",
+    "GET",
+    "GET_MANY",
+    "GET_VALUE",
+    "GET_VECTOR",
+    "INDEX_IS_THERE",
+    "LOCK_NAME",
+    "NAMESPACES",
+    "PURGE",
+    "PUT",
+    "PUT_MANY",
+    "PUT_MANY_VECTORS",
+    "PUT_OVER_VECTOR",
+    "SETTINGS",
+    "WRITE",
+    "WRITE_VECTORS",
+    "Arguments",
+    "count_vectors",
+    "make_index",
+    "nearest_by_index",
+    "nearest_exactly",
+    "newest_items",
+    "other_dimension",
+    "scan_items",
+    "search_items",
+]
+
+COLUMNS: Final = (
+    "i.path, i.key, i.value, i.metadata, i.created_at, i.updated_at, i.version, i.expires_at"
+)
+
+_LIVE_2: Final = "(i.expires_at IS NULL OR i.expires_at > $2)"
+
+GET: Final = f"SELECT {COLUMNS} FROM {{items}} AS i WHERE i.id = $1 AND {_LIVE_2}"
+GET_VALUE: Final = f"SELECT i.value FROM {{items}} AS i WHERE i.id = $1 AND {_LIVE_2}"
+EXISTS: Final = f"SELECT true FROM {{items}} AS i WHERE i.id = $1 AND {_LIVE_2}"
+GET_MANY: Final = f"""
+SELECT i.id, i.value FROM {{items}} AS i WHERE i.id = ANY ($1::text[]::uuid[]) AND {_LIVE_2}
+"""
+
+_NAMES: Final = "id, scope, path, key, expires_at, length, metadata, value, words"
+_INTO: Final = f"INSERT INTO {{items}} AS i ({_NAMES}, version, revision, created_at, updated_at)"
+
+# What has expired is not there: its version and its age start over.
+_REPLACE: Final = """
+ON CONFLICT (id) DO UPDATE SET
+  version = CASE WHEN i.expires_at <= EXCLUDED.updated_at THEN 1 ELSE i.version + 1 END,
+  created_at = CASE WHEN i.expires_at <= EXCLUDED.updated_at THEN EXCLUDED.created_at
+    ELSE i.created_at END,
+  revision = EXCLUDED.revision, updated_at = EXCLUDED.updated_at,
+  expires_at = EXCLUDED.expires_at, length = EXCLUDED.length, metadata = EXCLUDED.metadata,
+  value = EXCLUDED.value, words = EXCLUDED.words
+"""
+
+PUT: Final = f"""
+{_INTO}
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text::tsvector, 1, nextval('{{revisions}}'), $10, $10)
+{_REPLACE}
+RETURNING i.version
+"""
+
+# Whoever touches a vector has locked its item first.
+PUT_OVER_VECTOR: Final = f"""
+WITH written AS ({PUT}, i.id),
+dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.id = written.id)
+SELECT version FROM written
+"""
+
+# The numbers are taken in the order given, the rows are locked in the order of their ids: no two
+# batches wait for each other.
+_GIVEN: Final = """
+WITH given AS MATERIALIZED (
+  SELECT g.id::uuid, g.scope::uuid, g.path, g.key, g.expires_at::timestamptz, g.length::integer,
+    g.metadata::jsonb, g.value::jsonb, g.words::tsvector, g.number%(columns)s,
+    nextval('{revisions}') AS revision
+  FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+    $8::text[], $9::text[], $10::text[]%(arrays)s) WITH ORDINALITY AS g
+    (id, scope, path, key, expires_at, length, metadata, value, words%(names)s, number)),
+"""
+_WRITTEN: Final = f"""
+written AS (
+  {_INTO}
+  SELECT {_NAMES}, 1, revision, $1::timestamptz, $1::timestamptz FROM given ORDER BY id
+  {_REPLACE}
+  RETURNING i.id, i.version, i.revision)
+"""
+_VERSIONS: Final = """
+SELECT written.version FROM given JOIN written ON written.id = given.id ORDER BY given.number
+"""
+PUT_MANY: Final = _GIVEN % dict.fromkeys(("columns", "arrays", "names"), "") + _WRITTEN + _VERSIONS
+PUT_MANY_VECTORS: Final = f"""
+{
+    _GIVEN
+    % {
+        "columns": ", g.embedding::{vector}.vector",
+        "arrays": ", $11::text[]",
+        "names": ", embedding",
+    }
+}
+{_WRITTEN},
+embedded AS (
+  INSERT INTO {{vectors}} (id, scope, revision, dimension, path, embedding)
+  SELECT given.id, given.scope, written.revision,
+    {{vector}}.vector_dims(given.embedding), given.path, given.embedding
+  FROM written JOIN given ON given.id = written.id WHERE given.embedding IS NOT NULL
+  ON CONFLICT (id) DO UPDATE SET revision = EXCLUDED.revision,
+    dimension = EXCLUDED.dimension, embedding = EXCLUDED.embedding),
+dropped AS (
+  DELETE FROM {{vectors}} AS v USING written JOIN given ON given.id = written.id
+  WHERE v.id = written.id AND given.embedding IS NULL)
+{_VERSIONS}
+"""
+
+_PARAMETERS: Final = ", ".join(("$1::timestamptz", *(f"${n}::text[]" for n in range(2, 12))))
+WRITE: Final = f"SELECT conflict, number, result FROM {{write_items}}({_PARAMETERS})"
+WRITE_VECTORS: Final = (
+    f"SELECT conflict, number, result FROM {{write_vectors}}({_PARAMETERS}, $12::text[])"
+)
+
+_DELETED: Final = f"""
+gone AS (
+  DELETE FROM {{items}} AS i WHERE i.id = ANY (ARRAY(SELECT id FROM locked))
+  RETURNING i.id, {_LIVE_2} AS live)
+"""
+DELETE_MANY: Final = f"""
+WITH locked AS MATERIALIZED (
+  SELECT i.id FROM {{items}} AS i WHERE i.id = ANY ($1::text[]::uuid[])
+  ORDER BY i.id FOR UPDATE),
+{_DELETED}
+SELECT id FROM gone WHERE live
+"""
+CLEAR: Final = f"""
+WITH locked AS MATERIALIZED (
+  SELECT i.id FROM {{items}} AS i
+  WHERE left(i.path, 500) >= left($1::text, 500) AND i.path >= $1
+    AND left(i.path, 500) <= left($3::text, 500) AND i.path < $3
+  ORDER BY i.id FOR UPDATE),
+{_DELETED}
+SELECT count(*) FILTER (WHERE live) FROM gone
+"""
+
+# Whatever somebody else is writing at the moment is left to them.
+PURGE: Final = """
+DELETE FROM {items} AS i WHERE i.id = ANY (ARRAY(
+  SELECT e.id FROM {items} AS e WHERE e.expires_at <= $1
+  ORDER BY e.expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))
+"""
+
+# From one path to the next, whatever number of items is between them, and no further than the
+# page. Only paths of more than 500 characters can share an entry of the index.
+_FOLLOWING: Final = """
+(SELECT CASE WHEN length(i.path) < 500 THEN i.path ELSE
+   (SELECT min(j.path) FROM {items} AS j WHERE left(j.path, 500) = left(i.path, 500)
+      AND j.path >= $1::text) END
+ FROM {items} AS i WHERE %s ORDER BY left(i.path, 500) LIMIT 1)
+"""
+_FIRST: Final = _FOLLOWING % "left(i.path, 500) >= left($1, 500) AND i.path >= $1"
+_NEXT: Final = f"""
+coalesce(
+  CASE WHEN length(found.path) >= 500 THEN
+    (SELECT min(i.path) FROM {{items}} AS i
+     WHERE left(i.path, 500) = left(found.path, 500) AND i.path > found.path) END,
+  {_FOLLOWING % "left(i.path, 500) > left(found.path, 500)"})
+"""
+_WITHIN: Final = "found.path IS NOT NULL AND ($3::text IS NULL OR found.path < $3)"
+NAMESPACES: Final = f"""
+WITH RECURSIVE found (path) AS (
+  SELECT {_FIRST}
+  UNION ALL
+  SELECT {_NEXT} FROM found WHERE {_WITHIN})
+SELECT found.path FROM found
+WHERE {_WITHIN} AND (
+  SELECT true FROM {{items}} AS i
+  WHERE left(i.path, 500) = left(found.path, 500) AND i.path = found.path AND {_LIVE_2} LIMIT 1)
+LIMIT $4
+"""
+
+
+class Arguments:
+    """What the parameters of a statement are bound to; the same value is bound once."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._names: dict[tuple[str, Any], str] = {}
+
+    def bind(self, value: str | float | datetime, kind: str) -> str:
+        """Return the parameter that stands for a value; `kind` is its type."""
+        name = kind, value
+        if name not in self._names:
+            self.values.append(value)
+            self._names[name] = f"${len(self.values)}::{kind}"
+        return self._names[name]
+
+    def bind_list(self, values: list[str]) -> str:
+        """Return the parameter that stands for a `text[]`."""
+        self.values.append(values)
+        return f"${len(self.values)}::text[]"
+
+    def compile(self, condition: Condition) -> str:
+        """Return a filter on the items `i` as SQL."""
+        expression, bound = compile_filter(
+            condition, metadata="i.metadata", value="i.value", first=len(self.values) + 1
+        )
+        self.values += bound
+        return f"({expression})"
+
+
+def scan_items(conditions: Iterable[str], limit: str, *, columns: str, descending: bool) -> str:
+    """Return the query for a page of items in key order."""
+    way = "DESC" if descending else "ASC"
+    return f"""
+SELECT {columns} FROM {{items}} AS i WHERE {" AND ".join(conditions)}
+ORDER BY left(i.key, 500) {way}, i.key {way} LIMIT {limit}
+"""
+
+
+def newest_items(conditions: Iterable[str], limit: str, offset: str) -> str:
+    """Return the query for a page of items, the newest write first."""
+    # Ids first: sorting must not carry the values along.
+    return f"""
+SELECT {COLUMNS} FROM (
+  SELECT i.id, i.revision FROM {{items}} AS i WHERE {" AND ".join(conditions)}
+  ORDER BY i.revision DESC LIMIT {limit} OFFSET {offset}) AS hit
+JOIN {{items}} AS i ON i.id = hit.id ORDER BY hit.revision DESC
+"""
+
+
+# Okapi BM25, with the usual k1 and b: S. Robertson, H. Zaragoza, "The Probabilistic Relevance
+# Framework: BM25 and Beyond", Foundations and Trends in Information Retrieval 3(4), 2009, section
+# 3.4; the rarity is that of Lucene, which is never negative. Cover density, with all weights 1,
+# counts the positions of a single word: how often it is there.
+_RARITY: Final = "ln(1 + (max(statistics.items) - count(*) + 0.5) / (count(*) + 0.5))"
+_BM25: Final = """
+rarity.weight * word.times * (1.2 + 1)
+  / (word.times + 1.2 * (1 - 0.75 + 0.75 * candidate.length / statistics.length))
+"""
+
+# A namespace that is small, or has little of the table, is read through; else the index of words
+# tells where they are in the whole table, and the rest is left out. Which of the two it is, the
+# statement itself finds out: a plan that is kept knows nothing of the next namespace.
+_IS_LARGE: Final = """
+(SELECT items > 2000 AND items * 20 > (
+   SELECT reltuples FROM pg_catalog.pg_class WHERE oid = '{items}'::regclass)
+ FROM statistics)
+"""
+
+
+def search_items(
+    scope: str, live: str, condition: str, *, words: str, query: str, page: str
+) -> str:
+    """Return the query for items with any of the words, the best first, their score at the end.
+
+    Args:
+        scope: The condition that the item `i` is in the scope.
+        live: The condition that it has not expired.
+        condition: A compiled filter.
+        words: A `text[]` with a `tsquery` for each word.
+        query: The text of a `tsquery` for any of the words.
+        page: `LIMIT` and `OFFSET`.
+    """
+    columns = f"i.id, i.revision, i.length, i.words, {condition} AS fits"
+    matching = f"i.words @@ (SELECT {query}::tsquery)"
+    return f"""
+WITH statistics AS MATERIALIZED (
+  SELECT count(*)::float8 AS items, avg(i.length)::float8 AS length
+  FROM {{items}} AS i WHERE {scope} AND i.length > 0),
+asked AS MATERIALIZED (
+  SELECT number, word::tsquery AS word
+  FROM unnest({words}) WITH ORDINALITY AS given (word, number)),
+candidate AS MATERIALIZED (
+  SELECT {columns} FROM {{items}} AS i
+  WHERE NOT {_IS_LARGE} AND {scope} AND ({matching}) IS TRUE AND {live}
+  UNION ALL
+  SELECT {columns} FROM {{items}} AS i
+  WHERE {_IS_LARGE} AND {matching} AND ({scope}) IS TRUE AND {live}),
+word AS MATERIALIZED (
+  SELECT candidate.id, asked.number,
+    ts_rank_cd('{{1, 1, 1, 1}}', candidate.words, asked.word) AS times
+  FROM candidate JOIN asked ON candidate.words @@ asked.word),
+rarity AS MATERIALIZED (
+  SELECT word.number, {_RARITY} AS weight FROM word, statistics GROUP BY word.number)
+SELECT {COLUMNS}, hit.score FROM (
+  SELECT candidate.id, candidate.revision, round(sum({_BM25})::numeric, 9)::float8 AS score
+  FROM candidate JOIN word ON word.id = candidate.id
+  JOIN rarity ON rarity.number = word.number CROSS JOIN statistics
+  WHERE candidate.fits GROUP BY candidate.id, candidate.revision
+  ORDER BY score DESC, candidate.revision DESC {page}) AS hit
+JOIN {{items}} AS i ON i.id = hit.id ORDER BY hit.score DESC, hit.revision DESC
+"""
+
+
+INDEX_IS_THERE: Final = "SELECT pg_catalog.to_regclass($1) IS NOT NULL"
+LOCK_NAME: Final = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))"
+
+
+def make_index(index: str, dimension: int, kind: str) -> str:
+    """Return the statement that makes the index of all vectors of one length."""
+    return f"""
+CREATE INDEX IF NOT EXISTS {index} ON {{vectors}} USING hnsw (
+  (embedding::{{vector}}.{kind}({dimension})) {{vector}}.{kind}_ip_ops)
+WHERE dimension = {dimension}
+"""
+
+
+GET_VECTOR: Final = f"""
+SELECT {{vector}}.vector_send(v.embedding)
+FROM {{items}} AS i JOIN {{vectors}} AS v ON v.id = i.id AND v.revision = i.revision
+WHERE i.id = $1 AND {_LIVE_2}
+"""
+
+# A search of vectors goes through pages of an index, or all vectors there are.
+SETTINGS: Final = """
+SELECT pg_catalog.set_config('hnsw.iterative_scan', 'strict_order', true),
+  pg_catalog.set_config('hnsw.ef_search', $1, true)
+"""
+
+
+def count_vectors(scope: str, dimension: int, most: str) -> str:
+    """Return the query for the number of vectors in a scope, counted up to `most`."""
+    return f"""
+SELECT count(*) FROM (
+  SELECT FROM {{vectors}} AS v WHERE {scope} AND v.dimension = {dimension} LIMIT {most}) AS counted
+"""
+
+
+_SOURCE: Final = "{vectors} AS v JOIN {items} AS i ON i.id = v.id AND i.revision = v.revision"
+_DISTANCE: Final = "v.embedding OPERATOR({{vector}}.<#>) (SELECT {query}::{{vector}}.vector)"
+_HITS: Final = f"""
+SELECT hit.id, hit.product, {COLUMNS} FROM (
+%s) AS hit LEFT JOIN {{items}} AS i ON i.id = hit.id AND hit.place > %s ORDER BY hit.place
+"""
+
+
+def nearest_exactly(
+    conditions: Iterable[str], dimension: int, *, query: str, first: str, limit: str, offset: str
+) -> str:
+    """Return the query for the nearest vectors, each compared; `first` come before the rest."""
+    before = f"array_position({first}::uuid[], v.id), " if first else ""
+    return _HITS % (
+        f"""
+  SELECT v.id, v.product, row_number() OVER () AS place FROM (
+    SELECT v.id, {_DISTANCE.format(query=query)} AS product
+    FROM {_SOURCE} WHERE v.dimension = {dimension} AND {" AND ".join(conditions)}
+    ORDER BY {before}product, v.revision DESC
+    LIMIT {limit} OFFSET {offset}) AS v
+""",
+        "0",
+    )
+
+
+def nearest_by_index(
+    conditions: Iterable[str], dimension: int, *, kind: str, query: str, limit: str, offset: str
+) -> str:
+    """Return the query for the nearest vectors, by the index; items from `offset` on only."""
+    typed = f"{{vector}}.{kind}({dimension})"
+    order = f"(v.embedding::{typed}) OPERATOR({{vector}}.<#>) (SELECT {query}::{typed})"
+    return _HITS % (
+        f"""
+  SELECT v.id, v.product, row_number() OVER () AS place FROM (
+    SELECT v.id, {_DISTANCE.format(query=query)} AS product
+    FROM {_SOURCE} WHERE v.dimension = {dimension} AND {" AND ".join(conditions)}
+    ORDER BY {order}, v.revision DESC LIMIT {limit}) AS v
+""",
+        offset,
+    )
+
+
+def other_dimension(scope: str, live: str, dimension: int) -> str:
+    """Return the query for the dimension of the vectors there, if none has this one."""
+    return f"""
+SELECT v.dimension FROM {_SOURCE}
+WHERE {scope} AND {live} AND NOT EXISTS (
+  SELECT FROM {{vectors}} AS v WHERE {scope} AND v.dimension = {dimension})
+LIMIT 1
+"""

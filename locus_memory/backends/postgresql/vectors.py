@@ -1,0 +1,248 @@
+"""Vector search: exact where there is little to compare, else by an HNSW index of pgvector.
+
+The index covers the whole table, and knows nothing of a filter or a namespace: what it finds is
+looked at in order of distance until the page is full. If it ends before that, each vector is
+compared after all, so that no filter ever costs a hit.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+import orjson
+
+from locus_memory.backends.postgresql import queries
+from locus_memory.backends.postgresql.connection import Connection, PostgreSQLPool, Record
+from locus_memory.backends.postgresql.items import Page, Scope, item_of
+from locus_memory.backends.postgresql.queries import Arguments
+from locus_memory.errors import BackendError, InvalidEmbeddingError
+from locus_memory.events import emit
+from locus_memory.recent import RecentlyUsed
+from locus_memory.store.filters import Condition
+from locus_memory.store.item import SemanticSearchResult, check_embedding
+
+__all__ = ["VectorQuery", "VectorSearch", "read_vector", "vector_text"]
+
+# https://github.com/pgvector/pgvector: the length of a vector, and what an HNSW index can hold.
+_MOST_DIMENSIONS: Final = 16_000
+_KINDS: Final = ((2_000, "vector"), (4_000, "halfvec"))
+_ITERATIVE_SCAN: Final = (0, 8)
+"""The first version whose index goes on until the page is full."""
+
+_BREADTH: Final = "100"
+"""How many vectors the index keeps in sight, `hnsw.ef_search`; the same for every page, so that
+each continues the one before it."""
+
+_LONGEST_PAGE: Final = 1_000
+"""Of a longer page the index would have to show too much."""
+
+_USES: Final = 256
+"""How many searches of a namespace go by what was found of its size."""
+
+_REMEMBERED: Final = 1_024
+"""Of how many namespaces."""
+
+_DIGITS: Final = 6
+"""Those after the point that float32 products have in common, however they are added up."""
+
+
+def vector_text(embedding: Sequence[float], dimension: int | None) -> str:
+    """Return an embedding at unit length, as the text of a `vector`.
+
+    Raises:
+        InvalidEmbeddingError: As for `check_embedding`, or it is longer than pgvector allows.
+    """
+    import numpy as np  # noqa: PLC0415 - the import of the store must not load numpy
+
+    vector = np.frombuffer(check_embedding(embedding, dimension), "<f4").astype(np.float32)
+    if len(vector) > _MOST_DIMENSIONS:
+        raise InvalidEmbeddingError(
+            f"the embedding has {len(vector)} dimensions, pgvector holds {_MOST_DIMENSIONS:,}"
+        )
+    return orjson.dumps(vector, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+
+
+def read_vector(sent: bytes) -> list[float]:
+    """Return the numbers of what `vector_send` wrote."""
+    return list(struct.unpack_from(f">{len(sent) // 4 - 1}f", sent, 4))
+
+
+@dataclass(frozen=True, slots=True)
+class VectorQuery:
+    """What to look for, and what else must hold."""
+
+    vector: str
+    threshold: float | None
+    condition: Condition
+
+    @property
+    def dimension(self) -> int:
+        """The length of the vector."""
+        return self.vector.count(",") + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """The parameters that both ways to search have in common."""
+
+    arguments: Arguments
+    conditions: tuple[str, ...]
+    vector: str
+
+    @classmethod
+    def of(cls, scope: Scope, query: VectorQuery) -> Self:
+        arguments = Arguments()
+        vector = arguments.bind(query.vector, "text")
+        here = scope.condition("v", arguments), scope.live(arguments)
+        return cls(arguments, (*here, arguments.compile(query.condition)), vector)
+
+    def bind(self, number: int) -> str:
+        return self.arguments.bind(number, "bigint")
+
+
+class VectorSearch:
+    """Searches the vectors of one store, and makes their indexes.
+
+    Args:
+        pool: The database.
+        indexed: Whether there are indexes.
+        exact_below: With fewer vectors than this in the scope, each is compared.
+    """
+
+    def __init__(self, pool: PostgreSQLPool, *, indexed: bool, exact_below: int) -> None:
+        self._pool = pool
+        self._indexed = indexed
+        self._exact_below = exact_below
+        self._settled: set[int] = set()
+        self._large: RecentlyUsed[tuple[bool, int]] = RecentlyUsed(_REMEMBERED)
+
+    async def make_indexes(self, vectors: Collection[str]) -> None:
+        """See to it that vectors of these lengths will be indexed, the first time they are met."""
+        for dimension in {vector.count(",") + 1 for vector in vectors} - self._settled:
+            kind = self._kind(dimension)
+            if kind is not None:
+                await self._make_index(dimension, kind)
+            self._settled.add(dimension)
+
+    def _kind(self, dimension: int) -> str | None:
+        """Return the type to index vectors of this length as; `None`: they are not indexed."""
+        if not self._indexed or self._pool.features.vector_version < _ITERATIVE_SCAN:
+            return None
+        return next((kind for most, kind in _KINDS if dimension <= most), None)
+
+    async def _make_index(self, dimension: int, kind: str) -> None:
+        name = self._pool.sql("{vectors_by_direction}")[:-1] + f'_{dimension}"'
+        if await self._pool.fetchval(queries.INDEX_IS_THERE, name):
+            return
+        index = self._pool.sql("{index:vectors_by_direction}")[:-1] + f'_{dimension}"'
+        statement = queries.make_index(index, dimension, kind)
+
+        async def make(connection: Connection) -> None:
+            # Of several who want to, one does, and the others find it done.
+            await connection.execute(queries.LOCK_NAME, name)
+            await connection.execute(self._pool.sql(statement))
+
+        try:
+            await self._pool.transact(make)
+        except BackendError as error:
+            # Without it every search is exact.
+            emit("postgresql.no_vector_index", error=error, dimension=dimension)
+
+    async def find(
+        self, scope: Scope, query: VectorQuery, page: Page
+    ) -> list[SemanticSearchResult]:
+        """Return the items whose vectors point most nearly the same way, the best first.
+
+        Raises:
+            InvalidEmbeddingError: All vectors in the scope have another dimension.
+        """
+        rows = await self._nearest(scope, query, page) if page.limit else []
+        if not rows:
+            await self._refuse_dimension(scope, query)
+        # What the index found goes by its own, perhaps coarser, idea of the distance.
+        hits = [_hit(row) for row in sorted(rows, key=lambda row: row["product"])]
+        lowest = query.threshold
+        return [hit for hit in hits if lowest is None or hit.score >= lowest]
+
+    async def _refuse_dimension(self, scope: Scope, query: VectorQuery) -> None:
+        arguments = Arguments()
+        here, live = scope.condition("v", arguments), scope.live(arguments)
+        statement = queries.other_dimension(here, live, query.dimension)
+        other = await self._pool.fetchval(statement, *arguments.values)
+        if other is not None:
+            raise InvalidEmbeddingError(
+                f"the query has {query.dimension} dimensions, the stored embeddings have {other}"
+            )
+
+    async def _nearest(self, scope: Scope, query: VectorQuery, page: Page) -> list[Record]:
+        kind = self._kind(query.dimension)
+        if kind is None or page.limit > _LONGEST_PAGE or not await self._is_large(scope, query):
+            return await self._compare_all(scope, query, page, ())
+        rows = await self._ask_index(scope, query, page, kind)
+        if len(rows) == page.offset + page.limit:
+            return rows[page.offset :]
+        # It had no more. Where it filled a page before this one, that is where this one goes on.
+        shown = rows if len(rows) >= page.limit else ()
+        return await self._compare_all(scope, query, page, shown)
+
+    async def _is_large(self, scope: Scope, query: VectorQuery) -> bool:
+        name = f"{query.dimension} {scope.recursive} {scope.path}"
+        large, uses = self._large.get(name) or (False, 0)
+        if uses == 0:
+            arguments = Arguments()
+            statement = queries.count_vectors(
+                scope.condition("v", arguments),
+                query.dimension,
+                arguments.bind(self._exact_below, "bigint"),
+            )
+            count = await self._pool.fetchval(statement, *arguments.values)
+            large, uses = count >= self._exact_below, _USES
+        self._large.put(name, (large, uses - 1))
+        return large
+
+    async def _compare_all(
+        self, scope: Scope, query: VectorQuery, page: Page, shown: Sequence[Record]
+    ) -> list[Record]:
+        statement = _Statement.of(scope, query)
+        limit, offset = statement.bind(page.limit), statement.bind(page.offset)
+        shown_ids = statement.arguments.bind_list([row["id"].hex for row in shown]) if shown else ""
+        template = queries.nearest_exactly(
+            statement.conditions,
+            query.dimension,
+            query=statement.vector,
+            first=shown_ids,
+            limit=limit,
+            offset=offset,
+        )
+        return await self._pool.fetch(template, *statement.arguments.values)
+
+    async def _ask_index(
+        self, scope: Scope, query: VectorQuery, page: Page, kind: str
+    ) -> list[Record]:
+        """Return all hits up to the end of the page, those before it without their items."""
+        statement = _Statement.of(scope, query)
+        template = queries.nearest_by_index(
+            statement.conditions,
+            query.dimension,
+            kind=kind,
+            query=statement.vector,
+            limit=statement.bind(page.offset + page.limit),
+            offset=statement.bind(page.offset),
+        )
+
+        async def ask(connection: Connection) -> list[Record]:
+            await connection.fetchrow(queries.SETTINGS, _BREADTH)
+            return await connection.fetch(self._pool.sql(template), *statement.arguments.values)
+
+        return await self._pool.transact(ask)
+
+
+def _hit(row: Record) -> SemanticSearchResult:
+    distance = min(2.0, max(0.0, round(1.0 + row["product"], _DIGITS)))
+    score = max(0.0, 1.0 - distance)
+    return SemanticSearchResult(
+        item=replace(item_of(row), score=score), score=score, distance=distance
+    )
