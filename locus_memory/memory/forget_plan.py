@@ -22,7 +22,7 @@ from locus_memory.memory.forget_report import ForgetReport, ForgottenMemory
 from locus_memory.memory.forget_threads import ThreadView, all_threads, holds, roots_of
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import Scope, split_key, user_namespace
-from locus_memory.store.base import BaseStore
+from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import Namespace, check_identifier, check_key, check_namespace
 
 __all__ = ["ForgetPlan", "ForgetTarget"]
@@ -232,7 +232,7 @@ class ForgetPlan:
         )
 
     async def _count_vectors(self) -> int:
-        if not self.store.capabilities.semantic_search:
+        if not await has_semantic_search(self.store):
             return 0
         names = (*self.found.current, *self.found.others)
         vectors = [await self.store.get_embedding(*name) for name in names]

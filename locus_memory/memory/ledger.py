@@ -27,7 +27,7 @@ from locus_memory.memory.revision import (
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.table import Table
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.base import BaseStore, has_semantic_search, scan_all
 from locus_memory.store.item import (
     Delete,
     Namespace,
@@ -316,7 +316,7 @@ class Ledger:
         """Return the vectors of contents; none if the embedder fails, and text must do."""
         distinct = list(dict.fromkeys(contents))
         embedder = self._embedder
-        if embedder is None or not distinct or not self._store.capabilities.semantic_search:
+        if embedder is None or not distinct or not await has_semantic_search(self._store):
             return {}
         try:
             vectors = await embedder.embed(distinct, kind="document")

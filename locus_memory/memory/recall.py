@@ -14,7 +14,7 @@ from locus_memory.memory.revision import read_memory
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.fusion import reciprocal_rank_fusion
-from locus_memory.store.base import BaseStore
+from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import StoreItem, check_limit
 from locus_memory.store.text import query_words
 
@@ -78,12 +78,11 @@ class Recall:
     async def _searches(self, scope: Scope, limit: int, query: str) -> list[list[StoreItem]]:
         """Return one ranking for each way of searching that works."""
         short = bounded_query(query)
-        capabilities = self._store.capabilities
         searches: list[Awaitable[list[StoreItem]]] = []
-        if capabilities.search and short:
+        if self._store.capabilities.search and short:
             by_text = partial(self._store.search, scope.current, short, limit)
             searches.append(self._survived("text", by_text))
-        if self._embedder is not None and capabilities.semantic_search:
+        if self._embedder is not None and await has_semantic_search(self._store):
             ends = _both_ends(query)
             by_meaning = partial(self._by_meaning, self._embedder, scope, limit, ends)
             searches.append(self._survived("vectors", by_meaning))

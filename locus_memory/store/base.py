@@ -19,7 +19,14 @@ from locus_memory.store.item import (
     check_limit,
 )
 
-__all__ = ["BaseStore", "as_names", "as_operations", "as_puts", "scan_all"]
+__all__ = [
+    "BaseStore",
+    "as_names",
+    "as_operations",
+    "as_puts",
+    "has_semantic_search",
+    "scan_all",
+]
 
 _PAGE = 500
 
@@ -48,7 +55,10 @@ class BaseStore(Resource, ABC):
     @property
     @abstractmethod
     def capabilities(self) -> StoreCapabilities:
-        """What this store can do; true, not hoped for."""
+        """What this store can do; true, not hoped for.
+
+        What depends on the server is asked as the store opens, and not claimed before that.
+        """
 
     @abstractmethod
     async def put(
@@ -366,6 +376,17 @@ class BaseStore(Resource, ABC):
             found += [each for each in page if each[: len(namespace)] == namespace]
             after = page[-1]
         return found
+
+
+async def has_semantic_search(store: BaseStore) -> bool:
+    """Whether a store has semantic search; one that does not claim it is opened first.
+
+    Raises:
+        BackendError: It cannot be opened.
+    """
+    if not store.capabilities.semantic_search:
+        await store.open()
+    return store.capabilities.semantic_search
 
 
 def as_puts(items: Iterable[Put | tuple[Any, ...]]) -> list[Put]:

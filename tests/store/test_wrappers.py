@@ -374,9 +374,13 @@ async def test_a_bad_value_never_reaches_the_model(semantic, embedder):
     assert embedder.calls == []
 
 
-def test_it_needs_a_store_with_vectors(inner, embedder):
-    with pytest.raises(ConfigurationError, match="no semantic search"):
-        EmbeddingStore(BareStore(inner), embedder)
+async def test_it_needs_a_store_with_vectors(inner, embedder):
+    bare = EmbeddingStore(BareStore(inner), embedder)
+    for call in (bare.open, lambda: bare.put(NS, "k", "fox"), lambda: bare.search(NS, "fox")):
+        with pytest.raises(ConfigurationError, match="no semantic search"):
+            await call()
+    assert embedder.calls == []
+    assert not await inner.exists(NS, "k")
     with pytest.raises(ConfigurationError, match=r"64 dimensions, .* holds 8"):
         EmbeddingStore(InMemoryStore(embedding_dimension=8), embedder)
 

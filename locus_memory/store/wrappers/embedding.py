@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from locus_memory.errors import ConfigurationError, InvalidEmbeddingError
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.store.base import BaseStore, as_operations, as_puts
+from locus_memory.store.base import BaseStore, as_operations, as_puts, has_semantic_search
 from locus_memory.store.item import (
     Delete,
     Namespace,
@@ -41,7 +41,8 @@ class EmbeddingStore(StoreWrapper):
         text_of: What to embed of a value; by default all its strings.
 
     Raises:
-        ConfigurationError: The store has no semantic search, or another vector length.
+        ConfigurationError: The store holds another vector length; as it opens, or at its first
+            use: it has no semantic search.
     """
 
     def __init__(
@@ -52,13 +53,11 @@ class EmbeddingStore(StoreWrapper):
         text_of: Callable[[Any], str] = index_text,
     ) -> None:
         super().__init__(store)
-        capabilities = store.capabilities
-        if not capabilities.semantic_search:
-            raise ConfigurationError(f"{store!r} has no semantic search to embed for")
-        if capabilities.embedding_dimension not in (None, embedder.dimension):
+        held = store.capabilities.embedding_dimension
+        if held not in (None, embedder.dimension):
             raise ConfigurationError(
                 f"{embedder.name} makes vectors of {embedder.dimension} dimensions, "
-                f"{store!r} holds {capabilities.embedding_dimension}"
+                f"{store!r} holds {held}"
             )
         self._embedder = embedder
         self._text_of = text_of
@@ -67,6 +66,15 @@ class EmbeddingStore(StoreWrapper):
     @override
     def capabilities(self) -> StoreCapabilities:
         return replace(self.inner.capabilities, search=True)
+
+    @override
+    async def open(self) -> None:
+        await super().open()
+        await self._need_vectors()
+
+    async def _need_vectors(self) -> None:
+        if not await has_semantic_search(self.inner):
+            raise ConfigurationError(f"{self.inner!r} has no semantic search to embed for")
 
     @override
     async def put(
@@ -164,6 +172,7 @@ class EmbeddingStore(StoreWrapper):
     async def _vectors(
         self, texts: Sequence[str], kind: Literal["document", "query"]
     ) -> list[Sequence[float]]:
+        await self._need_vectors()
         vectors = list(await self._embedder.embed(texts, kind=kind)) if texts else []
         lengths = {len(vector) for vector in vectors}
         if len(vectors) != len(texts) or not lengths <= {self._embedder.dimension}:
