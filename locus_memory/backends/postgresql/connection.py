@@ -26,6 +26,7 @@ from locus_memory.backends.postgresql.lending import (
     BorrowedPool,
     Lender,
     OwnPool,
+    is_gone,
     settle,
 )
 from locus_memory.backends.postgresql.opening import Features, prepare
@@ -38,6 +39,7 @@ from locus_memory.backends.postgresql.translation import (
 )
 from locus_memory.errors import (
     BackendClosedError,
+    BackendError,
     BackendUnavailableError,
     ConfigurationError,
 )
@@ -221,7 +223,7 @@ class PostgreSQLPool(Resource):
                 except DRIVER_ERRORS as error:
                     # The server may still be busy with what took too long.
                     late = isinstance(error, TimeoutError)
-                    broken = connection.is_closed() or (late and not await settle(connection))
+                    broken = is_gone(connection) or (late and not await settle(connection))
                     if not _may_repeat(error, attempt):
                         raise
                 else:
@@ -266,7 +268,7 @@ class PostgreSQLPool(Resource):
             try:
                 async with self.transaction() as connection:
                     return await work(connection)
-            except BackendUnavailableError as error:
+            except BackendError as error:
                 cause = error.__cause__
                 if cause is None or not is_repeatable(cause) or attempt == _ATTEMPTS - 1:
                     raise

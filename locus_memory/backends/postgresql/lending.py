@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 from locus_memory.backends.postgresql.driver import (
     DRIVER_ERRORS,
     Connection,
+    InterfaceError,
     Pool,
 )
 from locus_memory.errors import (
@@ -25,7 +26,7 @@ from locus_memory.errors import (
     ConfigurationError,
 )
 
-__all__ = ["BorrowedPool", "Connect", "Lender", "OwnPool", "settle"]
+__all__ = ["BorrowedPool", "Connect", "Lender", "OwnPool", "is_gone", "settle"]
 
 Connect = Callable[[], Awaitable[Connection]]
 
@@ -286,7 +287,7 @@ class BorrowedPool(Lender):
 
     async def release(self, connection: Connection, *, broken: bool = False) -> None:
         """Give it back to the caller's pool, which does without it if it is closed."""
-        if broken:
+        if broken and not is_gone(connection):
             connection.terminate()
         await self._pool.release(connection)
 
@@ -295,6 +296,14 @@ class BorrowedPool(Lender):
 
     def abandon(self) -> None:
         """Leave the caller's pool alone."""
+
+
+def is_gone(connection: Connection) -> bool:
+    """Whether a connection is closed, or went back to the caller's pool as it was."""
+    try:
+        return connection.is_closed()
+    except InterfaceError:
+        return True
 
 
 async def settle(connection: Connection) -> bool:

@@ -183,6 +183,16 @@ class TestNetwork:
                 async with pool.transaction() as connection:
                     assert await connection.fetchval("SELECT 2") == 2
 
+    async def test_a_connection_that_turns_out_to_be_dead(self, proxy, schema):
+        async with PostgreSQLPool(proxy.url, schema=schema, pool_size=1) as pool:
+            for _ in range(3):
+                assert await pool.fetchval("SELECT 1") == 1
+                # Nothing can be read from it, and nothing says that it is closed.
+                ((connection, _),) = pool._lenders[asyncio.get_running_loop()]._idle
+                connection._transport.abort()
+                async with pool.transaction() as connection:
+                    assert await connection.fetchval("SELECT 2") == 2
+
     async def test_a_server_that_hangs_up_is_unavailable(self, proxy, schema):
         proxy.refusing = True
         pool = PostgreSQLPool(proxy.url, schema=schema)

@@ -14,6 +14,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from locus_memory.backends.postgresql.backend import PostgreSQLBackend
 from locus_memory.backends.postgresql.checkpoints import (
     _APPEND,
     PostgreSQLCheckpointer,
@@ -24,6 +25,7 @@ from locus_memory.backends.postgresql.records import digest_of, to_row
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import StaleChainError
 from locus_memory.errors import (
+    BackendClosedError,
     CheckpointConflictError,
     CheckpointCorruptError,
     ConfigurationError,
@@ -455,6 +457,30 @@ class TestOwnership:
     def test_options_are_checked(self):
         with pytest.raises(ConfigurationError):
             PostgreSQLCheckpointer("agent", pool_size=0)
+
+
+class TestBackend:
+    @pytest.mark.parametrize("shared", [False, True])
+    async def test_both_contracts_over_one_pool(self, url, schema, shared, pool):
+        options = {"pool": pool} if shared else {"database": url, "schema": schema}
+        async with PostgreSQLBackend(
+            **options,
+            store_options={"exact_below": 7},
+            checkpointer_options={"state_type": None},
+        ) as backend:
+            await backend.store.put(("a",), "k", 1)
+            await backend.checkpointer.save({"n": 1}, "t")
+            assert backend.store._pool is backend.checkpointer.storage._pool
+            assert len(backend.store._pool._lenders) == 1
+            for part in (backend.store, backend.checkpointer):
+                await part.close()
+            assert await backend.store.get(("a",), "k") == 1
+            assert await backend.checkpointer.load("t") == {"n": 1}
+        if shared:
+            assert await pool.fetchval("SELECT 1") == 1
+        else:
+            with pytest.raises(BackendClosedError):
+                await backend.store.get(("a",), "k")
 
 
 class Pooler:

@@ -9,6 +9,7 @@ import json
 import random
 import ssl
 import sys
+import threading
 
 import asyncpg
 import pytest
@@ -335,6 +336,18 @@ class TestWaiting:
         assert "all 1 connections are busy" in str(refused[0])
         assert await pool.fetchval("SELECT 1") == 1
 
+    async def test_each_waits_as_long_as_it_was_told(self, make_pool):
+        pool = make_pool(pool_size=1, acquire_timeout=0.1)
+        await pool.open()
+        async with pool.transaction():
+            first = asyncio.create_task(pool.fetchval("SELECT 1"))
+            await asyncio.sleep(0.05)
+            second = asyncio.create_task(pool.fetchval("SELECT 2"))
+            await asyncio.wait([first])
+            assert not second.done()
+        assert isinstance(first.exception(), BackendUnavailableError)
+        assert await second == 2
+
     async def test_who_waits_longest_is_served_first(self, make_pool):
         pool = make_pool(pool_size=1)
         await pool.open()
@@ -443,6 +456,26 @@ class TestClosing:
         assert await working == 1
         await closing
 
+    async def test_a_connection_that_opens_meanwhile_is_refused(self, make_pool):
+        pool = make_pool(pool_size=2)
+        await pool.open()
+        entered, leave = asyncio.Event(), asyncio.Event()
+
+        async def work():
+            async with pool.transaction():
+                entered.set()
+                await leave.wait()
+
+        working = asyncio.create_task(work())
+        await entered.wait()
+        opening = asyncio.create_task(pool.fetchval("SELECT 1"))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(pool.close())
+        with pytest.raises(BackendClosedError):
+            await opening
+        leave.set()
+        await asyncio.gather(working, closing)
+
 
 class TestLoops:
     async def test_loops_in_threads_share_it(self, pool):
@@ -460,6 +493,48 @@ class TestLoops:
             assert asyncio.run(pool.fetchval("SELECT $1::integer", number)) == number
         asyncio.run(pool.close())
         gc.collect()
+
+    def test_a_loop_that_was_closed_is_forgotten(self, url, schema):
+        pool = PostgreSQLPool(url, schema=schema)
+        for _ in range(3):
+            loop = asyncio.new_event_loop()
+            loop.run_until_complete(pool.open())
+            loop.close()
+            del loop
+        asyncio.run(pool.open())
+        assert len(pool._lenders) == 1
+        asyncio.run(pool.close())
+        gc.collect()
+
+    async def test_closing_reaches_the_connections_of_other_loops(
+        self, make_pool, url, schema, until
+    ):
+        pool = make_pool(marked(url, schema), pool_size=2)
+        resting = asyncio.new_event_loop()
+        await asyncio.to_thread(resting.run_until_complete, pool.open())
+        opened, leave = asyncio.Event(), threading.Event()
+        here = asyncio.get_running_loop()
+
+        async def elsewhere():
+            await pool.open()
+            here.call_soon_threadsafe(opened.set)
+            await asyncio.to_thread(leave.wait, 60)
+
+        async def gone():
+            return await connections(url, schema) == 0
+
+        running = asyncio.create_task(asyncio.to_thread(asyncio.run, elsewhere()))
+        try:
+            await opened.wait()
+            await pool.open()
+            assert len(pool._lenders) == 3
+            assert await connections(url, schema) > 0
+            await pool.close()
+            await until(gone)
+        finally:
+            leave.set()
+            await running
+            resting.close()
 
     @pytest.mark.parametrize(
         "end",
@@ -549,6 +624,13 @@ class TestBorrowing:
                 with pytest.raises(TimeoutError):
                     await asyncio.wait_for(pool.fetchval("SELECT pg_sleep(30)"), 0.02)
                 assert await pool.fetchval("SELECT 1") == 1
+
+    async def test_a_connection_that_is_lost_is_replaced(self, url, schema):
+        async with asyncpg.create_pool(url, min_size=0, max_size=1) as theirs:
+            pool = PostgreSQLPool(pool=theirs, schema=schema)
+            with pytest.raises(BackendUnavailableError, match="terminating connection"):
+                await pool.fetchval("SELECT pg_terminate_backend(pg_backend_pid())")
+            assert await pool.fetchval("SELECT 1") == 1
 
     async def test_it_waits_no_longer_than_it_was_told(self, url, schema):
         async with asyncpg.create_pool(url, min_size=0, max_size=1) as theirs:

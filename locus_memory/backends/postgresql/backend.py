@@ -1,0 +1,68 @@
+"""The PostgreSQL backend: both contracts over one pool of connections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+from locus_memory.backends.base import Backend
+from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
+from locus_memory.backends.postgresql.connection import (
+    ConnectionOptions,
+    PostgreSQLPool,
+    pool_for,
+)
+from locus_memory.backends.postgresql.driver import Pool
+from locus_memory.backends.postgresql.store import PostgreSQLStore
+from locus_memory.checkpoint.chain import CheckpointerOptions
+
+__all__ = ["PostgreSQLBackend"]
+
+
+class PostgreSQLBackend(Backend):
+    """A store and a checkpointer in one schema of a database, over the same connections.
+
+    Args:
+        database: See `PostgreSQLPool`.
+        pool: A pool to share, of asyncpg's or ours; it is not closed here.
+        store_options: Options of `PostgreSQLStore`.
+        checkpointer_options: Options of `PostgreSQLCheckpointer`.
+        options: See `PostgreSQLPool`; ignored where `pool` is one of ours.
+    """
+
+    provider = "postgresql"
+
+    def __init__(
+        self,
+        database: str | None = None,
+        *,
+        pool: Pool | PostgreSQLPool | None = None,
+        store_options: Mapping[str, Any] | None = None,
+        checkpointer_options: CheckpointerOptions | None = None,
+        **options: Unpack[ConnectionOptions],
+    ) -> None:
+        self._pool, self._owned = pool_for(database, pool, options)
+        self._store = PostgreSQLStore(pool=self._pool, **(store_options or {}))
+        self._checkpointer = PostgreSQLCheckpointer(pool=self._pool, **(checkpointer_options or {}))
+
+    @property
+    def store(self) -> PostgreSQLStore:
+        """The store."""
+        return self._store
+
+    @property
+    def checkpointer(self) -> PostgreSQLCheckpointer:
+        """The checkpointer."""
+        return self._checkpointer
+
+    async def open(self) -> None:
+        """Connect and make the tables now, rather than on first use."""
+        await self._store.open()
+        await self._checkpointer.open()
+
+    async def close(self) -> None:
+        """Close the connections, unless the pool was passed in."""
+        await self._store.close()
+        await self._checkpointer.close()
+        if self._owned:
+            await self._pool.close()
