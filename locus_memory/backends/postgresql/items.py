@@ -65,6 +65,20 @@ def _digest(path: str) -> str:
     return blake2b(path.encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
 
+@lru_cache(maxsize=1024)
+def _path(namespace: Namespace) -> str:
+    return encode_namespace(check_namespace(namespace))
+
+
+def path_of(namespace: Namespace) -> str:
+    """Return the encoded namespace, checked."""
+    try:
+        return _path(namespace)
+    except TypeError:
+        # What cannot be a key of the cache is no namespace either.
+        return encode_namespace(check_namespace(namespace))
+
+
 class Address(NamedTuple):
     """Where an item is, and the version a conditional write expects there.
 
@@ -83,7 +97,7 @@ class Address(NamedTuple):
     @classmethod
     def of(cls, namespace: Namespace, key: str, if_version: int | None = None) -> Self:
         """Return the address of an item, checked."""
-        path = encode_namespace(check_namespace(namespace))
+        path = path_of(namespace)
         name = encode_text(check_key(key))
         # A path ends with a character that no key has, so no two pairs are alike.
         digest = blake2b((path + name).encode(), digest_size=_DIGEST_BYTES).hexdigest()
@@ -151,7 +165,7 @@ class Scope:
     @classmethod
     def of(cls, namespace: Namespace, now: datetime, *, recursive: bool) -> Self:
         """Return the scope of a search, checked."""
-        path = encode_namespace(check_namespace(namespace))
+        path = path_of(namespace)
         return cls(path, namespace_upper_bound(namespace), recursive, now)
 
     def condition(self, table: str, arguments: Arguments) -> str:
@@ -222,6 +236,8 @@ async def _put_many(pool: PostgreSQLPool, rows: Sequence[Row], now: datetime) ->
     arrays = [list(column) for column in zip(*columns, strict=True)]
     if not pool.features.has_vector:
         found = await pool.fetch(queries.PUT_MANY, now, *arrays)
+    elif all(row.embedding is None for row in rows):
+        found = await pool.fetch(queries.PUT_MANY_OVER_VECTORS, now, *arrays)
     else:
         embeddings = [row.embedding for row in rows]
         found = await pool.fetch(queries.PUT_MANY_VECTORS, now, *arrays, embeddings)
@@ -297,11 +313,8 @@ async def read_item(pool: PostgreSQLPool, address: Address, now: datetime) -> St
     return None if row is None else item_of(row)
 
 
-async def get_values(
-    pool: PostgreSQLPool, addresses: Sequence[Address], now: datetime
-) -> dict[str, Any]:
+async def get_values(pool: PostgreSQLPool, ids: list[str], now: datetime) -> dict[str, Any]:
     """Return the values of those items that are there, by id."""
-    ids = [address.id for address in addresses]
     rows = await pool.fetch(queries.GET_MANY, ids, now)
     return {row["id"].hex: decoded(row["value"]) for row in rows}
 

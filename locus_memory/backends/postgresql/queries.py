@@ -31,6 +31,7 @@ __all__ = [
     "PURGE",
     "PUT",
     "PUT_MANY",
+    "PUT_MANY_OVER_VECTORS",
     "PUT_MANY_VECTORS",
     "PUT_OVER_VECTOR",
     "SETTINGS",
@@ -109,7 +110,13 @@ written AS (
 _VERSIONS: Final = """
 SELECT written.version FROM given JOIN written ON written.id = given.id ORDER BY given.number
 """
-PUT_MANY: Final = _GIVEN % dict.fromkeys(("columns", "arrays", "names"), "") + _WRITTEN + _VERSIONS
+_GIVEN_ITEMS: Final = _GIVEN % dict.fromkeys(("columns", "arrays", "names"), "")
+PUT_MANY: Final = f"{_GIVEN_ITEMS} {_WRITTEN} {_VERSIONS}"
+PUT_MANY_OVER_VECTORS: Final = f"""
+{_GIVEN_ITEMS} {_WRITTEN},
+dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.id = written.id)
+{_VERSIONS}
+"""
 PUT_MANY_VECTORS: Final = f"""
 {
     _GIVEN

@@ -51,10 +51,10 @@ from locus_memory.store.item import (
 
 __all__ = ["PostgreSQLStore"]
 
-_PURGE_EVERY: Final = 64
+_PURGE_EVERY: Final = 256
 """Rows written between two purges of what has expired; the first write of a store is one."""
 
-_PURGED: Final = 256
+_PURGED: Final = 1_024
 """The most that a purge takes away: more than can expire meanwhile."""
 
 
@@ -213,9 +213,9 @@ class PostgreSQLStore(BaseStore):
     async def get_batch(
         self, keys: Iterable[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], Any]:
-        names = {Address.of(namespace, key): (namespace, key) for namespace, key in as_names(keys)}
+        names = {Address.of(*name).id: name for name in as_names(keys)}
         values = await items.get_values(self._pool, list(names), self._now())
-        return {name: values[address.id] for address, name in names.items() if address.id in values}
+        return {names[each]: value for each, value in values.items()}
 
     @override
     async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:

@@ -8,6 +8,8 @@ query finds the same items in every database.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from locus_memory.store.text import query_words, searchable, stem, tokens
@@ -23,6 +25,9 @@ _MOST_POSITIONS: Final = 255
 _ROOM: Final = 1_000_000
 _OVERHEAD: Final = 3
 
+_CERTAIN: Final = 100_000
+"""Characters of a text whose words fit in, whatever they are."""
+
 
 def index_words(value: Any, text: str | None) -> tuple[str, int]:
     """Return the words of an item as the text of a `tsvector`, and how many there are.
@@ -33,19 +38,29 @@ def index_words(value: Any, text: str | None) -> tuple[str, int]:
     Raises:
         InvalidArgumentError: `text` is not a string of whole characters.
     """
-    words = [_cut(word) for word in tokens(searchable(value, text))]
+    found = searchable(value, text)
+    words = _cut(tokens(found)) if len(found) > _LONGEST else tokens(found)
+    if not words:
+        return "", 0
+    if len(set(words)) == len(words) and len(found) <= _CERTAIN:
+        return "'" + "':1 '".join(words) + "':1", len(words)
+    counts = Counter(words)
+    entries = counts.items() if len(found) <= _CERTAIN else _that_fit(counts)
+    return " ".join(f"'{word}':{_positions(count)}" for word, count in entries), len(words)
+
+
+def _that_fit(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     room = _ROOM
-    entries: list[str] = []
-    for word, count in Counter(words).items():
-        times = min(count, _MOST_POSITIONS)
-        room -= len(word.encode()) + 2 * times + _OVERHEAD
+    for word, count in counts.items():
+        room -= len(word.encode()) + 2 * min(count, _MOST_POSITIONS) + _OVERHEAD
         if room < 0:
-            break
-        entries.append(f"'{word}':{_POSITIONS[times]}")
-    return " ".join(entries), len(words)
+            return
+        yield word, count
 
 
-_POSITIONS: Final = [",".join(map(str, range(1, n + 1))) for n in range(_MOST_POSITIONS + 1)]
+@lru_cache(maxsize=_MOST_POSITIONS)
+def _positions(count: int) -> str:
+    return ",".join(map(str, range(1, min(count, _MOST_POSITIONS) + 1)))
 
 
 def query_stems(query: str) -> list[str]:
@@ -54,7 +69,7 @@ def query_stems(query: str) -> list[str]:
     Raises:
         InvalidArgumentError: `query` is not a string of whole characters.
     """
-    return list(dict.fromkeys(_cut(stem(word)) for word in query_words(query)))
+    return list(dict.fromkeys(_cut(map(stem, query_words(query)))))
 
 
 def any_of(words: list[str]) -> str:
@@ -68,6 +83,6 @@ def any_of(words: list[str]) -> str:
     return f"({any_of(words[:middle])} | {any_of(words[middle:])})"
 
 
-def _cut(word: str) -> str:
+def _cut(words: Iterable[str]) -> list[str]:
     # Letters and digits only: nothing that has a meaning in a `tsvector` or a `tsquery`.
-    return word[:_LONGEST]
+    return [word[:_LONGEST] for word in words]
