@@ -42,7 +42,8 @@ class PostgreSQLBackend(Backend):
         **options: Unpack[ConnectionOptions],
     ) -> None:
         self._pool, self._owned = pool_for(database, pool, options)
-        self._store = PostgreSQLStore(pool=self._pool, **(store_options or {}))
+        for_store: Mapping[str, Any] = store_options or {}
+        self._store = PostgreSQLStore(pool=self._pool, **for_store)
         self._checkpointer = PostgreSQLCheckpointer(pool=self._pool, **(checkpointer_options or {}))
 
     @property
