@@ -54,6 +54,24 @@ if TYPE_CHECKING:
     from locus_memory.backends.inmemory.backend import InMemoryBackend
     from locus_memory.backends.inmemory.checkpoints import InMemoryDeltaStorage, MemoryCheckpointer
     from locus_memory.backends.inmemory.store import InMemoryStore
+    from locus_memory.backends.postgresql.backend import PostgreSQLBackend as PostgreSQLBackend
+    from locus_memory.backends.postgresql.checkpoints import (
+        PostgreSQLCheckpointer as PostgreSQLCheckpointer,
+    )
+    from locus_memory.backends.postgresql.checkpoints import (
+        PostgreSQLDeltaStorage as PostgreSQLDeltaStorage,
+    )
+    from locus_memory.backends.postgresql.connection import PostgreSQLPool as PostgreSQLPool
+    from locus_memory.backends.postgresql.store import PostgreSQLStore as PostgreSQLStore
+    from locus_memory.backends.redis.backend import RedisBackend as RedisBackend
+    from locus_memory.backends.redis.checkpoints import (
+        RedisCheckpointer as RedisCheckpointer,
+    )
+    from locus_memory.backends.redis.checkpoints import (
+        RedisDeltaStorage as RedisDeltaStorage,
+    )
+    from locus_memory.backends.redis.connection import RedisConnection as RedisConnection
+    from locus_memory.backends.redis.store import RedisStore as RedisStore
     from locus_memory.backends.sqlite.backend import SQLiteBackend
     from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer, SQLiteDeltaStorage
     from locus_memory.backends.sqlite.connection import SQLiteDatabase
@@ -196,6 +214,18 @@ else:
             "register_store": "registry",
             "subscribe": "events",
             "tool": "tools",
+        },
+        driven={
+            "PostgreSQLBackend": "backends.postgresql.backend",
+            "PostgreSQLCheckpointer": "backends.postgresql.checkpoints",
+            "PostgreSQLDeltaStorage": "backends.postgresql.checkpoints",
+            "PostgreSQLPool": "backends.postgresql.connection",
+            "PostgreSQLStore": "backends.postgresql.store",
+            "RedisBackend": "backends.redis.backend",
+            "RedisCheckpointer": "backends.redis.checkpoints",
+            "RedisConnection": "backends.redis.connection",
+            "RedisDeltaStorage": "backends.redis.checkpoints",
+            "RedisStore": "backends.redis.store",
         },
     )
 

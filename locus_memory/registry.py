@@ -12,6 +12,10 @@ is the provider and whose value is a `Provider`.
 | `file`, `file:./dir`, `file:///abs/dir` | a folder, `./checkpoints` by default; checkpoints only |
 | `sqlite`, `sqlite:./agent.db`, `sqlite:///abs/agent.db` | a file, `./locus.db` by default |
 | `sqlite::memory:` | SQLite without a file |
+| `postgresql`, `postgresql:mydb` | a database; the rest as libpq's environment variables say |
+| `postgresql:postgresql://...`, `postgres://...` | a database by its URL |
+| `redis`, `redis:host:6379`, `redis:host:6379/1` | a server, `localhost:6379` by default |
+| `redis:rediss://...`, `redis:unix://...`, `redis://...`, `valkey://...` | a server by its URL |
 """
 
 from __future__ import annotations
@@ -101,6 +105,22 @@ _TABLE: dict[str, Provider] = {
         parameter="path",
         default="./locus.db",
         is_path=True,
+    ),
+    "postgresql": Provider(
+        store="locus_memory.backends.postgresql.store:PostgreSQLStore",
+        checkpointer="locus_memory.backends.postgresql.checkpoints:PostgreSQLCheckpointer",
+        backend="locus_memory.backends.postgresql.backend:PostgreSQLBackend",
+        parameter="database",
+        schemes=("postgres",),
+        extra="postgresql",
+    ),
+    "redis": Provider(
+        store="locus_memory.backends.redis.store:RedisStore",
+        checkpointer="locus_memory.backends.redis.checkpoints:RedisCheckpointer",
+        backend="locus_memory.backends.redis.backend:RedisBackend",
+        parameter="url",
+        schemes=("rediss", "valkey", "valkeys"),
+        extra="redis",
     ),
 }
 

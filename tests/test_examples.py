@@ -11,6 +11,10 @@ it:
   each command of `locus-memory` runs. Made-up ids, moments, sizes and scores may differ. A line
   `...` stands for any lines, `...` within a line for any text. Marked `any-output`, the
   commands need only succeed. `docs/cli.md` has a test of its own, `tests/cli/test_docs.py`.
+
+The pages `docs/backends/postgresql.md` and `redis.md` have a server each: one whose databases
+include `mydb`, found by the environment variables of PostgreSQL, and one that takes the place
+of `localhost:6379`.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ import pytest
 from locus_memory.errors import LocusMemoryError
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(
     r"^(?:<!-- ([a-z-]+) -->\n\n)?( *)```([a-z]+)\n(.*?)^\2```$", re.DOTALL | re.MULTILINE
 )
@@ -85,9 +89,27 @@ def test_every_fence_is_understood():
         assert block.mark in {None, "pytest", "fails", "any-output"}, block
 
 
-def execute(block):
+@pytest.fixture
+def server(request, monkeypatch):
+    """The server of the block's page, if it has one; see the top of this file."""
+    page = request.getfixturevalue("block").page
+    if page.parent.name != "backends":
+        return None
+    found = request.getfixturevalue(f"{page.stem}_server")
+    if page.stem == "postgresql":
+        if not found.run("SELECT 1 FROM pg_database WHERE datname = 'mydb'"):
+            found.run("CREATE DATABASE mydb")
+        for name, value in (("HOST", "127.0.0.1"), ("PORT", found.port), ("USER", "locus")):
+            monkeypatch.setenv(f"PG{name}", str(value))
+    return found
+
+
+def execute(block, server=None):
+    source = block.code
+    if block.page.stem == "redis":
+        source = source.replace("localhost:6379", f"localhost:{server.port}")
     code = compile(
-        block.code, str(block), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
+        source, str(block), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
     )
     names = {"__name__": "__main__"}
     running = eval(code, names)
@@ -96,15 +118,15 @@ def execute(block):
 
 
 @pytest.mark.parametrize("block", SCRIPTS, ids=str)
-def test_python(block, empty_folder, capsys):
+def test_python(block, empty_folder, capsys, server):
     expected = re.findall(r"# > ?(.*)", block.code)
     if block.mark == "fails":
         with pytest.raises(LocusMemoryError) as caught:
-            execute(block)
+            execute(block, server)
         error = f"{type(caught.value).__name__}: {caught.value}"
         assert [*capsys.readouterr().out.splitlines(), error] == expected
     else:
-        execute(block)
+        execute(block, server)
         assert capsys.readouterr().out.splitlines() == expected
 
 

@@ -44,10 +44,20 @@ def type_checking_imports(package):
     return {alias.name: node.module for node in block.body for alias in node.names}
 
 
-def lazy_table(package):
+def lazy_call(package):
     block = next(node for node in syntax_of(package).body if isinstance(node, ast.If))
-    table = next(node for node in ast.walk(block.orelse[0]) if isinstance(node, ast.Dict))
-    return ast.literal_eval(table)
+    return next(node for node in ast.walk(block.orelse[0]) if isinstance(node, ast.Call))
+
+
+def lazy_table(package):
+    """Return the module of each name that needs no driver."""
+    return ast.literal_eval(lazy_call(package).args[1])
+
+
+def driven_table(package):
+    """Return the module of each name that needs a driver."""
+    keywords = {each.arg: ast.literal_eval(each.value) for each in lazy_call(package).keywords}
+    return keywords.get("driven", {})
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -78,14 +88,21 @@ class TestNames:
             and name not in {"TYPE_CHECKING", "annotations", "lazy_names"}
             and (name == "__version__" or not name.startswith("_"))
         }
-        assert ours == set(module.__all__)
+        assert ours - set(driven_table(package)) == set(module.__all__)
+
+    def test_what_needs_a_driver_is_not_in_all(self, package):
+        module = importlib.import_module(package)
+        for name in driven_table(package):
+            assert getattr(module, name).__name__ == name
+            assert name not in module.__all__
 
     def test_type_checkers_see_what_is_imported_later(self, package):
-        later = {name: f"{package}.{module}" for name, module in lazy_table(package).items()}
+        tables = {**lazy_table(package), **driven_table(package)}
+        later = {name: f"{package}.{module}" for name, module in tables.items()}
         assert type_checking_imports(package) == later
 
     def test_a_name_is_listed_where_it_is_defined(self, package):
-        for name, module in lazy_table(package).items():
+        for name, module in {**lazy_table(package), **driven_table(package)}.items():
             assert name in importlib.import_module(f"{package}.{module}").__all__
 
     def test_a_wrong_name_is_an_attribute_error(self, package):
@@ -116,6 +133,26 @@ def test_importing_the_package_loads_nothing_heavy():
 def test_what_needs_no_driver_loads_none(use):
     drivers = [name for name in HEAVY if name not in {"pydantic", "orjson", "asyncio"}]
     assert run(f"import sys; {use}\nprint(*[n for n in {drivers!r} if n in sys.modules])") == []
+
+
+@pytest.mark.parametrize(
+    ("use", "extra"),
+    [
+        ("import locus_memory; locus_memory.PostgreSQLStore", "postgresql"),
+        ("from locus_memory import RedisCheckpointer", "redis"),
+        ("from locus_memory import get_store; get_store('postgres://host/db')", "postgresql"),
+        ("from locus_memory import open_backend; open_backend('redis')", "redis"),
+    ],
+)
+def test_a_missing_driver_is_one_sentence(use, extra):
+    absent = "import sys; sys.modules.update(asyncpg=None, redis=None)"
+    failed = subprocess.run(
+        [sys.executable, "-c", f"{absent}; {use}"], capture_output=True, text=True, check=False
+    )
+    assert failed.stderr.splitlines()[-1] == (
+        f"locus_memory.errors.MissingDriverError: {extra}: needs the {extra!r} extra: "
+        f"pip install 'locus-memory[{extra}]'"
+    )
 
 
 def test_every_error_is_exported_and_drawn_in_the_tree():

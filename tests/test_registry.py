@@ -103,6 +103,15 @@ def test_a_provider_string_is_a_name_and_a_hint(where, provider, hint):
         ("file", "./checkpoints"),
         ("file:./dir", "./dir"),
         ("file:///var/dir", "/var/dir"),
+        ("postgresql", None),
+        ("postgresql:mydb", "mydb"),
+        ("postgresql:postgresql://host/db", "postgresql://host/db"),
+        ("postgres://user@host/db", "postgres://user@host/db"),
+        ("redis", None),
+        ("redis:host:6379/2", "host:6379/2"),
+        ("redis:unix:///run/redis.sock", "unix:///run/redis.sock"),
+        ("rediss://host", "rediss://host"),
+        ("valkey://host", "valkey://host"),
     ],
 )
 def test_the_hint_is_resolved(where, hint):
@@ -150,9 +159,14 @@ SECRETS = [
 def test_a_password_is_in_no_message_and_no_log(where, caplog):
     caplog.set_level(logging.DEBUG)
     for call in (get_store, get_checkpointer, open_backend, as_store, as_checkpointer):
-        with pytest.raises(ConfigurationError) as caught:
-            call(where)
-        error: BaseException | None = caught.value
+        error: BaseException | None = None
+        try:
+            made = call(where)
+        except ConfigurationError as caught:
+            error = caught
+        else:
+            assert where.startswith("redis:")
+            assert "s3cret" not in f"{made} {made!r}"
         while error is not None:
             assert "s3cret" not in f"{error} {error!r} {error.args}"
             error = error.__cause__ or error.__context__
@@ -213,12 +227,14 @@ async def test_a_backend_without_a_store_says_so(tmp_path):
 
 
 def test_a_provider_without_a_store_names_those_that_have_one():
-    with pytest.raises(ConfigurationError, match="have one: memory, sqlite"):
+    with pytest.raises(ConfigurationError, match="have one: memory, postgresql, redis, sqlite"):
         get_store("file:./dir")
 
 
 def test_an_unknown_provider_lists_the_known_ones():
-    with pytest.raises(UnknownProviderError, match="Known: file, memory, sqlite") as caught:
+    with pytest.raises(
+        UnknownProviderError, match="Known: file, memory, postgresql, redis, sqlite"
+    ) as caught:
         get_store("sqlit:./a.db")
     assert "did you mean 'sqlite'?" in str(caught.value)
     assert isinstance(caught.value, LookupError)
@@ -384,7 +400,7 @@ def test_a_name_that_no_string_can_spell_is_refused(name):
 
 async def test_a_plugin_is_found_by_its_name(install):
     install(acme="acme_plugins:ACME")
-    assert list_stores() == ["acme", "memory", "sqlite"]
+    assert list_stores() == ["acme", "memory", "postgresql", "redis", "sqlite"]
     async with open_backend("acme", state_type=None) as backend:
         await backend.store.put(("a",), "k", 1)
         await backend.checkpointer.save({"n": 1}, "thread")
@@ -405,7 +421,7 @@ def test_a_broken_plugin_breaks_no_other(install, value):
     install(acme="acme_plugins:ACME", broken=value)
     events = []
     unsubscribe = subscribe(events.append)
-    assert list_stores() == ["acme", "memory", "sqlite"]
+    assert list_stores() == ["acme", "memory", "postgresql", "redis", "sqlite"]
     unsubscribe()
     assert [(e.name, e.attributes["provider"]) for e in events] == [
         ("registry.plugin_failed", "broken")
@@ -413,7 +429,7 @@ def test_a_broken_plugin_breaks_no_other(install, value):
     assert isinstance(get_store("acme"), BaseStore)
     with pytest.raises(ConfigurationError, match="broken: its plugin"):
         get_store("broken")
-    with pytest.raises(UnknownProviderError, match="Known: acme, file, memory, sqlite"):
+    with pytest.raises(UnknownProviderError, match="Known: acme, file, memory, postgresql, redis"):
         get_store("nobody")
 
 

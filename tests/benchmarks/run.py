@@ -16,6 +16,7 @@ from imports import imports
 from injection import budgets
 from memory_manager import turns
 from rows import Row, table
+from servers import server_crowd, server_recall, server_saves, server_sizes, server_store
 from stores import puts_and_gets, vectors
 
 MEASURES = (
@@ -30,6 +31,11 @@ MEASURES = (
     asks,
     applied,
     imports,
+    server_sizes,
+    server_saves,
+    server_crowd,
+    server_store,
+    server_recall,
 )
 
 

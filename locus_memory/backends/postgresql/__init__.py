@@ -1,6 +1,5 @@
 """The PostgreSQL backend."""
 
-from locus_memory.backends.postgresql.connection import PostgreSQLPool
-from locus_memory.backends.postgresql.store import PostgreSQLStore
+from locus_memory.drivers import require
 
-__all__ = ["PostgreSQLPool", "PostgreSQLStore"]
+require("asyncpg", "postgresql")

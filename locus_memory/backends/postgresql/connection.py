@@ -411,11 +411,12 @@ def _described(database: str | None) -> str:
     """Return how messages name the database: never with what may be a password."""
     if database is None:
         return "postgresql"
-    if not database or "\0" in database or ("://" in database and not _URL.match(database)):
-        raise ConfigurationError(
-            "postgresql: a database is a name, or a URL that begins with postgresql://"
-        )
     if not _URL.match(database):
+        # Anything else may hold a password, such as the `host=... password=...` of libpq.
+        if not database or not set("\0=@/").isdisjoint(database):
+            raise ConfigurationError(
+                "postgresql: a database is a name, or a URL that begins with postgresql://"
+            )
         return f"postgresql {database}"
     try:
         parts = urlsplit(database)

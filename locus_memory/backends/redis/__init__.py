@@ -1,6 +1,5 @@
 """The Redis backend: Redis 6 and later, Valkey, and clusters of both."""
 
-from locus_memory.backends.redis.connection import RedisConnection
-from locus_memory.backends.redis.store import RedisStore
+from locus_memory.drivers import require
 
-__all__ = ["RedisConnection", "RedisStore"]
+require("redis", "redis")

@@ -27,17 +27,26 @@ def to_url(where: str | None) -> str:
     scheme, separator, rest = where.partition("://")
     kind = _SCHEMES.get(scheme.lower(), scheme)
     url = f"{kind}://{rest}" if separator else where and f"redis://{where}"
+    problem = _problem(url)
+    # Outside of any `except`: an error's context may quote the password.
+    if problem is not None:
+        raise ConfigurationError(f"redis: {problem}")
+    return url
+
+
+def _problem(url: str) -> str | None:
+    """Return what the driver cannot make of a URL, without what may be its password."""
     try:
         ConnectionPool.from_url(url).make_connection()  # type: ignore[no-untyped-call]
         urlsplit(url).port  # noqa: B018 - raises where it is no number
     except TypeError as error:
-        raise ConfigurationError(f"redis: an option of the url is unknown: {error}") from None
+        return f"an option of the url is unknown: {error}"
     except Exception:  # noqa: BLE001 - an error of the driver or of urllib may quote the password
-        raise ConfigurationError(
-            "redis: the url cannot be read; it is redis://, rediss:// or unix://, and a '/', '?', "
+        return (
+            "the url cannot be read; it is redis://, rediss:// or unix://, and a '/', '?', "
             "'#' or '@' in its password is percent-encoded"
-        ) from None
-    return url
+        )
+    return None
 
 
 def to_place(url: str) -> str:

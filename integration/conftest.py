@@ -1,0 +1,90 @@
+"""The servers of these tests: of Docker where it answers, else the developer's, else from pip."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from contextlib import contextmanager
+
+import docker
+import pytest
+from docker.errors import DockerException
+
+pytest.register_assert_rewrite("locus_memory.testing")
+
+from locus_memory.testing.servers import (  # noqa: E402 - once its assertions are rewritten
+    PostgreSQLServer,
+    RedisServer,
+    ValkeyServer,
+)
+
+POSTGRESQL = {"pgvector/pgvector:pg18": PostgreSQLServer, "pgvector/pgvector:pg16": None}
+REDIS = {"redis:8": RedisServer, "redis:7": None, "valkey/valkey:8": ValkeyServer}
+
+
+def docker_answers():
+    try:
+        client = docker.from_env()
+    except DockerException:
+        return False
+    try:
+        return client.ping()
+    except DockerException:
+        return False
+    finally:
+        client.close()
+
+
+@contextmanager
+def postgresql_of_docker(image):
+    from testcontainers.postgres import PostgresContainer  # noqa: PLC0415 - only with Docker
+
+    with PostgresContainer(image, driver=None) as server:
+        yield server.get_connection_url()
+
+
+@contextmanager
+def redis_of_docker(image):
+    from testcontainers.redis import RedisContainer  # noqa: PLC0415 - only with Docker
+
+    with RedisContainer(image) as server:
+        yield f"redis://{server.get_container_host_ip()}:{server.get_exposed_port(6379)}"
+
+
+@contextmanager
+def serving(image, of_docker, variable, from_pip):
+    """Give the URL of a server, or skip what needs it and say why."""
+    if docker_answers():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            try:
+                container = of_docker(image)
+                url = container.__enter__()
+            except DockerException as error:
+                pytest.skip(f"Docker cannot run {image}: {type(error).__name__}")
+        try:
+            yield url
+        finally:
+            container.__exit__(None, None, None)
+    elif url := os.environ.get(variable):
+        yield url
+    elif from_pip is None:
+        pytest.skip(f"{image} needs Docker, or a server named by {variable}")
+    else:
+        with from_pip() as server:
+            yield server.url
+
+
+@pytest.fixture(scope="session", params=POSTGRESQL)
+def postgresql_url(request):
+    image = request.param
+    variable = "LOCUS_TEST_POSTGRES_URL"
+    with serving(image, postgresql_of_docker, variable, POSTGRESQL[image]) as url:
+        yield url
+
+
+@pytest.fixture(scope="session", params=REDIS)
+def redis_url(request):
+    image = request.param
+    with serving(image, redis_of_docker, "LOCUS_TEST_REDIS_URL", REDIS[image]) as url:
+        yield url
