@@ -337,10 +337,13 @@ FROM {{items}} AS i JOIN {{vectors}} AS v ON v.id = i.id AND v.revision = i.revi
 WHERE i.id = $1 AND {_LIVE_2}
 """
 
-# A search of vectors goes through pages of an index, or all vectors there are.
+# How far it goes, and that it does go: the planner thinks little of an index that may have to be
+# read for long.
 SETTINGS: Final = """
-SELECT pg_catalog.set_config('hnsw.iterative_scan', 'strict_order', true),
-  pg_catalog.set_config('hnsw.ef_search', $1, true)
+SELECT pg_catalog.set_config(name, value, true) FROM (VALUES
+  ('hnsw.iterative_scan', 'relaxed_order'), ('hnsw.ef_search', $1),
+  ('hnsw.max_scan_tuples', $2), ('enable_sort', 'off'), ('max_parallel_workers_per_gather', '0')
+) AS setting (name, value)
 """
 
 
@@ -352,52 +355,77 @@ SELECT count(*) FROM (
 """
 
 
-_SOURCE: Final = "{vectors} AS v JOIN {items} AS i ON i.id = v.id AND i.revision = v.revision"
-_DISTANCE: Final = "v.embedding OPERATOR({{vector}}.<#>) (SELECT {query}::{{vector}}.vector)"
-_HITS: Final = f"""
-SELECT hit.id, hit.product, {COLUMNS} FROM (
-%s) AS hit LEFT JOIN {{items}} AS i ON i.id = hit.id AND hit.place > %s ORDER BY hit.place
-"""
+# The vectors come in order, and of one after the other it is looked up whether its item is there,
+# until there are enough: OFFSET 0 keeps the planner from looking up all of them first.
+_VALID: Final = """CROSS JOIN LATERAL (
+      SELECT FROM {{items}} AS i
+      WHERE i.id = near.id AND i.revision = near.revision AND {live} OFFSET 0) AS item"""
+_PRODUCT: Final = "v.embedding OPERATOR({{vector}}.<#>) (SELECT {query}::{{vector}}.vector)"
 
 
 def nearest_exactly(
-    conditions: Iterable[str], dimension: int, *, query: str, first: str, limit: str, offset: str
+    scope: str, live: str, dimension: int, *, query: str, first: str, limit: str, offset: str
 ) -> str:
-    """Return the query for the nearest vectors, each compared; `first` come before the rest."""
-    before = f"array_position({first}::uuid[], v.id), " if first else ""
-    return _HITS % (
-        f"""
-  SELECT v.id, v.product, row_number() OVER () AS place FROM (
-    SELECT v.id, {_DISTANCE.format(query=query)} AS product
-    FROM {_SOURCE} WHERE v.dimension = {dimension} AND {" AND ".join(conditions)}
-    ORDER BY {before}product, v.revision DESC
-    LIMIT {limit} OFFSET {offset}) AS v
-""",
-        "0",
-    )
+    """Return the query for a page of the nearest vectors, each compared.
+
+    Args:
+        scope: The condition that the vector `v` is in the scope.
+        live: The conditions on the item `i`.
+        dimension: The length of the vectors.
+        query: The text of the vector to compare with.
+        first: A `text[]` with the ids that come before all others, or `""`.
+        limit: How many.
+        offset: After how many.
+    """
+    ranks = f"array_position({first}::uuid[], v.id) AS rank, " if first else ""
+    order = f"{'rank, ' if first else ''}product, revision DESC"
+    return f"""
+SELECT hit.id, hit.product, {COLUMNS} FROM (
+  SELECT valid.*, row_number() OVER () AS place FROM (
+    SELECT near.id, near.product FROM (
+      SELECT v.id, v.revision, {ranks}{_PRODUCT.format(query=query)} AS product
+      FROM {{vectors}} AS v WHERE v.dimension = {dimension} AND {scope}
+      ORDER BY {order} OFFSET 0) AS near
+    {_VALID.format(live=live)}
+    ORDER BY {order} LIMIT {limit} OFFSET {offset}) AS valid) AS hit
+JOIN {{items}} AS i ON i.id = hit.id ORDER BY hit.place
+"""
 
 
 def nearest_by_index(
-    conditions: Iterable[str], dimension: int, *, kind: str, query: str, limit: str, offset: str
+    scope: str, live: str, dimension: int, *, kind: str, query: str, most: int, page: str
 ) -> str:
-    """Return the query for the nearest vectors, by the index; items from `offset` on only."""
+    """Return the query for the nearest vectors, `most` of them, by the index of their length.
+
+    Args:
+        scope: The condition that the vector `v` is in the scope.
+        live: The conditions on the item `i`.
+        dimension: The length of the vectors.
+        kind: The type they are indexed as.
+        query: The text of the vector to compare with.
+        most: How many.
+        page: The condition on `hit.place` of those that come with their items.
+    """
     typed = f"{{vector}}.{kind}({dimension})"
-    order = f"(v.embedding::{typed}) OPERATOR({{vector}}.<#>) (SELECT {query}::{typed})"
-    return _HITS % (
-        f"""
-  SELECT v.id, v.product, row_number() OVER () AS place FROM (
-    SELECT v.id, {_DISTANCE.format(query=query)} AS product
-    FROM {_SOURCE} WHERE v.dimension = {dimension} AND {" AND ".join(conditions)}
-    ORDER BY {order}, v.revision DESC LIMIT {limit}) AS v
-""",
-        offset,
-    )
+    return f"""
+SELECT hit.id, hit.product, hit.place, {COLUMNS} FROM (
+  SELECT valid.*, row_number() OVER (ORDER BY product, revision DESC) AS place FROM (
+    SELECT near.id, near.revision, near.product FROM (
+      SELECT v.id, v.revision, {_PRODUCT.format(query=query)} AS product
+      FROM {{vectors}} AS v WHERE v.dimension = {dimension} AND {scope}
+      ORDER BY (v.embedding::{typed}) OPERATOR({{vector}}.<#>) (SELECT {query}::{typed})
+      OFFSET 0) AS near
+    {_VALID.format(live=live)}
+    LIMIT {most}) AS valid) AS hit
+LEFT JOIN {{items}} AS i ON i.id = hit.id AND {page} ORDER BY hit.place
+"""
 
 
 def other_dimension(scope: str, live: str, dimension: int) -> str:
     """Return the query for the dimension of the vectors there, if none has this one."""
     return f"""
-SELECT v.dimension FROM {_SOURCE}
+SELECT v.dimension
+FROM {{vectors}} AS v JOIN {{items}} AS i ON i.id = v.id AND i.revision = v.revision
 WHERE {scope} AND {live} AND NOT EXISTS (
   SELECT FROM {{vectors}} AS v WHERE {scope} AND v.dimension = {dimension})
 LIMIT 1

@@ -88,7 +88,7 @@ class PostgreSQLStore(BaseStore):
         clock: Callable[[], float] = time.time,
         embedding_dimension: int | None = None,
         vector_index: Literal["hnsw"] | None = "hnsw",
-        exact_below: int = 5_000,
+        exact_below: int = 10_000,
         **options: Unpack[ConnectionOptions],
     ) -> None:
         if embedding_dimension is not None and embedding_dimension < 1:

@@ -1,8 +1,9 @@
 """Vector search: exact where there is little to compare, else by an HNSW index of pgvector.
 
-The index covers the whole table, and knows nothing of a filter or a namespace: what it finds is
-looked at in order of distance until the page is full. If it ends before that, each vector is
-compared after all, so that no filter ever costs a hit.
+The index covers the whole table, and knows nothing of a filter or a namespace: it shows one
+vector after the other until there are enough hits. Where hits are rare that takes long and misses
+some, so it is given up early, and each vector in the scope is compared after all: no filter and no
+neighbour ever costs a hit.
 """
 
 from __future__ import annotations
@@ -33,11 +34,14 @@ _ITERATIVE_SCAN: Final = (0, 8)
 """The first version whose index goes on until the page is full."""
 
 _BREADTH: Final = "100"
-"""How many vectors the index keeps in sight, `hnsw.ef_search`; the same for every page, so that
-each continues the one before it."""
+"""How many vectors the index keeps in sight, `hnsw.ef_search`."""
 
-_LONGEST_PAGE: Final = 1_000
-"""Of a longer page the index would have to show too much."""
+_FIRST: Final = 100
+"""How many hits the index is asked for, whatever the page: so each page continues the last."""
+
+_MOST_SCANNED: Final = "2000"
+"""How many vectors the index may show for that, `hnsw.max_scan_tuples`. Where fewer than one in
+20 is a hit, it misses some, and takes longer than to compare those in the scope."""
 
 _USES: Final = 256
 """How many searches of a namespace go by what was found of its size."""
@@ -86,18 +90,26 @@ class VectorQuery:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """The parameters that both ways to search have in common."""
+    """What both ways to search have in common.
+
+    Attributes:
+        arguments: What the parameters stand for.
+        scope: The condition on the vectors `v`.
+        live: The conditions on their items `i`.
+        vector: The parameter that stands for the query.
+    """
 
     arguments: Arguments
-    conditions: tuple[str, ...]
+    scope: str
+    live: str
     vector: str
 
     @classmethod
     def of(cls, scope: Scope, query: VectorQuery) -> Self:
         arguments = Arguments()
+        here, live = scope.condition("v", arguments), scope.live(arguments)
         vector = arguments.bind(query.vector, "text")
-        here = scope.condition("v", arguments), scope.live(arguments)
-        return cls(arguments, (*here, arguments.compile(query.condition)), vector)
+        return cls(arguments, here, f"{live} AND {arguments.compile(query.condition)}", vector)
 
     def bind(self, number: int) -> str:
         return self.arguments.bind(number, "bigint")
@@ -162,7 +174,7 @@ class VectorSearch:
         rows = await self._nearest(scope, query, page) if page.limit else []
         if not rows:
             await self._refuse_dimension(scope, query)
-        # What the index found goes by its own, perhaps coarser, idea of the distance.
+        # Where the first page that no longer is the index's own begins, it may be behind.
         hits = [_hit(row) for row in sorted(rows, key=lambda row: row["product"])]
         lowest = query.threshold
         return [hit for hit in hits if lowest is None or hit.score >= lowest]
@@ -179,14 +191,14 @@ class VectorSearch:
 
     async def _nearest(self, scope: Scope, query: VectorQuery, page: Page) -> list[Record]:
         kind = self._kind(query.dimension)
-        if kind is None or page.limit > _LONGEST_PAGE or not await self._is_large(scope, query):
+        if kind is None or page.limit > _FIRST or not await self._is_large(scope, query):
             return await self._compare_all(scope, query, page, ())
-        rows = await self._ask_index(scope, query, page, kind)
-        if len(rows) == page.offset + page.limit:
-            return rows[page.offset :]
-        # It had no more. Where it filled a page before this one, that is where this one goes on.
-        shown = rows if len(rows) >= page.limit else ()
-        return await self._compare_all(scope, query, page, shown)
+        first = await self._ask_index(scope, query, page, kind)
+        if len(first) < _FIRST:
+            return await self._compare_all(scope, query, page, ())
+        if page.offset + page.limit <= _FIRST:
+            return first[page.offset : page.offset + page.limit]
+        return await self._compare_all(scope, query, page, first)
 
     async def _is_large(self, scope: Scope, query: VectorQuery) -> bool:
         name = f"{query.dimension} {scope.recursive} {scope.path}"
@@ -204,16 +216,18 @@ class VectorSearch:
         return large
 
     async def _compare_all(
-        self, scope: Scope, query: VectorQuery, page: Page, shown: Sequence[Record]
+        self, scope: Scope, query: VectorQuery, page: Page, first: Sequence[Record]
     ) -> list[Record]:
+        """Return a page of the hits; those that the index found come first."""
         statement = _Statement.of(scope, query)
         limit, offset = statement.bind(page.limit), statement.bind(page.offset)
-        shown_ids = statement.arguments.bind_list([row["id"].hex for row in shown]) if shown else ""
+        ids = statement.arguments.bind_list([row["id"].hex for row in first]) if first else ""
         template = queries.nearest_exactly(
-            statement.conditions,
+            statement.scope,
+            statement.live,
             query.dimension,
             query=statement.vector,
-            first=shown_ids,
+            first=ids,
             limit=limit,
             offset=offset,
         )
@@ -222,19 +236,21 @@ class VectorSearch:
     async def _ask_index(
         self, scope: Scope, query: VectorQuery, page: Page, kind: str
     ) -> list[Record]:
-        """Return all hits up to the end of the page, those before it without their items."""
+        """Return the first hits, those that are not on the page without their items."""
         statement = _Statement.of(scope, query)
+        start, end = statement.bind(page.offset), statement.bind(page.offset + page.limit)
         template = queries.nearest_by_index(
-            statement.conditions,
+            statement.scope,
+            statement.live,
             query.dimension,
             kind=kind,
             query=statement.vector,
-            limit=statement.bind(page.offset + page.limit),
-            offset=statement.bind(page.offset),
+            most=_FIRST,
+            page=f"hit.place > {start} AND hit.place <= {end}",
         )
 
         async def ask(connection: Connection) -> list[Record]:
-            await connection.fetchrow(queries.SETTINGS, _BREADTH)
+            await connection.execute(queries.SETTINGS, _BREADTH, _MOST_SCANNED)
             return await connection.fetch(self._pool.sql(template), *statement.arguments.values)
 
         return await self._pool.transact(ask)
