@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from secrets import randbits
+from os import urandom
 from typing import Any, TypedDict
-from uuid import uuid4
 
 from typing_extensions import override
 
@@ -128,16 +127,18 @@ class DeltaCheckpointer(BaseCheckpointer):
     ) -> str:
         _check_names(thread_id, expected_parent if isinstance(expected_parent, str) else None)
         document = _document(state)
+        # Drawn at once: with many threads at work, asking the system takes its time.
+        drawn = urandom(24)
         save = _Save(
             thread_id=thread_id,
-            checkpoint_id=_name(checkpoint_id),
+            checkpoint_id=_name(checkpoint_id, drawn[:16]),
             named=checkpoint_id is not None,
             metadata=_metadata(metadata),
             expected_parent=expected_parent,
         )
         for attempt in range(_ATTEMPTS):
             tip = self._tips.get(thread_id) or await self._read_tip(thread_id)
-            revision = randbits(63)
+            revision = (int.from_bytes(drawn[16:]) + attempt) % 2**63
             drafted = draft(
                 document,
                 tip,
@@ -415,9 +416,9 @@ def _document(state: Checkpointable | Mapping[str, Any]) -> dict[str, Any]:
     return state.to_checkpoint()
 
 
-def _name(checkpoint_id: str | None) -> str:
+def _name(checkpoint_id: str | None, drawn: bytes) -> str:
     if checkpoint_id is None:
-        return uuid4().hex
+        return drawn.hex()
     return check_identifier(checkpoint_id, "a checkpoint id")
 
 

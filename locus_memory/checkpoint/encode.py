@@ -12,7 +12,7 @@ import orjson
 
 from locus_memory.checkpoint.delta import apply, diff, is_plain, stays_plain
 from locus_memory.checkpoint.levels import place
-from locus_memory.checkpoint.tips import Link, Tip, adopt
+from locus_memory.checkpoint.tips import Link, Tip, adopt, share_texts
 from locus_memory.errors import ValueNotSerializableError
 from locus_memory.store.item import round_trip
 
@@ -63,13 +63,14 @@ def draft(
     try:
         change = diff(newest.document, state, plain=newest.plain)
         encoded, copied = round_trip(change)
+        share_texts(copied, change)
         document = apply(newest.document, copied)
         if base is not newest:
             encoded = orjson.dumps(diff(base.document, document, plain=base.plain))
     except (ValueNotSerializableError, orjson.JSONEncodeError, RecursionError):
         # The state nests too deep for a delta, or it is no JSON: then this says so, and where.
         return _full(state, checkpoint_id, revision)
-    replayed = sum(link.size for link in links) + len(encoded)
+    replayed = base.replayed + len(encoded)
     full_size = tip.full_size
     if _costly(replayed, encoded, full_size) or may_shrink(newest.document, change):
         full_size = len(orjson.dumps(document))
@@ -77,7 +78,7 @@ def draft(
             return _full(state, checkpoint_id, revision)
     adopt(document, state)
     plain = newest.plain and stays_plain(copied)
-    link = Link(revision, checkpoint_id, level, len(encoded), document, plain)
+    link = Link(revision, checkpoint_id, level, replayed, document, plain)
     return Draft(encoded, base.revision, level, Tip.extended(links, link, full_size))
 
 
@@ -96,6 +97,7 @@ def _costly(replayed: int, encoded: bytes, full_size: int) -> bool:
 
 def _full(state: dict[str, Any], checkpoint_id: str, revision: int) -> Draft:
     encoded, document = round_trip(state)
+    share_texts(document, state)
     adopt(document, state)
     link = Link(revision, checkpoint_id, 0, len(encoded), document, is_plain(document))
     return Draft(encoded, None, 0, Tip((link,), len(encoded)))

@@ -20,7 +20,7 @@ from locus_memory.checkpoint.delta import apply, is_plain
 from locus_memory.checkpoint.record import Record
 from locus_memory.errors import CheckpointError
 
-__all__ = ["VERIFIED", "Link", "Tip", "TipCache", "adopt", "replay"]
+__all__ = ["VERIFIED", "Link", "Tip", "TipCache", "adopt", "replay", "share_texts"]
 
 VERIFIED = 256
 """How many of a list's last elements are compared with a copy, so that no change escapes."""
@@ -44,6 +44,25 @@ def adopt(document: Any, state: Any, depth: int = _DEPTH) -> None:
                 adopt(child, state[key], depth - 1)
 
 
+def share_texts(document: Any, given: Any) -> None:
+    """Put the strings of `given` into `document`, an equal copy of it.
+
+    Strings never change, so both may have them: that halves the memory, and whoever compares
+    the two later sees at once that they are the same.
+    """
+    if not isinstance(document, dict | list):
+        return
+    parts: Any = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, part in parts:
+        theirs = given[key]
+        if type(part) is str:
+            # A string of a subclass, such as an enum's, is not what JSON would return.
+            if type(theirs) is str:
+                document[key] = theirs
+        else:
+            share_texts(part, theirs)
+
+
 def _adopt_elements(document: list[Any], state: list[Any]) -> None:
     end = start = max(0, len(document) - VERIFIED)
     while start > 0 and document[start - 1] is not state[start - 1]:
@@ -63,7 +82,7 @@ class Link:
         revision: The record's.
         checkpoint_id: The record's.
         level: The record's.
-        size: Bytes of the record's JSON.
+        replayed: Bytes of JSON that a load reads, of this record and of those it builds on.
         document: The state after the record, kept only while a delta may build on it.
         plain: Whether the state is plain; see `delta.is_plain`.
     """
@@ -71,9 +90,13 @@ class Link:
     revision: int
     checkpoint_id: str
     level: int
-    size: int
+    replayed: int
     document: dict[str, Any] | None
     plain: bool
+
+    def lightened(self) -> Link:
+        """Return the link without its state."""
+        return Link(self.revision, self.checkpoint_id, self.level, self.replayed, None, self.plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +124,14 @@ class Tip:
             CheckpointCorruptError: A record is damaged.
         """
         tip = cls()
+        replayed = 0
         for record, document in zip(chain, replay(chain), strict=True):
+            replayed += record.size
             link = Link(
                 revision=record.revision,
                 checkpoint_id=record.checkpoint_id,
                 level=record.level,
-                size=record.size,
+                replayed=replayed,
                 document=document,
                 plain=False,
             )
@@ -125,7 +150,7 @@ def _lightened(links: tuple[Link, ...]) -> tuple[Link, ...]:
     """
     if len(links) < 3 or links[-1].level < links[-2].level:  # noqa: PLR2004 - never the full one
         return links
-    return (*links[:-2], replace(links[-2], document=None), links[-1])
+    return (*links[:-2], links[-2].lightened(), links[-1])
 
 
 def replay(chain: Sequence[Record]) -> list[Any]:
