@@ -254,66 +254,61 @@ JOIN {{items}} AS i ON i.id = hit.id ORDER BY hit.revision DESC
 """
 
 
-# Okapi BM25, with the usual k1 and b: S. Robertson, H. Zaragoza, "The Probabilistic Relevance
-# Framework: BM25 and Beyond", Foundations and Trends in Information Retrieval 3(4), 2009, section
-# 3.4; the rarity is that of Lucene, which is never negative. Cover density, with all weights 1,
-# counts the positions of a single word: how often it is there.
-_RARITY: Final = "ln(1 + (max(statistics.items) - count(*) + 0.5) / (count(*) + 0.5))"
-_BM25: Final = """
-rarity.weight * word.times * (1.2 + 1)
-  / (word.times + 1.2 * (1 - 0.75 + 0.75 * candidate.length / statistics.length))
-"""
-
 # A namespace that is small, or has little of the table, is read through; else the index of words
 # tells where they are in the whole table, and the rest is left out. Which of the two it is, the
 # statement itself finds out: a plan that is kept knows nothing of the next namespace.
 _IS_LARGE: Final = """
-(SELECT items > 2000 AND items * 20 > (
+(SELECT items > 2000 AND items * 10 > (
    SELECT reltuples FROM pg_catalog.pg_class WHERE oid = '{items}'::regclass)
  FROM statistics)
 """
 
 
 def search_items(
-    scope: str, live: str, condition: str, *, words: str, query: str, page: str
+    scope: str, live: str, condition: str, *, words: str, count: int, query: str, page: str
 ) -> str:
     """Return the query for items with any of the words, the best first, their score at the end.
+
+    It computes Okapi BM25 with the usual k1 and b. All is done row by row, in a column for each
+    word: nothing is joined whose size the planner would have to guess.
 
     Args:
         scope: The condition that the item `i` is in the scope.
         live: The condition that it has not expired.
         condition: A compiled filter.
         words: A `text[]` with a `tsquery` for each word.
+        count: How many words there are.
         query: The text of a `tsquery` for any of the words.
         page: `LIMIT` and `OFFSET`.
     """
-    columns = f"i.id, i.revision, i.length, i.words, {condition} AS fits"
+    numbers = range(1, count + 1)
+    # With all weights 1, cover density counts the positions of a word: how often it is there.
+    times = ", ".join(
+        f"ts_rank_cd('{{1, 1, 1, 1}}', i.words, (SELECT ({words})[{n}]::tsquery)) AS t{n}"
+        for n in numbers
+    )
+    counts = ", ".join(f"count(nullif(t{n}, 0)) AS n{n}" for n in numbers)
+    weights = ", ".join(f"ln(1 + (items - n{n} + 0.5) / (n{n} + 0.5)) AS w{n}" for n in numbers)
+    score = " + ".join(f"w{n} * t{n} * 2.2 / (t{n} + share)" for n in numbers)
+    columns = f"i.id, i.revision, i.length, {condition} AS fits, {times}"
     matching = f"i.words @@ (SELECT {query}::tsquery)"
     return f"""
 WITH statistics AS MATERIALIZED (
-  SELECT count(*)::float8 AS items, avg(i.length)::float8 AS length
+  SELECT count(*)::float8 AS items, avg(i.length)::float8 AS average
   FROM {{items}} AS i WHERE {scope} AND i.length > 0),
-asked AS MATERIALIZED (
-  SELECT number, word::tsquery AS word
-  FROM unnest({words}) WITH ORDINALITY AS given (word, number)),
 candidate AS MATERIALIZED (
   SELECT {columns} FROM {{items}} AS i
   WHERE NOT {_IS_LARGE} AND {scope} AND ({matching}) IS TRUE AND {live}
   UNION ALL
   SELECT {columns} FROM {{items}} AS i
   WHERE {_IS_LARGE} AND {matching} AND ({scope}) IS TRUE AND {live}),
-word AS MATERIALIZED (
-  SELECT candidate.id, asked.number,
-    ts_rank_cd('{{1, 1, 1, 1}}', candidate.words, asked.word) AS times
-  FROM candidate JOIN asked ON candidate.words @@ asked.word),
 rarity AS MATERIALIZED (
-  SELECT word.number, {_RARITY} AS weight FROM word, statistics GROUP BY word.number)
+  SELECT average, {weights} FROM (SELECT {counts} FROM candidate) AS counted, statistics)
 SELECT {COLUMNS}, hit.score FROM (
-  SELECT candidate.id, candidate.revision, round(sum({_BM25})::numeric, 9)::float8 AS score
-  FROM candidate JOIN word ON word.id = candidate.id
-  JOIN rarity ON rarity.number = word.number CROSS JOIN statistics
-  WHERE candidate.fits GROUP BY candidate.id, candidate.revision
-  ORDER BY score DESC, candidate.revision DESC {page}) AS hit
+  SELECT id, revision, {score} AS score FROM (
+    SELECT candidate.*, 1.2 * (0.25 + 0.75 * length / average) AS share, rarity.*
+    FROM candidate, rarity WHERE fits) AS matched
+  ORDER BY score DESC, revision DESC {page}) AS hit
 JOIN {{items}} AS i ON i.id = hit.id ORDER BY hit.score DESC, hit.revision DESC
 """
 

@@ -43,6 +43,7 @@ async def search_text(
         scope.live(arguments),
         arguments.compile(condition),
         words=arguments.bind_list([any_of([word]) for word in words]),
+        count=len(words),
         query=arguments.bind(any_of(words), "text"),
         page=f"LIMIT {limit} OFFSET {offset}",
     )

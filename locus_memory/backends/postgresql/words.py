@@ -25,6 +25,9 @@ _MOST_POSITIONS: Final = 255
 _ROOM: Final = 1_000_000
 _OVERHEAD: Final = 3
 
+_MOST_WORDS: Final = 200
+"""Of a query: what is longer is a text, and these tell enough of it."""
+
 _CERTAIN: Final = 100_000
 """Characters of a text whose words fit in, whatever they are."""
 
@@ -64,12 +67,12 @@ def _positions(count: int) -> str:
 
 
 def query_stems(query: str) -> list[str]:
-    """Return the distinct words to look for, as `index_words` has them.
+    """Return the distinct words to look for, as `index_words` has them; at most 200.
 
     Raises:
         InvalidArgumentError: `query` is not a string of whole characters.
     """
-    return list(dict.fromkeys(_cut(map(stem, query_words(query)))))
+    return list(dict.fromkeys(_cut(map(stem, query_words(query)))))[:_MOST_WORDS]
 
 
 def any_of(words: list[str]) -> str:
