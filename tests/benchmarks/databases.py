@@ -77,6 +77,11 @@ class Database(ABC):
     async def get_batch(self, keys: Sequence[str]) -> Any: ...
 
 
+_PUT = """
+INSERT INTO raw_items VALUES ($1, $2::jsonb) ON CONFLICT (key) DO UPDATE SET value = excluded.value
+"""
+
+
 class PostgreSQL(Database):
     name = "PostgreSQL"
     server_class = PostgreSQLServer
@@ -104,24 +109,14 @@ class PostgreSQL(Database):
         await self.pool.execute("INSERT INTO raw_blobs (b) VALUES ($1)", blob)
 
     async def put(self, key: str, value: bytes) -> None:
-        await self.pool.execute(
-            "INSERT INTO raw_items VALUES ($1, $2::jsonb)"
-            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            key,
-            value.decode(),
-        )
+        await self.pool.execute(_PUT, key, value.decode())
 
     async def get(self, key: str) -> Any:
         found = await self.pool.fetchval("SELECT value FROM raw_items WHERE key = $1", key)
         return orjson.loads(found)
 
     async def put_batch(self, keys: Sequence[str], value: bytes) -> None:
-        await self.pool.execute(
-            "INSERT INTO raw_items SELECT unnest($1::text[]), unnest($2::jsonb[])"
-            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            keys,
-            [value.decode()] * len(keys),
-        )
+        await self.pool.executemany(_PUT, [(key, value.decode()) for key in keys])
 
     async def get_batch(self, keys: Sequence[str]) -> Any:
         statement = "SELECT value FROM raw_items WHERE key = ANY($1)"
