@@ -411,5 +411,6 @@ async def newest(
     arguments = Arguments()
     limit, offset = arguments.bind(page.limit, "bigint"), arguments.bind(page.offset, "bigint")
     here = scope.condition("i", arguments), scope.live(arguments)
-    statement = queries.newest_items((*here, arguments.compile(condition)), limit, offset)
+    conditions = (*here, arguments.compile(condition))
+    statement = queries.newest_items(conditions, limit, offset, recursive=scope.recursive)
     return [item_of(row) for row in await pool.fetch(statement, *arguments.values)]

@@ -35,6 +35,8 @@ __all__ = [
     "PUT_MANY_VECTORS",
     "PUT_OVER_VECTOR",
     "SETTINGS",
+    "VACUUM_ITEMS",
+    "VACUUM_VECTORS",
     "WRITE",
     "WRITE_VECTORS",
     "Arguments",
@@ -175,6 +177,9 @@ DELETE FROM {items} AS i WHERE i.id = ANY (ARRAY(
   ORDER BY e.expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))
 """
 
+VACUUM_ITEMS: Final = "VACUUM (INDEX_CLEANUP ON) {items}"
+VACUUM_VECTORS: Final = "VACUUM (INDEX_CLEANUP ON) {vectors}"
+
 # From one path to the next, whatever number of items is between them, and no further than the
 # page. Only paths of more than 500 characters can share an entry of the index.
 _FOLLOWING: Final = """
@@ -243,13 +248,18 @@ ORDER BY left(i.key, 500) {way}, i.key {way} LIMIT {limit}
 """
 
 
-def newest_items(conditions: Iterable[str], limit: str, offset: str) -> str:
+def newest_items(conditions: Iterable[str], limit: str, offset: str, *, recursive: bool) -> str:
     """Return the query for a page of items, the newest write first."""
+    where = " AND ".join(conditions)
+    page = f"LIMIT {limit} OFFSET {offset}"
+    if not recursive:
+        return f"""
+SELECT {COLUMNS} FROM {{items}} AS i WHERE {where} ORDER BY i.revision DESC {page}
+"""
     # Ids first: sorting must not carry the values along.
     return f"""
 SELECT {COLUMNS} FROM (
-  SELECT i.id, i.revision FROM {{items}} AS i WHERE {" AND ".join(conditions)}
-  ORDER BY i.revision DESC LIMIT {limit} OFFSET {offset}) AS hit
+  SELECT i.id, i.revision FROM {{items}} AS i WHERE {where} ORDER BY i.revision DESC {page}) AS hit
 JOIN {{items}} AS i ON i.id = hit.id ORDER BY hit.revision DESC
 """
 

@@ -206,6 +206,13 @@ class PostgreSQLStore(BaseStore):
         return await items.clear(self._pool, self._scope(namespace, recursive=recursive))
 
     @override
+    async def compact(self) -> None:
+        # Until then a deleted row, and its words, are still in the files.
+        await self._pool.execute(queries.VACUUM_ITEMS)
+        if self._pool.features.has_vector:
+            await self._pool.execute(queries.VACUUM_VECTORS)
+
+    @override
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
         return await self._write_all(as_puts(items))
 
