@@ -365,7 +365,7 @@ SELECT count(*) FROM (
 _VALID: Final = """CROSS JOIN LATERAL (
       SELECT FROM {{items}} AS i
       WHERE i.id = near.id AND i.revision = near.revision AND {live} OFFSET 0) AS item"""
-_PRODUCT: Final = "v.embedding OPERATOR({{vector}}.<#>) (SELECT {query}::{{vector}}.vector)"
+_DISTANCE: Final = "v.embedding OPERATOR({{vector}}.<=>) (SELECT {query}::{{vector}}.vector)"
 
 
 def nearest_exactly(
@@ -383,12 +383,12 @@ def nearest_exactly(
         offset: After how many.
     """
     ranks = f"array_position({first}::uuid[], v.id) AS rank, " if first else ""
-    order = f"{'rank, ' if first else ''}product, revision DESC"
+    order = f"{'rank, ' if first else ''}distance, revision DESC"
     return f"""
-SELECT hit.id, hit.product, {COLUMNS} FROM (
+SELECT hit.id, hit.distance, {COLUMNS} FROM (
   SELECT valid.*, row_number() OVER () AS place FROM (
-    SELECT near.id, near.product FROM (
-      SELECT v.id, v.revision, {ranks}{_PRODUCT.format(query=query)} AS product
+    SELECT near.id, near.distance FROM (
+      SELECT v.id, v.revision, {ranks}{_DISTANCE.format(query=query)} AS distance
       FROM {{vectors}} AS v WHERE v.dimension = {dimension} AND {scope}
       ORDER BY {order} OFFSET 0) AS near
     {_VALID.format(live=live)}
@@ -413,10 +413,10 @@ def nearest_by_index(
     """
     typed = f"{{vector}}.{kind}({dimension})"
     return f"""
-SELECT hit.id, hit.product, hit.place, {COLUMNS} FROM (
-  SELECT valid.*, row_number() OVER (ORDER BY product, revision DESC) AS place FROM (
-    SELECT near.id, near.revision, near.product FROM (
-      SELECT v.id, v.revision, {_PRODUCT.format(query=query)} AS product
+SELECT hit.id, hit.distance, hit.place, {COLUMNS} FROM (
+  SELECT valid.*, row_number() OVER (ORDER BY distance, revision DESC) AS place FROM (
+    SELECT near.id, near.revision, near.distance FROM (
+      SELECT v.id, v.revision, {_DISTANCE.format(query=query)} AS distance
       FROM {{vectors}} AS v WHERE v.dimension = {dimension} AND {scope}
       ORDER BY (v.embedding::{typed}) OPERATOR({{vector}}.<#>) (SELECT {query}::{typed})
       OFFSET 0) AS near

@@ -50,7 +50,7 @@ _REMEMBERED: Final = 1_024
 """Of how many namespaces."""
 
 _DIGITS: Final = 6
-"""Those after the point that float32 products have in common, however they are added up."""
+"""Those after the point: what a sum of float32 products is good for."""
 
 
 def vector_text(embedding: Sequence[float], dimension: int | None) -> str:
@@ -175,7 +175,7 @@ class VectorSearch:
         if not rows:
             await self._refuse_dimension(scope, query)
         # Where the first page that no longer is the index's own begins, it may be behind.
-        hits = [_hit(row) for row in sorted(rows, key=lambda row: row["product"])]
+        hits = [_hit(row) for row in sorted(rows, key=lambda row: row["distance"])]
         lowest = query.threshold
         return [hit for hit in hits if lowest is None or hit.score >= lowest]
 
@@ -257,7 +257,7 @@ class VectorSearch:
 
 
 def _hit(row: Record) -> SemanticSearchResult:
-    distance = min(2.0, max(0.0, round(1.0 + row["product"], _DIGITS)))
+    distance = min(2.0, max(0.0, round(row["distance"], _DIGITS)))
     score = max(0.0, 1.0 - distance)
     return SemanticSearchResult(
         item=replace(item_of(row), score=score), score=score, distance=distance

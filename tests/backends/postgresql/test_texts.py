@@ -1,0 +1,171 @@
+"""Words as `tsvector`s, and the ranking."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+
+import asyncpg
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from locus_memory.backends.postgresql.store import PostgreSQLStore
+from locus_memory.backends.postgresql.words import any_of, index_words, query_stems
+from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.store.text import tokens
+
+NS = ("texts",)
+WORDS = ["boat", "keel", "sail", "mast", "harbour", "tide", "anchor", "rope"]
+
+
+@pytest.fixture
+async def store(url, schema):
+    async with PostgreSQLStore(url, schema=schema) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def ask(postgresql_server):
+    with asyncio.Runner() as runner:
+        connection = runner.run(asyncpg.connect(postgresql_server.url))
+        yield lambda statement, *values: runner.run(connection.fetchval(statement, *values))
+        runner.run(connection.close())
+
+
+def keys(found):
+    return [item.key for item in found]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text() | st.lists(st.sampled_from(["a", "b", "é", "東京", "x" * 700])).map(" ".join))
+@example("a" * 700 + " b" * 300)
+@example("'quoted' back\\slash a:b & c | !d <-> (e) :* \x00")
+def test_any_text_is_a_tsvector_that_each_of_its_words_finds(ask, text):
+    literal, length = index_words(text, None)
+    found = tokens(text.replace("\x00", " "))
+    assert length == len(found)
+    assert ask("SELECT length($1::text::tsvector)", literal) == len({w[:500] for w in found})
+    for word in query_stems(text):
+        one = any_of([word])
+        count = ask(
+            "SELECT ts_rank_cd('{1,1,1,1}', $1::text::tsvector, $2::text::tsquery)", literal, one
+        )
+        assert count == min(255, sum(each[:500] == word for each in found))
+
+
+def test_what_does_not_fit_is_left_out(ask):
+    text = " ".join(f"word{n:07}" for n in range(200_000))
+    literal, length = index_words(text, None)
+    assert length == 200_000
+    assert 50_000 < ask("SELECT length($1::text::tsvector)", literal) < 200_000
+    often, length = index_words("fox " * 300_000, None)
+    assert length == 300_000
+    assert ask("SELECT length($1::text::tsvector)", often) == 1
+
+
+def test_a_long_query_is_no_deep_one(ask):
+    words = [f"w{n}" for n in range(20_000)]
+    assert ask("SELECT numnode($1::text::tsquery)", any_of(words)) == 2 * len(words) - 1
+    assert query_stems(" ".join(words)) == words[:200]
+
+
+async def test_whatever_a_text_holds_it_can_be_put(store):
+    huge = " ".join(f"{n:x}é" for n in range(150_000))
+    await store.put(NS, "huge", {"text": huge, "more": "walrus"}, text=f"walrus {huge}")
+    await store.put(NS, "long", "a" * 100_000 + " walrus")
+    assert sorted(keys(await store.search(NS, "walrus"))) == ["huge", "long"]
+    assert keys(await store.search(NS, "a" * 100_000)) == ["long"]
+    words = " ".join(f"nothing{n}" for n in range(1000))
+    assert keys(await store.search(NS, f"{words[:1500]} walrus", 1)) == ["long"]
+
+
+def bm25(documents, query):
+    """Return the score of each document, by the formula of `search_text`."""
+    split = [document.split() for document in documents]
+    average = sum(map(len, split)) / len(split)
+    scores = []
+    for words in split:
+        score = 0.0
+        for word in query.split():
+            holding = sum(word in each for each in split)
+            rarity = math.log(1 + (len(split) - holding + 0.5) / (holding + 0.5))
+            times = words.count(word)
+            share = 1.2 * (1 - 0.75 + 0.75 * len(words) / average)
+            score += rarity * times * 2.2 / (times + share)
+        scores.append(score)
+    return scores
+
+
+@pytest.mark.parametrize("size", [40, 2500])
+async def test_scores_are_those_of_the_formula(store, size):
+    dice = random.Random(3)
+    documents = [" ".join(dice.choices(WORDS, k=dice.randint(1, 30))) for _ in range(size)]
+    await store.put_batch([(NS, f"{n}", text) for n, text in enumerate(documents)])
+    await store.put_batch([(("other",), f"{n}", "boat") for n in range(50)])
+    await store.put(NS, "silent", {"n": 1})
+    for query in ("boat", "keel mast", "harbour tide rope"):
+        expected = bm25(documents, query)
+        found = await store.search(NS, query, size)
+        assert len(found) == sum(score > 0 for score in expected)
+        for item in found:
+            assert item.score == pytest.approx(expected[int(item.key)])
+        order = [(item.score, int(item.key)) for item in found]
+        assert order == sorted(order, reverse=True)
+
+
+async def test_the_ranking_is_much_like_that_of_sqlite(store):
+    dice = random.Random(5)
+    names = [
+        f"{a}{b}" for a in ("tea", "sun", "rain", "book") for b in ("pot", "day", "coat", "shop")
+    ]
+    texts = [
+        " ".join(dice.choices([*names, *WORDS, "day", "rain"], k=dice.randint(4, 40)))
+        for _ in range(300)
+    ]
+    async with SQLiteStore(":memory:") as other:
+        for each in (store, other):
+            await each.put_batch([(NS, f"{n}", text) for n, text in enumerate(texts)])
+        shared = 0
+        for _ in range(50):
+            query = " ".join(dice.sample(names, 2))
+            found = [{i.key for i in await each.search(NS, query, 5)} for each in (store, other)]
+            shared += len(found[0] & found[1])
+    assert shared / (5 * 50) > 0.85
+
+
+@pytest.mark.parametrize("large", ["true", "false"])
+@pytest.mark.parametrize("query", ["boat", "keel or mast", "harbour tide rope"])
+async def test_both_ways_to_find_candidates_find_the_same(store, monkeypatch, large, query):
+    dice = random.Random(3)
+    await store.put_batch(
+        [
+            ((name,), f"{n}", " ".join(dice.choices(WORDS, k=6)), {"even": n % 2 == 0})
+            for name, size in (("large", 300), ("small", 9))
+            for n in range(size)
+        ]
+    )
+    for name in ("large", "small"):
+        expected = await store.search((name,), query, 50, filter={"even": True})
+        below = await store.search((name,), query, 50, filter={"even": True}, recursive=True)
+        with monkeypatch.context() as patch:
+            patch.setattr("locus_memory.backends.postgresql.queries._IS_LARGE", large)
+            found = await store.search((name,), query, 50, filter={"even": True})
+        assert found
+        assert found == expected == below
+
+
+async def test_a_small_namespace_beside_a_large_one_is_read_through(store):
+    await store.put_batch([(("large",), f"{n}", f"common word {n}") for n in range(3000)])
+    await store.put_batch([(NS, f"{n}", "one common word") for n in range(7)])
+    await store._pool.execute("ANALYZE {items}")
+    assert len(await store.search(NS, "common", 10)) == 7
+    assert len(await store.search(NS, "common", 3, offset=5)) == 2
+    assert len(await store.search(("large",), "common", 10**6)) == 3000
+
+
+@pytest.mark.parametrize("query", ["☃", '"', "&", "| a", "!", "<->", ":*", "a:*", "'", "\\", "()"])
+async def test_no_query_is_an_error_or_a_way_around_the_words(store, query):
+    await store.put(NS, "k", "something else")
+    assert await store.search(NS, query) == []
