@@ -1,13 +1,16 @@
 """Checkpoints in PostgreSQL: a save is one statement, and so is the load of a chain.
 
 Whatever writes to a thread locks its row first. A save does so in the statement that appends
-the record; only one that replaces another, or that was refused, takes a transaction.
+the record; only one that replaces another, or that was refused, takes a transaction. When
+many are saved at the same moment, those of several threads share a round trip.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
-from typing import Final, Unpack
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, Unpack
 
 from typing_extensions import override
 
@@ -19,6 +22,7 @@ from locus_memory.backends.postgresql.connection import (
 )
 from locus_memory.backends.postgresql.driver import Pool, UniqueViolationError
 from locus_memory.backends.postgresql.filters import compile_filter
+from locus_memory.backends.postgresql.grouping import Grouping
 from locus_memory.backends.postgresql.records import (
     COLUMNS,
     HEAD,
@@ -55,10 +59,10 @@ _INSERT: Final = f"""
 INSERT INTO {{checkpoints}} (thread, {COLUMNS})
 SELECT id, $2, $3::text, $4::bigint, $5::bigint, $6::integer, $7::float8, $8::text::json,
   $9::bigint, $10::bigint, $11::bytea
-FROM thread RETURNING sequence
+FROM thread RETURNING sequence, $1
 """  # noqa: S608 - constants only, here and below
 
-# The second part locks the thread's row, and looks at what others may have changed while it
+# The part `thread` locks the thread's row, and looks at what others may have changed while it
 # waited for it: the newest checkpoint, and whether records were removed since the statement
 # began, so that the base it sees may be gone. Looking the thread's number up first leaves the
 # planner nothing but the indexes, however little it knows of new tables.
@@ -80,7 +84,7 @@ thread AS (
 _BEGIN: Final = f"""
 WITH known AS (SELECT id, removals FROM {{threads}} WHERE digest = $1),
 thread AS (
-  INSERT INTO {{threads}} AS t (digest, thread_id, newest) VALUES ($1, $13, $2)
+  INSERT INTO {{threads}} AS t (digest, thread_id, newest) SELECT $1, $13, $2
   ON CONFLICT (digest) DO UPDATE SET newest = EXCLUDED.newest
   WHERE $12::boolean AND t.removals = (SELECT removals FROM known)
     AND NOT EXISTS (
@@ -88,6 +92,23 @@ thread AS (
   RETURNING id)
 {_INSERT}
 """  # noqa: S608
+
+# Appends that share a transaction leave out a thread whose row somebody else has locked: or all
+# of them would wait for it.
+_FREE: Final = """
+WITH free AS (SELECT FROM {threads} WHERE digest = $1 FOR UPDATE SKIP LOCKED),
+known AS"""
+
+_TOGETHER: Final = {
+    _APPEND: _APPEND.replace("\nWITH known AS", _FREE).replace(
+        "  WHERE digest = $1 AND", "  WHERE EXISTS (SELECT FROM free) AND digest = $1 AND"
+    ),
+    _BEGIN: _BEGIN.replace("\nWITH known AS", _FREE).replace(
+        "SELECT $1, $13, $2",
+        "SELECT $1, $13, $2 WHERE EXISTS (SELECT FROM free) OR NOT EXISTS (SELECT FROM known)",
+    ),
+}
+"""What does as much for one of several."""
 
 _APPEND_LOCKED: Final = f"""
 WITH thread AS (UPDATE {{threads}} SET newest = $2 WHERE id = $1 RETURNING id)
@@ -196,6 +217,13 @@ _VACUUM: Final = "VACUUM {threads}, {checkpoints}"
 _NO_BOUND: Final = 2**63 - 1
 
 
+class _Append(NamedTuple):
+    """An append that takes one statement: the statement, and its arguments."""
+
+    statement: str
+    values: tuple[Any, ...]
+
+
 class PostgreSQLDeltaStorage(DeltaStorage):
     """Records in a PostgreSQL database, safe with many tasks, event loops and processes.
 
@@ -213,6 +241,7 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         **options: Unpack[ConnectionOptions],
     ) -> None:
         self._pool, self._owned = pool_for(database, pool, options)
+        self._groupings: dict[asyncio.AbstractEventLoop, Grouping[_Append, int | None]] = {}
 
     def __repr__(self) -> str:
         return f"PostgreSQLDeltaStorage({self._pool!r})"
@@ -234,21 +263,47 @@ class PostgreSQLDeltaStorage(DeltaStorage):
 
     async def _append(self, record: Record, expected_parent: str | Unset | None) -> int | None:
         """Append in one statement; `None` if there is more to it than that."""
-        values = (digest_of(record.thread_id), *to_row(record), expected_parent is UNSET)
-        try:
-            if record.base is None and not isinstance(expected_parent, str):
-                return await self._sequence(_BEGIN, *values, encode_text(record.thread_id))
+        thread = digest_of(record.thread_id)
+        values = (thread, *to_row(record), expected_parent is UNSET)
+        if record.base is None and not isinstance(expected_parent, str):
+            append = _Append(_BEGIN, (*values, encode_text(record.thread_id)))
+        else:
             parent = digest_of(expected_parent) if isinstance(expected_parent, str) else None
-            return await self._sequence(_APPEND, *values, parent)
+            append = _Append(_APPEND, (*values, parent))
+        return await self._grouping().send(append, key=thread, kind=append.statement)
+
+    def _grouping(self) -> Grouping[_Append, int | None]:
+        """Return what groups the appends of this event loop."""
+        loop = asyncio.get_running_loop()
+        grouping = self._groupings.get(loop)
+        if grouping is None:
+            for ended in [each for each in list(self._groupings) if each.is_closed()]:
+                self._groupings.pop(ended, None)
+            grouping = self._groupings[loop] = Grouping(self._alone, self._together)
+        return grouping
+
+    async def _alone(self, append: _Append) -> int | None:
+        try:
+            sequence: int | None = await self._pool.fetchval(append.statement, *append.values)
         except BackendError as error:
             if isinstance(error.__cause__, UniqueViolationError):
                 # Another save of the same name was a moment faster.
                 return None
             raise
-
-    async def _sequence(self, statement: str, *values: object) -> int | None:
-        sequence: int | None = await self._pool.fetchval(statement, *values)
         return sequence
+
+    async def _together(self, appends: Sequence[_Append]) -> list[int | None]:
+        """Append to several threads; `None` where it takes a statement of its own."""
+        # New threads in one order, so that no two groups wait for each other.
+        rows = sorted((append.values for append in appends), key=itemgetter(0))
+        try:
+            written = await self._pool.fetchmany(_TOGETHER[appends[0].statement], rows)
+        except BackendError as error:
+            if isinstance(error.__cause__, UniqueViolationError):
+                return [None] * len(appends)
+            raise
+        sequences = {row[1]: int(row[0]) for row in written}
+        return [sequences.get(append.values[0]) for append in appends]
 
     async def _make_room(
         self,

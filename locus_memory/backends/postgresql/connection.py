@@ -8,7 +8,7 @@ import os
 import random
 import re
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Final, TypedDict, TypeVar
 from urllib.parse import urlsplit
 
@@ -193,6 +193,14 @@ class PostgreSQLPool(Resource):
         """
         rows: list[Record] = await self._call("fetch", template, arguments)
         return rows
+
+    async def fetchmany(self, template: str, rows: Sequence[Sequence[Any]]) -> list[Record]:
+        """Return what one statement returns for several rows of arguments, all or nothing.
+
+        They take one round trip and one transaction; see `fetch`.
+        """
+        found: list[Record] = await self._call("fetchmany", template, (rows,))
+        return found
 
     async def fetchrow(self, template: str, *arguments: Any) -> Record | None:
         """Return the first row of one statement, or `None`; see `fetch`."""

@@ -174,6 +174,32 @@ class TestNetwork:
             pool = checkpointer.storage._pool
             assert await asyncio.gather(*(pool.fetchval("SELECT 1") for _ in range(12))) == [1] * 12
 
+    async def test_a_group_that_loses_its_connection(self, proxy, schema, url, until):
+        async with (
+            PostgreSQLPool(url, schema=schema) as other,
+            PostgreSQLCheckpointer(proxy.url, schema=schema, state_type=None) as checkpointer,
+        ):
+            threads = [f"t{number}" for number in range(20)]
+            for thread in threads:
+                await checkpointer.save({"n": 0}, thread)
+
+            async def all_wait():
+                waiting = "SELECT count(*) FROM pg_locks WHERE relation = $1::text::regclass"
+                return await other.fetchval(waiting + " AND NOT granted", table) == 3
+
+            table = other.sql("{checkpoints}")
+            async with other.transaction() as connection:
+                await connection.execute(other.sql("LOCK TABLE {checkpoints}"))
+                saves = [checkpointer.save({"n": 1}, thread) for thread in threads[:3]]
+                saving = asyncio.gather(*saves, return_exceptions=True)
+                await until(all_wait)
+                proxy.cut()
+                done = await saving
+            assert [type(error) for error in done] == [BackendUnavailableError] * 3
+            await asyncio.gather(*(checkpointer.save({"n": 2}, thread) for thread in threads))
+            for thread in threads:
+                assert await checkpointer.load(thread) == {"n": 2}
+
     async def test_a_transaction_that_loses_its_connection(self, proxy, schema):
         async with PostgreSQLPool(proxy.url, schema=schema) as pool:
 

@@ -203,6 +203,198 @@ class TestStatements:
             assert await pool.fetchval(f"SELECT count(*) FROM {table}") == 0
 
 
+class TestGroups:
+    """Appends that share a statement."""
+
+    @pytest.fixture
+    async def together(self, pool, storage, begun, monkeypatch):
+        """Stores records in one group; returns what became of each."""
+        groups = []
+        send = pool.fetchmany
+
+        async def watched(template, rows):
+            groups.append(len(rows))
+            return await send(template, rows)
+
+        monkeypatch.setattr(pool, "fetchmany", watched)
+
+        async def together(*stores, cancelled=()):
+            # Two that go alone, and a group of one; the rest waits for these.
+            first = [asyncio.create_task(storage.store(record(1, thread=f"x{n}"))) for n in "123"]
+            rest = [asyncio.create_task(store) for store in stores]
+            await asyncio.sleep(0)
+            for number in cancelled:
+                rest[number].cancel()
+            await asyncio.gather(*first)
+            done = await asyncio.gather(*rest, return_exceptions=True)
+            assert sum(groups) == 1 + len(stores) - len(cancelled)
+            # One for appends, and one for what may be the first of its thread.
+            assert len(groups) <= 3
+            return done
+
+        return together
+
+    @pytest.fixture
+    async def begun(self, storage):
+        """Threads that have a checkpoint."""
+        threads = [f"t{number}" for number in range(5)]
+        for thread in threads:
+            await storage.store(record(1, thread=thread))
+        return threads
+
+    async def test_deltas_of_several_threads(self, storage, begun, together):
+        done = await together(*(storage.store(record(2, 1, thread=thread)) for thread in begun))
+        assert len(set(done)) == 5
+        for thread, sequence in zip(begun, done, strict=True):
+            assert await names(storage, thread) == ["c2", "c1"]
+            assert (await storage.find(thread)).sequence == sequence
+
+    async def test_new_threads_and_full_records(self, storage, together):
+        await together(
+            storage.store(record(2, thread="t1")),
+            storage.store(record(2, thread="new")),
+            storage.store(record(2, thread="newer"), expected_parent=None),
+        )
+        assert await names(storage, "t1") == ["c2", "c1"]
+        assert await names(storage, "new") == ["c2"]
+        assert await names(storage, "newer") == ["c2"]
+
+    async def test_each_is_checked_by_itself(self, storage, together):
+        *done, conflict, stale, copy = await together(
+            storage.store(record(2, 1, thread="t0")),
+            storage.store(record(2, 1, thread="t1"), expected_parent="c1"),
+            storage.store(record(2, 1, thread="t2"), expected_parent="c0"),
+            storage.store(record(3, 77, thread="t3")),
+            storage.store(record(2, 1, thread="t4", name="c1")),
+        )
+        assert isinstance(conflict, CheckpointConflictError)
+        assert isinstance(stale, StaleChainError)
+        # It would be a delta against what it replaces.
+        assert isinstance(copy, StaleChainError)
+        assert [(await storage.find(thread)).sequence for thread in ("t0", "t1")] == done
+        for thread in ("t2", "t3", "t4"):
+            assert await names(storage, thread) == ["c1"]
+
+    async def test_a_revision_that_is_taken_fails_nobody_else(self, storage, together):
+        stale, *done = await together(
+            storage.store(record(1, thread="t0", name="other")),
+            storage.store(record(2, thread="t1")),
+            storage.store(record(2, thread="t2")),
+        )
+        assert isinstance(stale, StaleChainError)
+        assert [(await storage.find(thread)).sequence for thread in ("t1", "t2")] == done
+
+    async def test_a_thread_that_is_locked_keeps_nobody_else_waiting(
+        self, pool, storage, together, other, until
+    ):
+        await other.execute("BEGIN")
+        lock = "UPDATE {threads} SET removals = removals WHERE thread_id = ANY ($1)"
+        await other.execute(pool.sql(lock), ["t1", "t2"])
+        saving = asyncio.create_task(
+            together(
+                storage.store(record(2, 1, thread="t0")),
+                storage.store(record(2, 1, thread="t1")),
+                storage.store(record(2, thread="t3")),
+                storage.store(record(2, thread="t2")),
+            )
+        )
+
+        async def others_are_there():
+            return [await names(storage, thread) for thread in ("t0", "t3")] == [["c2", "c1"]] * 2
+
+        await until(others_are_there)
+        assert [await names(storage, thread) for thread in ("t1", "t2")] == [["c1"]] * 2
+        await other.execute("COMMIT")
+        assert len(set(await saving)) == 4
+        assert [await names(storage, thread) for thread in ("t1", "t2")] == [["c2", "c1"]] * 2
+
+    async def test_one_may_be_cancelled(self, storage, begun, together):
+        stores = [storage.store(record(2, 1, thread=thread)) for thread in begun]
+        done = await together(*stores, cancelled=[1, 3])
+        assert [isinstance(each, asyncio.CancelledError) for each in done] == [0, 1, 0, 1, 0]
+        found = [await names(storage, thread) for thread in begun]
+        assert found == [["c2", "c1"], ["c1"], ["c2", "c1"], ["c1"], ["c2", "c1"]]
+
+    async def test_a_crowd_takes_few_statements(self, checkpointer, storage, pool, monkeypatch):
+        sent = []
+        call = pool._call
+
+        async def counted(verb, template, arguments):
+            sent.append(verb)
+            return await call(verb, template, arguments)
+
+        async def live(thread):
+            for number in range(20):
+                await checkpointer.save({"thread": thread, "n": number}, thread, f"c{number}")
+
+        threads = [f"t{number}" for number in range(40)]
+        await pool.open()
+        monkeypatch.setattr(pool, "_call", counted)
+        await asyncio.gather(*map(live, threads))
+        assert sent.count("fetchmany") + sent.count("fetchval") < 400
+        fresh = PostgreSQLCheckpointer(pool=pool, state_type=None)
+        for thread in threads:
+            expected = [f"c{number}" for number in reversed(range(20))]
+            assert await fresh.list_checkpoints(thread, 100) == expected
+            assert await fresh.load(thread) == {"thread": thread, "n": 19}
+            assert await fresh.load(thread, "c7") == {"thread": thread, "n": 7}
+
+    async def test_those_that_wait_when_it_is_closed_are_told(self, url, schema):
+        checkpointer = PostgreSQLCheckpointer(url, schema=schema, state_type=None)
+        await checkpointer.open()
+        saves = [checkpointer.save({"n": 1}, f"t{number}") for number in range(200)]
+        saving = asyncio.gather(*saves, return_exceptions=True)
+        while not await checkpointer.list_threads():
+            pass
+        await checkpointer.close()
+        done = await saving
+        refused = [each for each in done if not isinstance(each, str)]
+        assert {type(each) for each in refused} <= {BackendClosedError}
+
+    @pytest.mark.parametrize(
+        "end", ["asyncio.run(pending())", "loop.run_until_complete(cancelled()); loop.close()"]
+    )
+    def test_a_loop_may_end_with_saves_pending(self, run_python, url, schema, end):
+        script = f"""
+import asyncio, gc, sys
+from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
+saver = PostgreSQLCheckpointer(sys.argv[1], schema=sys.argv[2], state_type=None, pool_size=3)
+loop = asyncio.new_event_loop()
+
+async def live(thread):
+    while True:
+        await saver.save({{"n": 1}}, thread)
+
+async def pending():
+    await saver.open()
+    tasks = [asyncio.create_task(live(f"t{{number}}")) for number in range(30)]
+    while len(await saver.list_threads()) < 30:
+        pass
+    return tasks
+
+async def cancelled():
+    tasks = await pending()
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+{end}
+loop.close()
+gc.collect()
+
+async def again():
+    for number in range(30):
+        assert await saver.load(f"t{{number}}") == {{"n": 1}}
+        await saver.save({{"n": 2}}, f"t{{number}}")
+    await saver.close()
+
+asyncio.run(again())
+gc.collect()
+"""
+        done = run_python(script, url, schema)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 class TestRaces:
     async def blocked(self, other):
         query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
