@@ -27,8 +27,8 @@ from locus_memory.store.item import (
 from locus_memory.store.text import searchable, tokens
 
 __all__ = [
-    "Content",
     "KeyRange",
+    "Kind",
     "Operation",
     "Preparer",
     "decode_item",
@@ -40,52 +40,58 @@ __all__ = [
 ]
 
 _NONE: Final = "-"
+_NO_METADATA: Final = b"{}"
 _LAST: Final = b"\xff"
 """After every key, for UTF-8 has no such byte."""
 
 
-class Content(NamedTuple):
-    """What a put brings, encoded."""
+class Kind(NamedTuple):
+    """What operations of a batch may have in common.
 
-    value: bytes
-    metadata: bytes
-    text: bytes
-    ttl: float | None
-    vector: bytes
+    Attributes:
+        namespace: Where.
+        if_version: The version that the item must have, or `None`.
+        parts: A letter for each argument after the key; none for a delete. They are `v` for the
+            value, `m` for metadata, `t` for the text and `e` for the embedding.
+        ttl: Seconds, or `None`.
+    """
+
+    namespace: Namespace
+    if_version: int | None
+    parts: str = ""
+    ttl: float | None = None
+
+    def header(self, number: int, now: float, count: int) -> str:
+        """Return what the script is told before the arguments.
+
+        Args:
+            number: Of the namespace, from 1.
+            now: The moment, in seconds since the epoch.
+            count: How many operations of this kind follow.
+        """
+        expected = _NONE if self.if_version is None else str(self.if_version)
+        expires, time = _NONE, "0"
+        if self.ttl is not None:
+            expires, time = moment(now + self.ttl), str(int(self.ttl * 1000) + 1)
+        return f"{self.parts or _NONE} {count} {number} {expected} {expires} {time}"
 
 
 class Operation(NamedTuple):
-    """A put, or a delete where `content` is `None`, checked and encoded."""
+    """A put or a delete, checked and encoded: the key, then what the kind says."""
 
-    namespace: Namespace
-    key: bytes
-    if_version: int | None
-    content: Content | None
+    kind: Kind
+    arguments: Sequence[bytes]
 
     @classmethod
     def delete(cls, namespace: Namespace, key: str, if_version: int | None = None) -> Self:
         """Return the deletion of an item, checked."""
         version = check_version(if_version)
-        return cls(check_namespace(namespace), check_key(key).encode(), version, None)
+        return cls(Kind(check_namespace(namespace), version), (check_key(key).encode(),))
 
-    def arguments(self, number: int, now: float) -> tuple[str | bytes, ...]:
-        """Return the arguments of the script for it.
-
-        Args:
-            number: Of its namespace, from 1.
-            now: The moment, in seconds since the epoch.
-        """
-        expected = _NONE if self.if_version is None else str(self.if_version)
-        content = self.content
-        if content is None:
-            return f"d {number} {expected}", self.key
-        dimension = len(content.vector) // 4
-        expires, time = _NONE, "0"
-        if content.ttl is not None:
-            expires, time = moment(now + content.ttl), str(int(content.ttl * 1000) + 1)
-        header = f"p {number} {expected} {expires} {time} {dimension}"
-        metadata = b"" if content.metadata == b"{}" else content.metadata
-        return header, self.key, content.value, metadata, content.text, content.vector
+    @property
+    def has_embedding(self) -> bool:
+        """Whether it takes vector sets."""
+        return "e" in self.kind.parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +116,18 @@ class Preparer:
         if given.embedding is not None:
             vector = check_embedding(given.embedding, self.dimension)
         # The value is checked before anything walks through it.
-        content = Content(
-            value=encode_json(given.value),
-            metadata=encode_metadata(given.metadata),
-            text=self._text(given.value, given.text),
-            ttl=check_ttl(given.ttl),
-            vector=vector,
-        )
-        return Operation(namespace, key.encode(), version, content)
+        parts, arguments = "v", [key.encode(), encode_json(given.value)]
+        metadata = encode_metadata(given.metadata)
+        if metadata != _NO_METADATA:
+            parts += "m"
+            arguments.append(metadata)
+        if text := self._text(given.value, given.text):
+            parts += "t"
+            arguments.append(text)
+        if vector:
+            parts += "e"
+            arguments.append(vector)
+        return Operation(Kind(namespace, version, parts, check_ttl(given.ttl)), arguments)
 
     def _text(self, value: Any, text: str | None) -> bytes:
         if self.has_text:
@@ -137,8 +147,9 @@ def terms(text: str) -> bytes:
     counts: dict[str, int] = {}
     for stem in words:
         counts[stem] = counts.get(stem, 0) + 1
-    pairs = [f"{stem}={count}" for stem, count in counts.items()]
-    return " ".join((str(len(words)), *pairs)).encode()
+    # Most stems are there once, and to format a number is slow.
+    pairs = [stem + "=1" if count == 1 else f"{stem}={count}" for stem, count in counts.items()]
+    return f"{len(words)} {' '.join(pairs)}".encode()
 
 
 def is_expired(head: bytes, now: float) -> bool:

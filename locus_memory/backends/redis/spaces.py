@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from locus_memory.backends.redis.connection import Call, RedisConnection, tag
@@ -28,6 +30,8 @@ __all__ = ["PAGE", "Gone", "Space", "Spaces"]
 
 PAGE: Final = 1000
 """How much a script looks at in one go."""
+
+_kind = attrgetter("kind")
 
 _CLEARED: Final = 5000
 _CALLS: Final = 200
@@ -110,7 +114,7 @@ class Spaces:
             return await self._write(operations, [self._registry.name])
         places: dict[Namespace, list[int]] = {}
         for place, operation in enumerate(operations):
-            places.setdefault(operation.namespace, []).append(place)
+            places.setdefault(operation.kind.namespace, []).append(place)
         results = [0] * len(operations)
         for mine in places.values():
             answers = await self._register_and_write([operations[place] for place in mine])
@@ -124,9 +128,11 @@ class Spaces:
         now = self._clock()
         numbers: dict[Namespace, int] = {}
         given: list[str | bytes] = []
-        for each in operations:
-            number = numbers.setdefault(each.namespace, len(numbers) + 1)
-            given += each.arguments(number, now)
+        for kind, group in groupby(operations, _kind):
+            mine = [each.arguments for each in group]
+            number = numbers.setdefault(kind.namespace, len(numbers) + 1)
+            given.append(kind.header(number, now, len(mine)))
+            given += chain.from_iterable(mine)
         spaces = [self.space(namespace) for namespace in numbers]
         keys = [space.base for space in spaces]
         paths = [space.path for space in spaces]
@@ -145,7 +151,7 @@ class Spaces:
         answer = await self._write(operations, [])
         if answer[0] != b"register":
             return answer
-        path = self.space(operations[0].namespace).path
+        path = self.space(operations[0].kind.namespace).path
         await self._registry.add(path)
         answer = await self._write(operations, [], registered=True)
         await self._registry.add(path)

@@ -368,6 +368,6 @@ class RedisStore(BaseStore):
 
     async def _write(self, given: Sequence[Put | Delete]) -> list[int]:
         operations = [self._prepared.operation(each) for each in given]
-        if any(each.content is not None and each.content.vector for each in operations):
+        if any(each.has_embedding for each in operations):
             await self._need_vectors()
         return await self._spaces.write(operations)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from random import Random
 
 import pytest
 
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.backends.redis.store_scripts import SCRIPTS, read_part, script
-from locus_memory.store.item import Put
+from locus_memory.store.item import Delete, Put
+from locus_memory.testing.fakes import FakeClock
 
 PARTS = sorted({*SCRIPTS, "space", "read"})
 
@@ -92,6 +94,54 @@ async def test_a_word_that_looks_like_a_count(redis_server, prefix):
     async with RedisStore(redis_server.url, key_prefix=prefix) as store:
         await store.put_batch([(("n",), "a", "2 2 fox"), (("n",), "b", "fox fox")])
         assert [item.key for item in await store.search(("n",), "2")] == ["a"]
+
+
+def whatever(random):
+    """Return a put or a delete of one of a few items."""
+    space, key = (random.choice("ab"),), random.choice("1234")
+    if random.random() < 0.3:
+        return Delete(namespace=space, key=key)
+    return Put(
+        namespace=space,
+        key=key,
+        value=" ".join(random.choices(["fox", "dog", "cat"], k=random.randrange(4))),
+        metadata=random.choice([None, {"n": random.randrange(9)}]),
+        ttl=random.choice([None, None, 50, 500]),
+    )
+
+
+async def everything(store):
+    """Return all that the store tells of its items, the newest write first."""
+    return [
+        await store.search((space,), query, 99) for space in "ab" for query in (None, "fox", "dog")
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_a_batch_does_what_its_operations_do(redis_server, prefix, seed):
+    """A batch writes runs of puts together, and leaves what they leave one by one."""
+    random, clock = Random(seed), FakeClock()
+    async with (
+        RedisStore(redis_server.url, key_prefix=f"{prefix}1", clock=clock) as together,
+        RedisStore(redis_server.url, key_prefix=f"{prefix}2", clock=clock) as alone,
+    ):
+        for _ in range(8):
+            batch = [whatever(random) for _ in range(random.randrange(1, 12))]
+            results = await together.write_batch(batch)
+            assert results == [(await alone.write_batch([each]))[0] for each in batch]
+            assert await everything(together) == await everything(alone)
+            clock.advance(random.choice([0, 20, 100]))
+
+
+async def test_a_batch_of_several_runs_keeps_its_order(redis_server, prefix):
+    async with RedisStore(redis_server.url, key_prefix=prefix) as store:
+        keys = [f"{n % 4500}" for n in range(5000)]
+        versions = await store.put_batch([(("n",), key, f"w{key}") for key in keys])
+        assert versions == [1] * 4500 + [2] * 500
+        newest = [item.key for item in await store.search(("n",), limit=5000)]
+        assert newest == list(dict.fromkeys(reversed(keys)))
+        for n in (0, 499, 500, 999, 1000, 4499):
+            assert [item.key for item in await store.search(("n",), f"w{n}")] == [f"{n}"]
 
 
 async def test_a_batch_that_lost_leaves_no_trace(redis_server, prefix, raw):

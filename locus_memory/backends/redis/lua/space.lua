@@ -32,6 +32,7 @@ local WAITING = 512
 -- Milliseconds that the server keeps what has expired, for clocks differ.
 local SLACK = 60000
 
+-- Lua prints 14 digits; a command is given all of them.
 local function whole(number)
   return string.format('%.0f', number)
 end
@@ -61,6 +62,30 @@ local function open_space(base)
     expiring = redis.call('ZCARD', base .. ':e'),
     counts = {},
   }
+end
+
+-- Write two arguments to a part of the indexes: the score and the member of a sorted set, or the
+-- field and the value of a hash. In a run of puts they wait for the one command that writes all;
+-- else return what the command does.
+local function add(space, command, part, first, second)
+  local waiting = space.waiting
+  if not waiting then
+    return redis.call(command, space.base .. part, first, second)
+  end
+  local args = waiting[part]
+  if not args then
+    args = {command, space.base .. part}
+    waiting[part] = args
+  end
+  local place = #args
+  args[place + 1], args[place + 2] = first, second
+end
+
+-- Write what waits for a part, and return what the command does; 0 if nothing waits.
+local function add_waiting(space, part)
+  local args = space.waiting[part]
+  space.waiting[part] = nil
+  return args and redis.call(unpack(args)) or 0
 end
 
 local function count(space, name, change)
@@ -223,8 +248,9 @@ end
 local function add_text(space, key, text)
   space.number = space.number + 1
   space.words = space.words + length_of(text)
-  redis.call('HSET', space.base .. ':d', whole(space.number), key)
-  return whole(space.number)
+  local number = whole(space.number)
+  add(space, 'HSET', ':d', number, key)
+  return number
 end
 
 local function remove_text(space, number, text)
@@ -251,8 +277,9 @@ local function set_vector(space, key, old, dimension, vector)
 end
 
 -- Make the indexes hold this text and this vector of a key, and nothing else.
-local function index(space, key, card, text, dimension, vector)
+local function index(space, key, card, text, vector)
   local cards = space.base .. ':c'
+  local dimension = vector and whole(#vector / 4) or '0'
   local old_dimension, number, old_text = '0', '0', ''
   if card then
     old_dimension, number, old_text = card:match('^(%d+) (%d+) (.*)$')
@@ -275,7 +302,7 @@ local function index(space, key, card, text, dimension, vector)
   end
   local new = dimension .. ' ' .. number .. ' ' .. text
   if new ~= card then
-    redis.call('HSET', cards, key, new)
+    add(space, 'HSET', ':c', key, new)
   end
 end
 
@@ -285,7 +312,7 @@ local function remove(space, key)
   redis.call('ZREM', base .. ':k', key)
   redis.call('ZREM', base .. ':r', key)
   redis.call('ZREM', base .. ':e', key)
-  index(space, key, redis.call('HGET', base .. ':c', key), '', '0')
+  index(space, key, redis.call('HGET', base .. ':c', key), '')
 end
 
 -- Remove what has expired, up to so many items.
@@ -347,8 +374,8 @@ local function close_space(space, now, registry, path)
   end
   merge_if_due(space)
   redis.call(
-    'HSET', base .. ':m', 'revision', whole(space.revision), 'number', whole(space.number),
-    'merged', whole(space.merged), 'words', whole(space.words)
+    'HSET', base .. ':m', 'revision', space.revision, 'number', space.number,
+    'merged', space.merged, 'words', space.words
   )
   for name, change in pairs(space.counts) do
     if redis.call('HINCRBY', base .. ':m', name, change) == 0 then

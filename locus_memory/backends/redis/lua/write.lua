@@ -1,12 +1,16 @@
 -- Puts and deletes, all or nothing.
 --
 -- KEYS: a base for each namespace, then the registry unless this is a cluster.
--- ARGV: now, the number of namespaces, whether they are registered, their paths; then for each
--- operation its header and its key and, for a put, value, metadata (empty for {}), text and
--- vector. A header is `p <namespace> <expected version> <expires> <milliseconds> <dimension>` or
--- `d <namespace> <expected version>`, with - for what is not given.
+-- ARGV: now, the number of namespaces, whether they are registered, their paths; then headers,
+-- each with its operations. A header is `<parts> <how many operations> <namespace> <expected
+-- version> <expires> <milliseconds>`, with - for what is not given. The parts are a letter for each
+-- argument of an operation after its key: v, its value, m, its metadata unless that is {}, t, its
+-- text, and e, its vector; - is for a delete.
 -- Returns for each put its version, for each delete 1 or 0; or {'conflict', expected, actual},
 -- or {'register'} if a namespace is new and has to be registered first.
+--
+-- Puts of different keys, one after the other, are a run: what they write to an index of a
+-- namespace is written by one command. To keep the order, all else is done one by one.
 
 local now_text, now, spaces_count = ARGV[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local spaces, paths = {}, {}
@@ -15,22 +19,37 @@ for i = 1, spaces_count do
   paths[i] = ARGV[3 + i]
 end
 local registry = KEYS[spaces_count + 1]
+local is_conditional, has_put = false, false
 
-local operations, place, is_conditional, has_put = {}, 4 + spaces_count, false, false
-while place <= #ARGV do
-  local kind, number, expected, rest = ARGV[place]:match('^(%l) (%d+) (%S+) ?(.*)$')
-  local operation = {
-    space = spaces[tonumber(number)], expected = expected, key = ARGV[place + 1], at = place,
-  }
+local function read_header(text)
+  local parts, count, number, expected, expires, time =
+    text:match('^(%S+) (%d+) (%d+) (%S+) (%S+) (%S+)$')
   is_conditional = is_conditional or expected ~= '-'
-  if kind == 'p' then
-    operation.expires, operation.time, operation.dimension = rest:match('^(%S+) (%S+) (%d+)$')
-    has_put = true
-    place = place + 6
-  else
-    place = place + 2
+  has_put = has_put or parts ~= '-'
+  return {
+    space = spaces[tonumber(number)], expected = expected, expires = expires, time = time,
+    is_put = parts ~= '-', metadata = parts:find('m'), text = parts:find('t'),
+    vector = parts:find('e'), size = parts == '-' and 1 or 1 + #parts,
+    head = '1 ' .. now_text .. ' ' .. now_text .. ' ' .. expires,
+  }, tonumber(count)
+end
+
+local operations, place = {}, 4 + spaces_count
+while place <= #ARGV do
+  local header, count = read_header(ARGV[place])
+  place = place + 1
+  for _ = 1, count do
+    local key = ARGV[place]
+    operations[#operations + 1] =
+      {header = header, key = key, name = item_key(header.space.base, key), at = place}
+    place = place + header.size
   end
-  operations[#operations + 1] = operation
+end
+
+-- The metadata, the text or the vector of a put, or nil if it has none.
+local function part(operation, name)
+  local offset = operation.header[name]
+  return offset and ARGV[operation.at + offset]
 end
 
 if has_put and not registry and ARGV[3] == '0' and spaces[1].is_new then
@@ -41,64 +60,131 @@ end
 local function find_conflict()
   local versions = {}
   for _, operation in ipairs(operations) do
-    local name = item_key(operation.space.base, operation.key)
+    local name, expected = operation.name, operation.header.expected
     local version = versions[name]
     if not version then
       local head = redis.call('HGET', name, 'h')
       version = is_gone(head, now) and '0' or head:match('^%d+')
     end
-    if operation.expected ~= '-' and operation.expected ~= version then
-      return {'conflict', operation.expected, version}
+    if expected ~= '-' and expected ~= version then
+      return {'conflict', expected, version}
     end
-    versions[name] = operation.time and whole(tonumber(version) + 1) or '0'
+    versions[name] = operation.header.is_put and whole(tonumber(version) + 1) or '0'
   end
 end
 
--- An item's hash is written first: with its memory full the server refuses that, and from
--- then on it refuses nothing.
-local function put(operation, revision)
-  local space, key, at = operation.space, operation.key, operation.at
-  local base = space.base
-  local name = item_key(base, key)
-  local head = redis.call('HGET', name, 'h')
-  local version, created = 1, now_text
-  local is_new = is_gone(head, now)
-  if not is_new then
-    local before
-    before, created = head:match('^(%d+) (%S+)')
+-- Write the hash of an item and return its version. This comes first: with its memory full the
+-- server refuses it, and from then on it refuses nothing.
+local function write_item(operation, head)
+  local name = operation.name
+  local value, metadata = ARGV[operation.at + 1], part(operation, 'metadata')
+  local version, new_head = 1, operation.header.head
+  if not is_gone(head, now) then
+    local before, created = head:match('^(%d+) (%S+)')
     version = tonumber(before) + 1
+    new_head =
+      whole(version) .. ' ' .. created .. ' ' .. now_text .. ' ' .. operation.header.expires
   end
-  local metadata, expires = ARGV[at + 3], operation.expires
-  local new_head = whole(version) .. ' ' .. created .. ' ' .. now_text .. ' ' .. expires
-  if metadata ~= '' then
-    redis.call('HSET', name, 'h', new_head, 'v', ARGV[at + 2], 'm', metadata)
+  if metadata then
+    redis.call('HSET', name, 'h', new_head, 'v', value, 'm', metadata)
   else
-    redis.call('HSET', name, 'h', new_head, 'v', ARGV[at + 2])
+    redis.call('HSET', name, 'h', new_head, 'v', value)
     if head then
       redis.call('HDEL', name, 'm')
     end
   end
-  if expires ~= '-' then
-    redis.call('PEXPIRE', name, whole(tonumber(operation.time) + SLACK))
-    redis.call('ZADD', base .. ':e', expires, key)
-    space.expiring = space.expiring + 1
-  elseif space.expiring > 0 then
-    redis.call('PERSIST', name)
-    redis.call('ZREM', base .. ':e', key)
-  end
-  redis.call('ZADD', base .. ':r', whole(revision), key)
-  -- What is not among the keys has no card.
-  local was_known = not is_new or redis.call('ZADD', base .. ':k', 0, key) == 0
-  local card = was_known and redis.call('HGET', base .. ':c', key)
-  space.revision = revision
-  index(space, key, card, ARGV[at + 4], operation.dimension, ARGV[at + 5])
   return version
 end
 
+-- Put an item, but do not index it; returns its version, and whether it may have a card.
+local function put(operation, head, revision)
+  local header, space, key = operation.header, operation.header.space, operation.key
+  local version = write_item(operation, head)
+  if header.expires ~= '-' then
+    redis.call('PEXPIRE', operation.name, whole(tonumber(header.time) + SLACK))
+    add(space, 'ZADD', ':e', header.expires, key)
+    space.expiring = space.expiring + 1
+  elseif space.expiring > 0 then
+    redis.call('PERSIST', operation.name)
+    redis.call('ZREM', space.base .. ':e', key)
+  end
+  add(space, 'ZADD', ':r', revision, key)
+  space.revision = revision
+  -- What is not among the keys has no card.
+  return version, version > 1 or add(space, 'ZADD', ':k', 0, key) == 0
+end
+
+local function index_put(operation, card)
+  local text, vector = part(operation, 'text') or '', part(operation, 'vector')
+  index(operation.header.space, operation.key, card, text, vector)
+end
+
+local function put_one(operation, revision)
+  local space, key = operation.header.space, operation.key
+  local head = redis.call('HGET', operation.name, 'h')
+  local version, was_known = put(operation, head, revision)
+  index_put(operation, was_known and redis.call('HGET', space.base .. ':c', key))
+  merge_if_due(space)
+  return version
+end
+
+local function end_of_run(first)
+  local seen, last = {}, first
+  repeat
+    seen[operations[last].name] = true
+    last = last + 1
+    local following = operations[last]
+  until not following or not following.header.is_put or seen[following.name]
+    or last - first == CHUNK
+  return last - 1
+end
+
+-- Index puts of a namespace that are a run, or a part of one.
+local function index_run(space, puts)
+  local keys, cards = {}, {}
+  for i, operation in ipairs(puts) do
+    keys[i] = operation.key
+  end
+  if add_waiting(space, ':k') < #puts then
+    cards = redis.call('HMGET', space.base .. ':c', unpack(keys))
+  end
+  for i, operation in ipairs(puts) do
+    index_put(operation, cards[i])
+  end
+  for _, index_name in ipairs({':r', ':e', ':d', ':c'}) do
+    add_waiting(space, index_name)
+  end
+  space.waiting = nil
+  merge_if_due(space)
+end
+
+local function put_run(first, last, revision, results)
+  local names, puts = {}, {}
+  for i = first, last do
+    names[#names + 1] = operations[i].name
+  end
+  local has_old = redis.call('EXISTS', unpack(names)) > 0
+  for i = first, last do
+    local operation = operations[i]
+    local space = operation.header.space
+    local head = has_old and redis.call('HGET', operation.name, 'h')
+    if not space.waiting then
+      space.waiting = {}
+      puts[space] = {}
+    end
+    results[i] = put(operation, head, revision + i - first)
+    table.insert(puts[space], operation)
+  end
+  for space, mine in pairs(puts) do
+    index_run(space, mine)
+  end
+end
+
 local function delete(operation)
-  local head = redis.call('HGET', item_key(operation.space.base, operation.key), 'h')
+  local head = redis.call('HGET', operation.name, 'h')
   if head then
-    remove(operation.space, operation.key)
+    remove(operation.header.space, operation.key)
+    merge_if_due(operation.header.space)
   end
   return is_gone(head, now) and 0 or 1
 end
@@ -114,11 +200,18 @@ for _, space in ipairs(spaces) do
   revision = math.max(revision, space.revision + 1)
 end
 
-local results = {}
-for i, operation in ipairs(operations) do
-  results[i] = operation.time and put(operation, revision) or delete(operation)
-  merge_if_due(operation.space)
-  revision = revision + 1
+local results, i = {}, 1
+while i <= #operations do
+  local last = operations[i].header.is_put and end_of_run(i) or i
+  if last > i then
+    put_run(i, last, revision, results)
+  elseif operations[i].header.is_put then
+    results[i] = put_one(operations[i], revision)
+  else
+    results[i] = delete(operations[i])
+  end
+  revision = revision + last - i + 1
+  i = last + 1
 end
 for i, space in ipairs(spaces) do
   sweep(space, now_text, 10)
