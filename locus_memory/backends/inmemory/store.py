@@ -42,6 +42,7 @@ from locus_memory.store.item import (
     check_ttl,
     check_version,
 )
+from locus_memory.store.listing import Listing
 from locus_memory.store.text import query_words
 
 __all__ = ["InMemoryStore"]
@@ -161,18 +162,11 @@ class InMemoryStore(BaseStore):
         max_depth: int | None = None,
         after: Namespace | None = None,
     ) -> list[Namespace]:
-        first = check_namespace(prefix or (), empty=True)
-        last = check_namespace(suffix or (), empty=True)
-        start = check_namespace(after or (), empty=True)
+        listing = Listing.of(prefix, suffix, max_depth, after)
         check_limit(limit)
-        depth = None if max_depth is None else check_limit(max_depth, "max_depth")
         with self._locked():
-            found = {
-                namespace[:depth]
-                for namespace in self._spaces
-                if _starts_with(namespace, first) and _starts_with(namespace[::-1], last[::-1])
-            }
-        return sorted(namespace for namespace in found if namespace > start)[:limit]
+            found = {cut for namespace in self._spaces if (cut := listing.cut(namespace))}
+        return sorted(found)[:limit]
 
     @override
     async def clear_namespace(self, namespace: Namespace, *, recursive: bool = False) -> int:
@@ -384,10 +378,3 @@ class InMemoryStore(BaseStore):
 
 def _check_name(namespace: Namespace, key: str) -> tuple[Namespace, str]:
     return check_namespace(namespace), check_key(key)
-
-
-def _starts_with(namespace: Namespace, labels: Namespace) -> bool:
-    """Whether the first labels are these, `"*"` standing for any one."""
-    return len(labels) <= len(namespace) and all(
-        wanted in ("*", label) for wanted, label in zip(labels, namespace, strict=False)
-    )

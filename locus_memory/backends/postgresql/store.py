@@ -18,7 +18,7 @@ from locus_memory.backends.postgresql.connection import (
 )
 from locus_memory.backends.postgresql.driver import Pool
 from locus_memory.backends.postgresql.items import Address, KeyRange, Page, Row, Scope
-from locus_memory.backends.postgresql.namespaces import Listing, list_namespaces
+from locus_memory.backends.postgresql.namespaces import list_namespaces
 from locus_memory.backends.postgresql.texts import search_text
 from locus_memory.backends.postgresql.vectors import (
     VectorQuery,
@@ -48,6 +48,7 @@ from locus_memory.store.item import (
     check_threshold,
     timestamp,
 )
+from locus_memory.store.listing import Listing
 
 __all__ = ["PostgreSQLStore"]
 

@@ -1,75 +1,13 @@
-"""Which namespaces a listing wants."""
+"""Listing namespaces: those of the registry that hold an item."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
-
 from locus_memory.backends.redis.registry import PAGE
 from locus_memory.backends.redis.spaces import Spaces
-from locus_memory.store.item import (
-    Namespace,
-    check_limit,
-    check_namespace,
-    encode_namespace,
-    namespace_upper_bound,
-)
+from locus_memory.store.item import Namespace
+from locus_memory.store.listing import Listing
 
-__all__ = ["Listing", "list_namespaces"]
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """What `BaseStore.list_namespaces` is asked for."""
-
-    prefix: Namespace
-    suffix: Namespace
-    max_depth: int | None
-    after: Namespace
-
-    @classmethod
-    def of(
-        cls,
-        prefix: Namespace | None,
-        suffix: Namespace | None,
-        max_depth: int | None,
-        after: Namespace | None,
-    ) -> Self:
-        """Return a listing, checked."""
-        return cls(
-            check_namespace(prefix or (), empty=True),
-            check_namespace(suffix or (), empty=True),
-            None if max_depth is None else check_limit(max_depth, "max_depth"),
-            check_namespace(after or (), empty=True),
-        )
-
-    def cut(self, namespace: Namespace) -> Namespace | None:
-        """Return the namespace as it is listed, or `None` if it is not."""
-        if not (_match(namespace, self.prefix) and _match(namespace[::-1], self.suffix[::-1])):
-            return None
-        found = namespace[: self.max_depth]
-        return found if found > self.after else None
-
-    def range(self) -> tuple[str, str | None]:
-        """Return the first encoded path that may be wanted, and the first that no longer is."""
-        literal = self.prefix.index("*") if "*" in self.prefix else len(self.prefix)
-        head = self.prefix[:literal]
-        start = self.beyond(self.after) if self.after else ""
-        return max(encode_namespace(head), start), namespace_upper_bound(head)
-
-    def beyond(self, namespace: Namespace) -> str:
-        """Return the first encoded path after the namespace, or after all it stands for."""
-        if self.max_depth is not None and self.max_depth <= len(namespace):
-            return namespace_upper_bound(namespace[: self.max_depth]) or ""
-        # Nothing sorts between a path and its first descendant's.
-        return encode_namespace(namespace) + "\x01"
-
-
-def _match(namespace: Namespace, labels: Namespace) -> bool:
-    """Whether the first labels are these, `"*"` standing for any one."""
-    return len(labels) <= len(namespace) and all(
-        wanted in ("*", label) for wanted, label in zip(labels, namespace, strict=False)
-    )
+__all__ = ["list_namespaces"]
 
 
 async def list_namespaces(spaces: Spaces, listing: Listing, limit: int) -> list[Namespace]:

@@ -20,7 +20,7 @@ from locus_memory.backends.redis.items import (
     decode_item,
     is_expired,
 )
-from locus_memory.backends.redis.namespaces import Listing, list_namespaces
+from locus_memory.backends.redis.namespaces import list_namespaces
 from locus_memory.backends.redis.newest import newest
 from locus_memory.backends.redis.reading import read_values, scan
 from locus_memory.backends.redis.spaces import Spaces
@@ -44,6 +44,7 @@ from locus_memory.store.item import (
     check_text,
     check_threshold,
 )
+from locus_memory.store.listing import Listing
 from locus_memory.store.text import query_words
 
 __all__ = ["RedisStore"]

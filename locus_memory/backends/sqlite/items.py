@@ -33,12 +33,12 @@ from locus_memory.store.item import (
     prefix_upper_bound,
     timestamp,
 )
+from locus_memory.store.listing import Listing
 from locus_memory.store.text import searchable
 
 __all__ = [
     "Address",
     "KeyRange",
-    "Listing",
     "Page",
     "Row",
     "Scope",
@@ -349,44 +349,6 @@ def items_of_vectors(connection: sqlite3.Connection, ids: Sequence[int]) -> dict
     """Return the items whose vectors have these ids, by id."""
     rows = connection.execute(queries.ITEMS_OF_VECTORS, {"ids": json.dumps(ids)})
     return {row[0]: _item(row[1:]) for row in rows}
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Which namespaces are wanted; see `BaseStore.list_namespaces`."""
-
-    prefix: Namespace
-    suffix: Namespace
-    max_depth: int | None
-    after: Namespace
-
-    def cut(self, namespace: Namespace) -> Namespace | None:
-        """Return the namespace as it is listed, or `None` if it is not."""
-        if not (_match(namespace, self.prefix) and _match(namespace[::-1], self.suffix[::-1])):
-            return None
-        found = namespace[: self.max_depth]
-        return found if found > self.after else None
-
-    def range(self) -> tuple[str, str | None]:
-        """Return the first encoded path that may be wanted, and the first that no longer is."""
-        literal = self.prefix.index("*") if "*" in self.prefix else len(self.prefix)
-        head = self.prefix[:literal]
-        start = self.beyond(self.after) if self.after else ""
-        return max(encode_namespace(head), start), namespace_upper_bound(head)
-
-    def beyond(self, namespace: Namespace) -> str:
-        """Return the first encoded path after the namespace, or after all it stands for."""
-        if self.max_depth is not None and self.max_depth <= len(namespace):
-            return namespace_upper_bound(namespace[: self.max_depth]) or ""
-        # Nothing sorts between a path and its first descendant's.
-        return encode_namespace(namespace) + "\x01"
-
-
-def _match(namespace: Namespace, labels: Namespace) -> bool:
-    """Whether the first labels are these, `"*"` standing for any one."""
-    return len(labels) <= len(namespace) and all(
-        wanted in ("*", label) for wanted, label in zip(labels, namespace, strict=False)
-    )
 
 
 def namespaces(

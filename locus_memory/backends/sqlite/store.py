@@ -16,7 +16,6 @@ from locus_memory.backends.sqlite.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.items import (
     Address,
     KeyRange,
-    Listing,
     Page,
     Row,
     Scope,
@@ -35,10 +34,10 @@ from locus_memory.store.item import (
     StoreItem,
     check_embedding,
     check_limit,
-    check_namespace,
     check_text,
     check_threshold,
 )
+from locus_memory.store.listing import Listing
 from locus_memory.store.text import query_words
 
 if TYPE_CHECKING:
@@ -181,12 +180,7 @@ class SQLiteStore(BaseStore):
         max_depth: int | None = None,
         after: Namespace | None = None,
     ) -> list[Namespace]:
-        listing = Listing(
-            prefix=check_namespace(prefix or (), empty=True),
-            suffix=check_namespace(suffix or (), empty=True),
-            max_depth=None if max_depth is None else check_limit(max_depth, "max_depth"),
-            after=check_namespace(after or (), empty=True),
-        )
+        listing = Listing.of(prefix, suffix, max_depth, after)
         rows, now = check_limit(limit), self._clock()
         return await self._database.read(lambda c: items.namespaces(c, listing, rows, now))
 
