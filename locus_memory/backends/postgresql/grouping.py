@@ -17,7 +17,7 @@ __all__ = ["Grouping"]
 T = TypeVar("T")
 R = TypeVar("R")
 
-_ALONE: Final = 2
+_ALONE: Final = 4
 """How many are under way each by itself before others wait to be grouped."""
 
 _GROUPS: Final = 1
@@ -77,7 +77,7 @@ class Grouping(Generic[T, R]):
         Raises:
             Exception: What `alone` raised, or `together` for all of a group.
         """
-        if self._singles >= _ALONE or self._waiting or key in self._busy:
+        if self._singles >= _ALONE or self._groups or key in self._busy:
             return await self._with_others(_Waiting(kind, key, what, self._loop.create_future()))
         self._singles += 1
         self._busy.add(key)

@@ -185,17 +185,19 @@ class TestNetwork:
 
             async def all_wait():
                 waiting = "SELECT count(*) FROM pg_locks WHERE relation = $1::text::regclass"
-                return await other.fetchval(waiting + " AND NOT granted", table) == 3
+                return await other.fetchval(waiting + " AND NOT granted", table) == 5
 
             table = other.sql("{checkpoints}")
             async with other.transaction() as connection:
                 await connection.execute(other.sql("LOCK TABLE {checkpoints}"))
-                saves = [checkpointer.save({"n": 1}, thread) for thread in threads[:3]]
-                saving = asyncio.gather(*saves, return_exceptions=True)
+                saves = [checkpointer.save({"n": 1}, thread) for thread in threads]
+                saving = [asyncio.create_task(save) for save in saves]
                 await until(all_wait)
                 proxy.cut()
-                done = await saving
-            assert [type(error) for error in done] == [BackendUnavailableError] * 3
+                lost = await asyncio.gather(*saving[:5], return_exceptions=True)
+            assert [type(error) for error in lost] == [BackendUnavailableError] * 5
+            await asyncio.gather(*saving[5:])
+            assert await checkpointer.load(threads[-1]) == {"n": 1}
             await asyncio.gather(*(checkpointer.save({"n": 2}, thread) for thread in threads))
             for thread in threads:
                 assert await checkpointer.load(thread) == {"n": 2}

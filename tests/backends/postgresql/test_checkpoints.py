@@ -219,8 +219,8 @@ class TestGroups:
         monkeypatch.setattr(pool, "fetchmany", watched)
 
         async def together(*stores, cancelled=()):
-            # Two that go alone, and a group of one; the rest waits for these.
-            first = [asyncio.create_task(storage.store(record(1, thread=f"x{n}"))) for n in "123"]
+            # Four that go alone, and a group of one; the rest waits for that.
+            first = [asyncio.create_task(storage.store(record(1, thread=n))) for n in "vwxyz"]
             rest = [asyncio.create_task(store) for store in stores]
             await asyncio.sleep(0)
             for number in cancelled:

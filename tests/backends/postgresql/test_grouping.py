@@ -62,8 +62,8 @@ async def wire():
 @pytest.fixture
 async def full(wire):
     """A wire on which one more has to wait for the group that is under way."""
-    tasks = await wire.start("x", "y", "z")
-    assert wire.sent == ["x", "y", ["z"]]
+    tasks = await wire.start(*"vwxyz")
+    assert wire.sent == ["v", "w", "x", "y", ["z"]]
     yield wire
     wire.gate.set()
     await asyncio.gather(*tasks)
@@ -78,25 +78,25 @@ async def test_what_comes_alone_is_sent_alone(wire):
 
 async def test_what_comes_meanwhile_is_sent_together(full):
     tasks = await full.start("a", "b", "c")
-    assert len(full.sent) == 3
+    assert len(full.sent) == 5
     full.gate.set()
     assert await asyncio.gather(*tasks) == ["(a)", "(b)", "(c)"]
-    assert full.sent[3:] == [["a", "b", "c"]]
+    assert full.sent[5:] == [["a", "b", "c"]]
 
 
 async def test_a_group_has_a_bound(full):
     tasks = await full.start(*range(100))
     full.gate.set()
     assert await asyncio.gather(*tasks) == [f"({what})" for what in range(100)]
-    assert list(chain.from_iterable(full.sent[3:])) == list(range(100))
-    assert [len(each) for each in full.sent[3:]] == [32, 32, 32, 4]
+    assert list(chain.from_iterable(full.sent[5:])) == list(range(100))
+    assert [len(each) for each in full.sent[5:]] == [32, 32, 32, 4]
 
 
 async def test_those_of_one_key_are_sent_one_after_the_other(wire):
     tasks = await wire.start("a1", "a2", "b1", "a3", "b2", key=lambda what: what[0])
-    assert wire.sent == ["a1", ["b1"]]
+    assert wire.sent == ["a1", "b1"]
     wire.gate.set()
-    assert await asyncio.gather(*tasks) == ["<a1>", "(a2)", "(b1)", "(a3)", "(b2)"]
+    assert await asyncio.gather(*tasks) == ["<a1>", "(a2)", "<b1>", "(a3)", "(b2)"]
     order = [what for each in wire.sent for what in (each if isinstance(each, list) else [each])]
     assert [what for what in order if what[0] == "a"] == ["a1", "a2", "a3"]
     assert [what for what in order if what[0] == "b"] == ["b1", "b2"]
@@ -106,7 +106,7 @@ async def test_a_group_is_of_one_kind(full):
     tasks = await full.start("a1", "b1", "a2", "b2", kind=lambda what: what[0])
     full.gate.set()
     await asyncio.gather(*tasks)
-    assert full.sent[3:] == [["a1", "a2"], ["b1", "b2"]]
+    assert full.sent[5:] == [["a1", "a2"], ["b1", "b2"]]
 
 
 async def test_what_a_group_leaves_out_is_sent_alone(full):
@@ -114,11 +114,11 @@ async def test_what_a_group_leaves_out_is_sent_alone(full):
     tasks = await full.start("a", "b", "c")
     full.gate.set()
     assert await asyncio.gather(*tasks) == ["(a)", "<b>", "(c)"]
-    assert full.sent[3:] == [["a", "b", "c"], "b"]
+    assert full.sent[5:] == [["a", "b", "c"], "b"]
 
 
 async def test_an_error_is_that_of_each(wire):
-    await wire.start("x", "y")
+    await wire.start(*"vwxy")
     tasks = await wire.start("a")
     tasks += await wire.start("b", "c")
     wire.error = LookupError("lost")
@@ -134,17 +134,17 @@ async def test_one_that_is_cancelled_leaves_the_others_alone(full):
     full.gate.set()
     assert await waiting == "(a)"
     assert gone.cancelled()
-    assert full.sent[3:] == [["a"]]
+    assert full.sent[5:] == [["a"]]
 
 
 async def test_one_that_is_cancelled_when_it_is_sent_already(wire):
-    lone = await wire.start("x", "y", "z")
+    lone = await wire.start(*"vwxyz")
     staying, gone = await wire.start("a", "b")
     first, wire.gate = wire.gate, asyncio.Event()
     first.set()
     await asyncio.gather(*lone)
     await turns()
-    assert wire.sent[3:] == [["a", "b"]]
+    assert wire.sent[5:] == [["a", "b"]]
     gone.cancel()
     await turns()
     assert not staying.done()
@@ -154,9 +154,9 @@ async def test_one_that_is_cancelled_when_it_is_sent_already(wire):
 
 
 async def test_a_group_nobody_waits_for_ends(wire):
-    lone = await wire.start("x", "y")
+    lone = await wire.start(*"vwxy")
     sends = await wire.start("a", "b")
-    assert wire.sent == ["x", "y", ["a"]]
+    assert wire.sent == ["v", "w", "x", "y", ["a"]]
     for task in sends:
         task.cancel()
     await asyncio.gather(*sends, return_exceptions=True)
@@ -164,4 +164,4 @@ async def test_a_group_nobody_waits_for_ends(wire):
     later = await wire.start("c")
     assert wire.sent[-1] == ["c"]
     wire.gate.set()
-    assert await asyncio.gather(*lone, *later) == ["<x>", "<y>", "(c)"]
+    assert await asyncio.gather(*lone, *later) == ["<v>", "<w>", "<x>", "<y>", "(c)"]
