@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import TimeoutError as LateError
 
 from locus_memory.backends.redis.driver import Client, Driver
 from locus_memory.backends.redis.pool import Pool
@@ -60,13 +61,32 @@ class Maker:
             "driver_info": None,
         }
         if cluster:
-            return self.wrap(RedisCluster.from_url(self.url, **options), owned=True)
+            client = RedisCluster.from_url(self.url, **options)
+            self._bound_greetings(client)
+            return self.wrap(client, owned=True)
         return Pool(
             ConnectionPool.from_url(self.url, **options),
             size=self.pool_size,
+            connect_timeout=self.connect_timeout,
             acquire_timeout=self.acquire_timeout,
             command_timeout=self.command_timeout,
         )
+
+    def _bound_greetings(self, client: RedisCluster) -> None:
+        """Let no server take for ever over the password, which the driver has no bound for."""
+
+        async def greet(connection: Any) -> None:
+            try:
+                async with asyncio.timeout(self.connect_timeout):
+                    await connection.on_connect()
+            except TimeoutError:
+                # The driver looks for another server after an error of its own.
+                raise LateError("no answer to the password in time") from None
+
+        manager = client.nodes_manager
+        makers: list[Any] = [manager, *manager.startup_nodes.values()]
+        for known in makers:
+            known.connection_kwargs["redis_connect_func"] = greet
 
     def wrap(self, client: Client, *, owned: bool) -> Driver:
         """Return the link over a client that there is."""
@@ -74,6 +94,7 @@ class Maker:
             client,
             owned=owned,
             size=self.pool_size,
+            connect_timeout=self.connect_timeout,
             acquire_timeout=self.acquire_timeout,
             command_timeout=self.command_timeout,
         )
@@ -89,11 +110,28 @@ class LoopClient:
     def __init__(self, link: Link) -> None:
         self.link = link
         self.ready = False
-        self.opening = asyncio.Lock()
+        self._opening = asyncio.Lock()
+        self._failure: Exception | None = None
         self._loop = asyncio.get_running_loop()
         self._used = self._loop.time()
         self._started = self._ended = False
         self._guard = self._until_the_loop_ends()
+
+    async def prepare(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do what has to be done once; who waits for it meanwhile shares its failure."""
+        before = self._failure
+        async with self._opening:
+            if self.ready:
+                return
+            if self._failure is not None and self._failure is not before:
+                raise self._failure
+            try:
+                await work()
+            except Exception as error:
+                self._failure = error
+                raise
+            self._failure = None
+            self.ready = True
 
     async def start(self) -> None:
         """Let the loop know that there is something to close."""

@@ -25,6 +25,7 @@ from locus_memory.backends.redis.clients import Link, LoopClient, Maker
 from locus_memory.backends.redis.driver import Client
 from locus_memory.backends.redis.faults import FAILURES, is_lost, is_readonly, translated
 from locus_memory.backends.redis.features import Features, probe
+from locus_memory.backends.redis.pool import Pool
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
 from locus_memory.resource import Resource
 
@@ -114,7 +115,7 @@ class RedisConnection(Resource):
         pool_size: How many connections each event loop may have, to each server of a cluster.
             Commands that come at one moment share them, and wait when all are busy.
         cluster: Whether it is a cluster; by default the server is asked.
-        connect_timeout: Seconds to wait for a connection to be made.
+        connect_timeout: Seconds to wait for a connection to be made, the password accepted.
         command_timeout: Seconds to wait for an answer; `None`: for ever.
         acquire_timeout: Seconds to wait for a connection to be free.
 
@@ -269,9 +270,7 @@ class RedisConnection(Resource):
         if here is None or self._closed:
             here = self._add(loop)
         if not here.ready:
-            async with here.opening:
-                if not here.ready:
-                    await self._prepare(here)
+            await here.prepare(lambda: self._prepare(here))
         return here
 
     def _add(self, loop: asyncio.AbstractEventLoop) -> LoopClient:
@@ -304,9 +303,9 @@ class RedisConnection(Resource):
         await here.link.connect()
         if self._features is None:
             self._features = await probe(here.link.ask_one, self.key("probe"))
-        if self._features.cluster and self._cluster is None:
+        if self._features.cluster and self._cluster is None and isinstance(here.link, Pool):
             await here.replace(self._make())
-        here.ready = True
+            await here.link.connect()
 
 
 def _check_options(prefix: object, size: int, *seconds: float | None) -> None:

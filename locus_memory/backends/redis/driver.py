@@ -22,6 +22,7 @@ class Driver:
         client: The client.
         owned: Whether it is closed here.
         size: How many calls may run at one moment.
+        connect_timeout: Seconds to make a connection.
         acquire_timeout: Seconds that a call waits for its turn.
         command_timeout: Seconds that the server has for an answer; `None`: for ever.
     """
@@ -32,6 +33,7 @@ class Driver:
         *,
         owned: bool,
         size: int,
+        connect_timeout: float,
         acquire_timeout: float,
         command_timeout: float | None,
     ) -> None:
@@ -39,6 +41,7 @@ class Driver:
         self.owned = owned
         self._size = size
         self._turns = asyncio.Semaphore(size)
+        self._connect_timeout = connect_timeout
         self._acquire_timeout = acquire_timeout
         self._command_timeout = command_timeout
 
@@ -72,17 +75,20 @@ class Driver:
 
         Raises:
             RedisError: It cannot.
+            TimeoutError: Not in time.
         """
-        if isinstance(self.client, RedisCluster):
-            await self.client.initialize()
-        else:
-            with suppress(NoPermissionError):
-                await self.ask(("PING",))
+        async with asyncio.timeout(self._connect_timeout + (self._command_timeout or 0)):
+            if isinstance(self.client, RedisCluster):
+                await self.client.initialize()
+            else:
+                with suppress(NoPermissionError):
+                    await self.ask(("PING",))
 
     async def ask_one(self, *command: Any) -> Any:
         """Ask one server, any of them if it is a cluster, whatever the command's keys."""
         if isinstance(self.client, RedisCluster):
-            return await self.client.get_default_node().execute_command(*command)
+            async with self._turn():
+                return await self.client.get_default_node().execute_command(*command)
         return await self.ask(command)
 
     @asynccontextmanager

@@ -46,6 +46,7 @@ class Pool:
     Args:
         maker: Knows how to make a connection.
         size: How many connections there may be.
+        connect_timeout: Seconds to make one, what the server is told first included.
         acquire_timeout: Seconds that a command waits for one.
         command_timeout: Seconds that the server has for an answer; `None`: for ever.
     """
@@ -55,6 +56,7 @@ class Pool:
         maker: ConnectionPool,
         *,
         size: int,
+        connect_timeout: float,
         acquire_timeout: float,
         command_timeout: float | None,
     ) -> None:
@@ -62,6 +64,7 @@ class Pool:
         """All of them, for as long as the pool is there."""
         self._maker = maker
         self._size = size
+        self._connect_timeout = connect_timeout
         self._acquire_timeout = acquire_timeout
         self._command_timeout = command_timeout
         self._loop = asyncio.get_running_loop()
@@ -79,6 +82,7 @@ class Pool:
 
         Raises:
             RedisError: It cannot.
+            TimeoutError: Not in time.
         """
         self._free.append(await self._take())
 
@@ -211,14 +215,23 @@ class Pool:
             self.connections.append(connection)
         try:
             if not connection.is_connected:
-                await connection.connect()
+                await self._connect(connection)
             elif connection.should_reconnect() or await _has_spoken(connection):
                 await connection.disconnect()
-                await connection.connect()
+                await self._connect(connection)
         except BaseException:
             self._free.append(connection)
             raise
         return connection
+
+    async def _connect(self, connection: Any) -> None:
+        try:
+            # The driver's own bound ends before the password and the database are sent.
+            async with asyncio.timeout(self._connect_timeout):
+                await connection.connect()
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
 
     async def drain(self) -> None:
         """Wait until everything that was asked is answered."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
+from contextlib import contextmanager
 
 import pytest
 from redis import asyncio as driver
@@ -19,7 +22,7 @@ from locus_memory.errors import (
     ConfigurationError,
     LocusMemoryError,
 )
-from locus_memory.testing.servers import RedisServer
+from locus_memory.testing.servers import RedisServer, ValkeyServer
 
 ECHO = Script("return ARGV[1]")
 COUNT = Script("return redis.call('INCR', KEYS[1])")
@@ -89,6 +92,55 @@ def test_keys():
     assert tag("x") == tag(b"x") != tag("y")
     assert tag("}{") == b"{" + tag("}{")[1:-1] + b"}"
     assert not set(b"{}") & set(tag("}{")[1:-1])
+
+
+@contextmanager
+def frozen(server):
+    """A server that takes connections and says nothing."""
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        yield server
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+
+
+class TestAFrozenServer:
+    async def test_nobody_waits_for_its_word_on_the_password(self):
+        with RedisServer(password="hunter2") as server:
+            options = {"connect_timeout": 0.5, "command_timeout": None}
+            async with RedisConnection(server.url, **options) as used:
+                connection = RedisConnection(server.url, **options)
+                with frozen(server):
+                    calls = [connection.execute("PING") for _ in range(60)]
+                    # One after another they would take half a minute.
+                    async with asyncio.timeout(10):
+                        failures = await asyncio.gather(*calls, return_exceptions=True)
+                assert {type(each) for each in failures} == {BackendUnavailableError}
+                for each in (connection, used):
+                    assert await each.execute("PING") == b"PONG"
+                await connection.close()
+
+    async def test_nobody_waits_for_a_cluster(self):
+        with ValkeyServer(password="hunter2", cluster_enabled="yes") as server:
+            options = {"connect_timeout": 0.5, "cluster": True}
+            for command_timeout in (0.5, None):
+                connection = RedisConnection(server.url, command_timeout=command_timeout, **options)
+                with frozen(server):
+                    calls = [connection.execute("PING") for _ in range(60)]
+                    async with asyncio.timeout(10):
+                        failures = await asyncio.gather(*calls, return_exceptions=True)
+                assert {type(each) for each in failures} == {BackendUnavailableError}
+                await connection.close()
+
+    async def test_nobody_waits_for_the_answer_of_a_callers_client(self):
+        with RedisServer(password="hunter2") as server, frozen(server):
+            client = driver.Redis.from_url(server.url, socket_timeout=None)
+            connection = RedisConnection(client=client, connect_timeout=0.5, command_timeout=None)
+            async with asyncio.timeout(10):
+                with pytest.raises(BackendUnavailableError):
+                    await connection.open()
+            await connection.close()
+            await client.aclose()
 
 
 class TestErrors:
