@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from redis.asyncio import ConnectionPool
 
@@ -14,6 +15,9 @@ __all__ = ["to_place", "to_url"]
 _SCHEMES: Final = {"valkey": "redis", "valkeys": "rediss"}
 
 _DEFAULT: Final = "redis://localhost:6379"
+
+_DATABASE: Final = re.compile(r"(/([0-9]+/?)?)?")
+"""The path of a URL; the driver takes what is no number for database 0."""
 
 
 def to_url(where: str | None) -> str:
@@ -38,7 +42,8 @@ def _problem(url: str) -> str | None:
     """Return what the driver cannot make of a URL, without what may be its password."""
     try:
         ConnectionPool.from_url(url).make_connection()  # type: ignore[no-untyped-call]
-        urlsplit(url).port  # noqa: B018 - raises where it is no number
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises where it is no number
     except TypeError as error:
         return f"an option of the url is unknown: {error}"
     except Exception:  # noqa: BLE001 - an error of the driver or of urllib may quote the password
@@ -46,6 +51,8 @@ def _problem(url: str) -> str | None:
             "the url cannot be read; it is redis://, rediss:// or unix://, and a '/', '?', "
             "'#' or '@' in its password is percent-encoded"
         )
+    if parts.scheme != "unix" and not _DATABASE.fullmatch(unquote(parts.path)):
+        return "the url cannot be read; what follows the port is the number of a database"
     return None
 
 

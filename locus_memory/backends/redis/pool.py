@@ -145,6 +145,9 @@ class Pool:
             carrier = self._loop.create_task(self._carry(letters))
             self._carriers.add(carrier)
             carrier.add_done_callback(self._carriers.discard)
+        if not self._queue and not self._busy:
+            # Nobody wants an answer any more.
+            self._silence.set()
 
     def _next(self) -> list[_Letter]:
         letters: list[_Letter] = []

@@ -39,6 +39,8 @@ PLACES = [
     ("valkeys://:hunter2@db", "db:6379"),
     ("unix:///run/redis.sock?db=1&password=hunter2", "/run/redis.sock"),
     ("user:hunter2@db:7000", "db:7000"),
+    ("redis://db/", "db:6379"),
+    ("redis://db/2/", "db:6379/2"),
 ]
 
 
@@ -59,6 +61,14 @@ def test_what_is_shown_of_a_url(url, place):
         "redis://db?socket_timeout=hunter2",
         "",
         "redis://:hunter2@[db",
+        "redis://db/two",
+        "rediss://db/-1",
+        "valkey://db:7000/2/3",
+        "db:7000/1x",
+        "db:7000/0x1",
+        "redis://db/%31%32x",
+        "redis://db?db=two",
+        "unix:///run/redis.sock?db=two",
     ],
 )
 def test_a_url_that_cannot_be_read(url):
@@ -385,6 +395,19 @@ class TestClosing:
         answers = await asyncio.gather(*waiting)
         assert [value for _, value in answers] == [b"0", b"1"]
         await ended
+
+    async def test_it_does_not_wait_for_what_was_cancelled_in_the_queue(self, redis_server):
+        connection = RedisConnection(redis_server.url, pool_size=1)
+        await connection.open()
+        for _ in range(3):
+            runs = asyncio.create_task(connection.execute("PING"))
+            waits = [asyncio.create_task(connection.execute("PING")) for _ in range(9)]
+            await asyncio.sleep(0)
+            for each in waits:
+                each.cancel()
+            await runs
+        async with asyncio.timeout(5):
+            await connection.close()
 
     async def test_no_connection_is_left(self, own_server, raw, clients_left):
         for _ in range(3):
