@@ -14,7 +14,7 @@ from locus_memory.backends.redis.store_scripts import script
 from locus_memory.store.filters import All, Condition, matches
 from locus_memory.store.item import StoreItem
 
-__all__ = ["Candidate", "Page", "collect", "is_open"]
+__all__ = ["Candidate", "Documents", "Page", "collect", "is_open"]
 
 _WIDTH: Final = 4
 _LEAST: Final = 16
@@ -47,15 +47,35 @@ class Page:
 
 
 class Candidate(NamedTuple):
-    """What an index has, its name there, and how good it is."""
+    """What an index has, its name there, and how good it is.
+
+    Attributes:
+        space: Where it is.
+        name: Its key, or the number of a document.
+        score: How good it is.
+        is_number: Whether the name is a number.
+    """
 
     space: Space
     name: bytes
     score: float
+    is_number: bool = False
+
+
+class Documents(NamedTuple):
+    """What a search for words knows of documents.
+
+    Attributes:
+        stems: A candidate with a key has to have one of them, for its text may have changed.
+        keys: For each number of a document its key, empty if it was gone when it was looked up.
+    """
+
+    stems: Sequence[str]
+    keys: dict[tuple[Space, bytes], bytes]
 
 
 async def collect(
-    spaces: Spaces, candidates: Iterable[Candidate], page: Page, *, by_number: bool = False
+    spaces: Spaces, candidates: Iterable[Candidate], page: Page, documents: Documents | None = None
 ) -> list[tuple[Candidate, StoreItem]]:
     """Return the wanted page of the candidates with their items, in their order.
 
@@ -63,27 +83,33 @@ async def collect(
         spaces: Where they are.
         candidates: What was found, in order.
         page: Which part of it is wanted.
-        by_number: Whether their names are numbers of documents, and not keys.
+        documents: Where their names are numbers of documents: takes the keys of these.
     """
+    documents = documents or Documents((), {})
+    seen: set[tuple[Space, bytes]] = set()
     found: list[tuple[Candidate, StoreItem]] = []
     rest, size = iter(candidates), min(max(page.end, _LEAST), PAGE)
     while len(found) < page.end and (some := list(islice(rest, size))):
-        kept = await _fetch(spaces, some, by_number=by_number)
-        found += [
-            (candidate, decode_item(candidate.space.namespace, row, candidate.score))
-            for candidate, row in kept
-            if page.wants(row)
-        ]
+        for candidate, row in await _fetch(spaces, some, documents):
+            # A number and a key may be the same item, if it was written in between.
+            name = candidate.space, row[0]
+            if name not in seen and page.wants(row):
+                item = decode_item(candidate.space.namespace, row, candidate.score)
+                found.append((candidate, item))
+            seen.add(name)
         size = PAGE
     return found[page.offset : page.end]
 
 
 async def _fetch(
-    spaces: Spaces, candidates: Sequence[Candidate], *, by_number: bool
+    spaces: Spaces, candidates: Sequence[Candidate], documents: Documents
 ) -> list[tuple[Candidate, Sequence[bytes]]]:
     """Return the candidates that are there, with the rows of their items."""
-    found = await _read(spaces, candidates, by_number=by_number)
+    found = await _read(spaces, candidates, documents.stems)
     pairs = list(zip(candidates, found, strict=True))
+    for candidate, row in pairs:
+        if candidate.is_number:
+            documents.keys[candidate.space, candidate.name] = row[0]
     await spaces.purge((candidate.space, row[0]) for candidate, row in pairs if _is_gone(row))
     return [(candidate, row) for candidate, row in pairs if row[1]]
 
@@ -93,7 +119,7 @@ def _is_gone(row: Sequence[bytes]) -> bool:
 
 
 async def _read(
-    spaces: Spaces, candidates: Sequence[Candidate], *, by_number: bool
+    spaces: Spaces, candidates: Sequence[Candidate], stems: Sequence[str]
 ) -> list[Sequence[bytes]]:
     """Return key, head, value and metadata of each candidate, empty for what is gone."""
     found: dict[int, Sequence[bytes]] = {}
@@ -107,9 +133,9 @@ async def _read(
         calls: list[Call] = []
         for group, mine in zip(groups, asked, strict=True):
             number = {space: count for count, space in enumerate(group, 1)}
-            names = [(number[candidates[p].space], candidates[p].name) for p in mine]
-            flat = [part for name in names for part in name]
-            args = [spaces.now(), int(by_number), *flat]
+            args: list[str | bytes | int] = [spaces.now(), len(stems), *stems]
+            for space, name, _, is_number in (candidates[place] for place in mine):
+                args += number[space], int(is_number), name
             calls.append(script("fetch").call([space.base for space in group], args))
         # An answer may be short, if its items are large.
         for mine, answer in zip(asked, await spaces.run_each(calls), strict=True):

@@ -7,10 +7,10 @@ how often the stem is in the document, and how many words that has; they are ran
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from locus_memory.backends.redis.hits import Candidate, Page, collect
+from locus_memory.backends.redis.hits import Candidate, Documents, Page, collect
 from locus_memory.backends.redis.items import rows
 from locus_memory.backends.redis.spaces import Space, Spaces
 from locus_memory.backends.redis.store_scripts import script
@@ -27,6 +27,9 @@ __all__ = ["Postings", "rank", "search_text"]
 # Framework: BM25 and Beyond", Foundations and Trends in Information Retrieval 3(4), 2009.
 _K1, _B = 1.2, 0.75
 
+_ATTEMPTS: Final = 10
+"""How often a search asks again because texts changed between its two questions."""
+
 _RECORD: Final = [("number", "<u4"), ("count", "<u2"), ("length", "<u4")]
 
 
@@ -36,12 +39,16 @@ class Postings(NamedTuple):
     Attributes:
         documents: How many documents it has.
         words: How many words are in all of them.
+        last: The number of the document that was indexed last.
+        recent: Numbers and keys of those that were indexed since an earlier question, in turn.
         dead: The numbers of documents that are gone.
         records: For each stem its records, packed.
     """
 
     documents: int
     words: int
+    last: int
+    recent: Sequence[bytes]
     dead: Sequence[int]
     records: Sequence[bytes]
 
@@ -97,31 +104,72 @@ def _alive(postings: NDArray[Any], dead: Sequence[int]) -> NDArray[Any]:
 async def search_text(
     spaces: Spaces, targets: Sequence[Space], words: Sequence[str], page: Page
 ) -> list[StoreItem]:
-    """Return the items with any of the words that satisfy the condition, the best first."""
+    """Return the items with any of the words that satisfy the condition, the best first.
+
+    A text that changes gets a new number. If that happens between the question for numbers and
+    that for their items, both are asked again, and what is known by its key by then is asked for
+    by its key, which does not change.
+    """
     stems = list({stem(word): None for word in words})
+    documents = Documents(stems, {})
     indexes = await _postings(spaces, targets, stems)
-    candidates = (
-        Candidate(targets[place], str(number).encode(), score)
-        for place, number, score in rank(indexes)
-    )
-    return [item for _, item in await collect(spaces, candidates, page, by_number=True)]
+    start = {space: index.last for space, index in zip(targets, indexes, strict=True)}
+    hits = await collect(spaces, _candidates(targets, indexes, {}), page, documents)
+    for _ in range(_ATTEMPTS):
+        if all(documents.keys.values()):
+            break
+        indexes = await _postings(spaces, targets, stems, start)
+        keys = {name: key for name, key in documents.keys.items() if key}
+        for space, index in zip(targets, indexes, strict=True):
+            keys |= {(space, number): key for number, key in rows(index.recent, 2)}
+        documents = Documents(stems, dict(keys))
+        hits = await collect(spaces, _candidates(targets, indexes, keys), page, documents)
+    return [item for _, item in hits]
+
+
+def _candidates(
+    targets: Sequence[Space],
+    indexes: Sequence[Postings],
+    keys: Mapping[tuple[Space, bytes], bytes],
+) -> Iterator[Candidate]:
+    """Yield the documents in their order, by their keys if these are known."""
+    for place, number, score in rank(indexes):
+        space, name = targets[place], str(number).encode()
+        key = keys.get((space, name))
+        yield Candidate(space, key or name, score, is_number=key is None)
 
 
 async def _postings(
-    spaces: Spaces, targets: Sequence[Space], stems: Sequence[str]
+    spaces: Spaces,
+    targets: Sequence[Space],
+    stems: Sequence[str],
+    start: Mapping[Space, int] | None = None,
 ) -> list[Postings]:
-    """Return the postings of each namespace, once what has expired there is out of them."""
+    """Return the postings of each namespace, once what has expired there is out of them.
+
+    Args:
+        spaces: Where they are.
+        targets: The namespaces.
+        stems: Whose postings.
+        start: After which number of each namespace documents are recent; without it, none is.
+    """
     groups = spaces.groups(targets)
     while True:
-        args = [spaces.now(), *stems]
-        calls = [script("postings").call([space.base for space in group], args) for group in groups]
+        args = [spaces.now(), len(stems), *stems]
+        calls = [
+            script("postings").call(
+                [space.base for space in group],
+                [*args, *(start[space] for space in group if start)],
+            )
+            for group in groups
+        ]
         answers = await spaces.run_each(calls)
         found: list[Sequence[Any]] = [
-            row for answer in answers for row in rows(answer, 4 + len(stems))
+            row for answer in answers for row in rows(answer, 6 + len(stems))
         ]
         expired = [space for space, row in zip(targets, found, strict=True) if row[0]]
         if not expired or not await spaces.tidy(expired):
             return [
-                Postings(row[1], row[2], [int(number) for number in row[3]], row[4:])
+                Postings(row[1], row[2], row[3], row[4], [int(each) for each in row[5]], row[6:])
                 for row in found
             ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 from redis.asyncio import Redis
@@ -10,6 +11,7 @@ from redis.asyncio import Redis
 from locus_memory.backends.redis import spaces as spaces_module
 from locus_memory.backends.redis.connection import RedisConnection, tag
 from locus_memory.backends.redis.items import KeyRange
+from locus_memory.backends.redis.spaces import Spaces
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.errors import (
     BackendCorruptError,
@@ -324,3 +326,72 @@ def above(bound, key):
 def below(bound, key):
     name = key.encode()
     return bound == b"+" or name < bound[1:] or (bound[:1] == b"[" and name == bound[1:])
+
+
+@pytest.fixture
+def before_each_question(monkeypatch):
+    """Takes what is done before each question that a search asks of the server."""
+    ask = Spaces.run_each
+
+    def interfere(change):
+        busy = False
+
+        async def run_each(self, calls):
+            nonlocal busy
+            if not busy:
+                busy = True
+                await change()
+                busy = False
+            return await ask(self, calls)
+
+        monkeypatch.setattr(Spaces, "run_each", run_each)
+
+    return interfere
+
+
+async def test_a_text_that_changes_during_the_search_is_found(store, before_each_question):
+    times = itertools.count()
+    keys = [f"{n:04}" for n in range(1500)]
+
+    async def rewrite():
+        time = next(times)
+        await store.put_batch([(NS, key, f"apple {key} at {time}") for key in keys])
+
+    await rewrite()
+    before_each_question(rewrite)
+    for limit in (1, 20, 2000):
+        found = [item.key for item in await store.search(NS, "apple", limit)]
+        assert len(set(found)) == len(found) == min(limit, len(keys))
+    rest = await store.search(NS, "apple", 1000, offset=1000)
+    assert len(rest) == 500
+
+
+async def test_one_of_many_texts_changes_at_each_question(store, before_each_question):
+    times = itertools.count()
+    await store.put_batch([(NS, f"{n}", f"apple {n}") for n in range(20)])
+
+    async def rewrite():
+        time = next(times)
+        await store.put(NS, f"{time % 20}", f"apple {time}")
+
+    before_each_question(rewrite)
+    for _ in range(30):
+        assert len({item.key for item in await store.search(NS, "apple", 100)}) == 20
+
+
+async def test_a_text_that_lost_the_word_is_not_found(store, before_each_question):
+    await store.put_batch([(NS, key, "apple") for key in ("same", "other", "gone")])
+    times = itertools.count()
+
+    async def rewrite():
+        time = next(times)
+        await store.put(NS, "same", f"apple {time}")
+        if time == 3:
+            await store.put(NS, "other", "pear")
+            await store.delete(NS, "gone")
+        elif time < 3:
+            await store.put_batch([(NS, key, f"apple {time}") for key in ("other", "gone")])
+
+    before_each_question(rewrite)
+    assert [item.key for item in await store.search(NS, "apple", 10)] == ["same"]
+    assert next(times) > 3

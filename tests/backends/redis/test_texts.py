@@ -29,7 +29,7 @@ def index_of(documents, words, dead=()):
         )
         for word in words
     ]
-    return Postings(len(alive), sum(map(len, alive.values())), list(dead), records)
+    return Postings(len(alive), sum(map(len, alive.values())), 0, [], list(dead), records)
 
 
 @given(

@@ -1,18 +1,32 @@
 -- The items that a search found.
 --
--- KEYS: bases. ARGV: now, whether the names are numbers of documents, then a base's number and a
--- name for each.
--- Returns key, head, value and metadata for each, all but the key empty for what is gone; for
--- fewer than asked for if they are large.
+-- KEYS: bases. ARGV: now, how many stems, the stems, then for each item a base's number, whether
+-- the name is the number of a document (1) or a key (0), and the name.
+-- Returns key, head, value and metadata for each, all but the key empty for what is gone, and
+-- the key too for a number that no document has any more, or if there are stems and the text of
+-- the key has none of them; for fewer than asked for if they are large.
 
-local now, by_number, rows, bytes = tonumber(ARGV[1]), ARGV[2] == '1', {}, 0
-for i = 3, #ARGV, 2 do
-  local base, key = KEYS[tonumber(ARGV[i])], ARGV[i + 1]
-  if by_number then
+local now, last_stem, rows, bytes = tonumber(ARGV[1]), 2 + tonumber(ARGV[2]), {}, 0
+
+local function has_stem(base, key)
+  local card = redis.call('HGET', base .. ':c', key)
+  for i = 3, last_stem do
+    if card and card:find(' ' .. ARGV[i] .. '=', 1, true) then
+      return true
+    end
+  end
+  return last_stem == 2
+end
+
+for i = last_stem + 1, #ARGV, 3 do
+  local base, key = KEYS[tonumber(ARGV[i])], ARGV[i + 2]
+  if ARGV[i + 1] == '1' then
     key = redis.call('HGET', base .. ':d', key) or ''
+  elseif not has_stem(base, key) then
+    key = ''
   end
   rows[#rows + 1] = key
-  local size = append_item(rows, base, key, now)
+  local size = key ~= '' and append_item(rows, base, key, now)
   if not size then
     for _ = 1, 3 do
       rows[#rows + 1] = ''

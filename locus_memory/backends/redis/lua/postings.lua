@@ -1,8 +1,9 @@
 -- The postings of stems in namespaces.
 --
--- KEYS: bases. ARGV: now, then the stems.
+-- KEYS: bases. ARGV: now, how many stems, the stems, then for each base a number, or nothing.
 -- Returns for each base whether something in it has expired, how many documents and words it
--- has, the numbers of documents to leave out, and the postings of each stem.
+-- has, its last number, number and key of each document after the number that was given, the
+-- numbers of documents to leave out, and the postings of each stem.
 
 local function blocks_of(base)
   local blocks = {}
@@ -38,10 +39,27 @@ local function add_waiting(space, found)
   end)
 end
 
-local answer = {}
-for _, base in ipairs(KEYS) do
+local function keys_after(space, start)
+  local found = {}
+  for first = start + 1, space.number, CHUNK do
+    local numbers = {}
+    for number = first, math.min(first + CHUNK - 1, space.number) do
+      numbers[#numbers + 1] = whole(number)
+    end
+    for i, key in ipairs(redis.call('HMGET', space.base .. ':d', unpack(numbers))) do
+      if key then
+        found[#found + 1] = numbers[i]
+        found[#found + 1] = key
+      end
+    end
+  end
+  return found
+end
+
+local answer, last_stem = {}, 2 + tonumber(ARGV[2])
+for place, base in ipairs(KEYS) do
   local space, blocks, found = open_space(base), blocks_of(base), {}
-  for i = 2, #ARGV do
+  for i = 3, last_stem do
     found[ARGV[i]] = {}
     add_merged(base, blocks, ARGV[i], found[ARGV[i]])
   end
@@ -49,8 +67,10 @@ for _, base in ipairs(KEYS) do
   answer[#answer + 1] = redis.call('ZCOUNT', base .. ':e', '-inf', ARGV[1])
   answer[#answer + 1] = redis.call('HLEN', base .. ':d')
   answer[#answer + 1] = space.words
+  answer[#answer + 1] = space.number
+  answer[#answer + 1] = keys_after(space, tonumber(ARGV[last_stem + place] or space.number))
   answer[#answer + 1] = redis.call('HKEYS', base .. ':x')
-  for i = 2, #ARGV do
+  for i = 3, last_stem do
     answer[#answer + 1] = table.concat(found[ARGV[i]])
   end
 end
