@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -24,6 +25,9 @@ Link = Pool | Driver
 
 _IDLE: Final = 0.05
 """Seconds without a command after which the loop looks for connections that ended."""
+
+_INHERITED: Final[list[LoopClient]] = []
+"""Of the process that this one was forked from, kept so that nothing of them is finalized."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +117,15 @@ class LoopClient:
         self._opening = asyncio.Lock()
         self._failure: Exception | None = None
         self._loop = asyncio.get_running_loop()
+        self._process = os.getpid()
         self._used = self._loop.time()
         self._started = self._ended = False
         self._guard = self._until_the_loop_ends()
+
+    @property
+    def inherited(self) -> bool:
+        """Whether another process made it, of which this one is a fork."""
+        return self._process != os.getpid()
 
     async def prepare(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do what has to be done once; who waits for it meanwhile shares its failure."""
@@ -193,6 +203,11 @@ class LoopClient:
     def abandon(self) -> None:
         """Release the sockets of a link whose loop is closed, so that it cannot be awaited."""
         self._ended = True
+        if self.inherited:
+            # Both processes watch the sockets by one epoll: to close them here would make the
+            # other one deaf.
+            _INHERITED.append(self)
+            return
         if isinstance(self.link, Driver):
             if not self.link.owned:
                 return

@@ -277,8 +277,9 @@ class RedisConnection(Resource):
         with self._lock:
             if self._closed:
                 raise self._used_after_close()
-            for other in [each for each in self._clients if each.is_closed()]:
-                self._clients.pop(other).abandon()
+            for other, client in list(self._clients.items()):
+                if other.is_closed() or client.inherited:
+                    self._clients.pop(other).abandon()
             if self._given is not None and len(self._clients):
                 raise ConfigurationError(
                     f"redis {self.place}: the client belongs to another event loop; pass a url"
@@ -348,7 +349,9 @@ async def _pipe(link: Link, commands: Sequence[Command]) -> list[Any]:
 
 async def _close_in(loop: asyncio.AbstractEventLoop, client: LoopClient) -> None:
     """Close the client of any event loop, which is this one, one of another thread, or over."""
-    if loop is asyncio.get_running_loop():
+    if client.inherited:
+        client.abandon()
+    elif loop is asyncio.get_running_loop():
         await client.close(_LONGEST_CLOSE)
     elif loop.is_running():
         closing = asyncio.run_coroutine_threadsafe(client.close(_LONGEST_CLOSE), loop)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -366,6 +368,50 @@ class TestLoops:
         with pytest.raises(ConfigurationError, match="decode_responses=False"):
             RedisConnection(client=client)
         await client.aclose()
+
+
+FORK = """
+import asyncio, os, sys, time
+from locus_memory.backends.redis.connection import RedisConnection
+connection = RedisConnection(sys.argv[1])
+uses = sys.argv[2] == "uses"
+
+async def child():
+    name = await connection.execute("CLIENT", "ID") if uses else None
+    started = time.monotonic()
+    await connection.close()
+    return name, time.monotonic() - started < 5
+
+async def parent():
+    ours = await connection.execute("CLIENT", "ID")
+    forked = os.fork()
+    if forked == 0:
+        # As multiprocessing does: a new loop in a new process.
+        asyncio.events._set_running_loop(None)
+        name, soon = asyncio.run(child())
+        sys.stdout.flush()
+        os._exit(7 if soon and name != ours else 8)
+    _, status = await asyncio.to_thread(os.waitpid, forked, 0)
+    assert os.waitstatus_to_exitcode(status) == 7, status
+    async with asyncio.timeout(5):
+        assert await connection.execute("CLIENT", "ID") == ours
+    await connection.close()
+
+asyncio.run(parent())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("child", ["uses", "closes"])
+def test_a_child_of_a_fork_leaves_the_connections_of_its_parent_alone(redis_server, child):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FORK, redis_server.url, child],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 class TestClosing:
