@@ -103,7 +103,9 @@ def own_cluster():
 
 def is_whole(client):
     facts = client.execute_command("CLUSTER INFO")
-    return facts["cluster_state"] == "ok" and facts["cluster_known_nodes"] == "3"
+    # The state is "ok" before everybody knows who has which slots.
+    known = (facts["cluster_known_nodes"], facts["cluster_slots_assigned"])
+    return facts["cluster_state"] == "ok" and known == ("3", "16384")
 
 
 class Proxy:
