@@ -44,7 +44,11 @@ from locus_memory.checkpoint.storage import (
     chain_of,
     check_range,
 )
-from locus_memory.errors import CheckpointConflictError, ConfigurationError
+from locus_memory.errors import (
+    CheckpointConflictError,
+    ConfigurationError,
+    InvalidArgumentError,
+)
 from locus_memory.store.filters import Condition, matches
 
 __all__ = ["RedisCheckpointer", "RedisCheckpointerOptions", "RedisDeltaStorage"]
@@ -77,6 +81,7 @@ class RedisDeltaStorage(DeltaStorage):
 
     Raises:
         ConfigurationError: An option that cannot work.
+        InvalidArgumentError: `ttl` is no number.
     """
 
     def __init__(
@@ -92,8 +97,7 @@ class RedisDeltaStorage(DeltaStorage):
         acquire_timeout: float = 30.0,
         ttl: float | None = None,
     ) -> None:
-        if ttl is not None and not _SHORTEST <= ttl <= _LONGEST:
-            raise ConfigurationError(f"redis: ttl is seconds above 0 or None, not {ttl}")
+        _check_ttl(ttl)
         self.ttl = ttl
         self._lifetime = "" if ttl is None else str(int(ttl * 1000))
         self._owned = not isinstance(client, RedisConnection)
@@ -267,6 +271,15 @@ class RedisDeltaStorage(DeltaStorage):
         return thread_keys(self._connection.key(), thread_id)
 
 
+def _check_ttl(ttl: object) -> None:
+    if ttl is None:
+        return
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float):
+        raise InvalidArgumentError(f"redis: ttl is a number of seconds or None, not {ttl!r}")
+    if not _SHORTEST <= ttl <= _LONGEST:
+        raise ConfigurationError(f"redis: ttl is seconds above 0 or None, not {ttl}")
+
+
 def _parent(expected: str | Unset | None) -> tuple[str, str]:
     if isinstance(expected, Unset):
         return "any", ""
@@ -311,6 +324,7 @@ class RedisCheckpointer(DeltaCheckpointer):
 
     Raises:
         ConfigurationError: An option that cannot work.
+        InvalidArgumentError: `ttl` is no number.
     """
 
     def __init__(

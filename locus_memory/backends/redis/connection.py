@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from redis.asyncio import RedisCluster
+from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import NoScriptError, RedisClusterException
 from typing_extensions import override
 
@@ -138,6 +138,7 @@ class RedisConnection(Resource):
         _check_options(key_prefix, pool_size, connect_timeout, command_timeout, acquire_timeout)
         self._prefix = key_prefix.encode()
         self._given = client
+        self._home: asyncio.AbstractEventLoop | None = None
         self._cluster = isinstance(client, RedisCluster) if client is not None else cluster
         address = to_url(url)
         self._maker = Maker(
@@ -280,10 +281,11 @@ class RedisConnection(Resource):
             for other, client in list(self._clients.items()):
                 if other.is_closed() or client.inherited:
                     self._clients.pop(other).abandon()
-            if self._given is not None and len(self._clients):
+            if self._given is not None and self._home not in (None, loop):
                 raise ConfigurationError(
                     f"redis {self.place}: the client belongs to another event loop; pass a url"
                 )
+            self._home = loop
             made = self._clients[loop] = LoopClient(self._make())
             return made
 
@@ -316,7 +318,12 @@ def _check_options(prefix: object, size: int, *seconds: float | None) -> None:
         raise ConfigurationError("redis: needs pool_size >= 1 and timeouts above 0")
 
 
-def _place_of(client: Client) -> str:
+def _place_of(client: object) -> str:
+    if not isinstance(client, Redis | RedisCluster):
+        raise ConfigurationError(
+            "redis: client is a redis.asyncio.Redis or RedisCluster, not a "
+            f"{type(client).__module__}.{type(client).__qualname__}"
+        )
     if client.get_encoder().decode_responses:
         raise ConfigurationError(
             "redis: the client decodes responses; make it with decode_responses=False"

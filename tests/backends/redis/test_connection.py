@@ -11,8 +11,8 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+from redis import Redis, exceptions
 from redis import asyncio as driver
-from redis import exceptions
 
 from locus_memory.backends.redis.connection import RedisConnection, Script, tag
 from locus_memory.backends.redis.faults import FAILURES, is_lost, translate
@@ -362,6 +362,25 @@ class TestLoops:
             assert await connection.run(ECHO, ["k"], ["x"]) == b"x"
         assert await client.ping()
         await client.aclose()
+
+    def test_the_callers_client_in_a_second_loop(self, redis_server):
+        client = driver.Redis.from_url(redis_server.url)
+        connection = RedisConnection(client=client)
+
+        async def once():
+            assert await connection.run(ECHO, (), ["x"]) == b"x"
+            await client.aclose()
+
+        asyncio.run(once())
+        for _ in range(2):
+            with pytest.raises(ConfigurationError, match="another event loop"):
+                asyncio.run(connection.run(ECHO, (), ["x"]))
+        asyncio.run(connection.close())
+
+    @pytest.mark.parametrize("client", [Redis(), "redis://db", driver.ConnectionPool()])
+    def test_what_is_no_client(self, client):
+        with pytest.raises(ConfigurationError, match=r"redis\.asyncio\.Redis"):
+            RedisConnection(client=client)
 
     async def test_a_client_that_decodes(self, redis_server):
         client = driver.Redis.from_url(redis_server.url, decode_responses=True)
