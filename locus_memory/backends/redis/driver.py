@@ -21,7 +21,7 @@ class Driver:
     Args:
         client: The client.
         owned: Whether it is closed here.
-        size: How many calls may run at one moment.
+        size: How many calls may run at one moment, fewer if the client has fewer connections.
         connect_timeout: Seconds to make a connection.
         acquire_timeout: Seconds that a call waits for its turn.
         command_timeout: Seconds that the server has for an answer; `None`: for ever.
@@ -39,8 +39,8 @@ class Driver:
     ) -> None:
         self.client = client
         self.owned = owned
-        self._size = size
-        self._turns = asyncio.Semaphore(size)
+        self._size = min(size, _most_connections(client))
+        self._turns = asyncio.Semaphore(self._size)
         self._connect_timeout = connect_timeout
         self._acquire_timeout = acquire_timeout
         self._command_timeout = command_timeout
@@ -127,3 +127,11 @@ class Driver:
         if isinstance(self.client, RedisCluster):
             client: Any = self.client
             client._initialize = True  # noqa: SLF001 - it takes itself for open otherwise
+
+
+def _most_connections(client: Client) -> int:
+    """Return how many connections a client makes, to each server if it is of a cluster."""
+    if isinstance(client, Redis):
+        return client.connection_pool.max_connections
+    nodes = client.nodes_manager.startup_nodes.values()
+    return min((node.max_connections for node in nodes), default=1)

@@ -355,6 +355,16 @@ class TestLoops:
         assert await client.ping()
         await client.aclose()
 
+    async def test_the_callers_client_has_few_connections(self, redis_server, three_masters):
+        for client in (
+            driver.Redis.from_url(redis_server.url, max_connections=3),
+            driver.RedisCluster.from_url(three_masters.url, max_connections=3),
+        ):
+            async with RedisConnection(client=client) as connection:
+                calls = [connection.run(ECHO, ["k"], [number]) for number in range(100)]
+                assert await asyncio.gather(*calls) == [b"%d" % number for number in range(100)]
+            await client.aclose()
+
     async def test_the_callers_cluster(self, three_masters):
         client = driver.RedisCluster.from_url(three_masters.url)
         async with RedisConnection(client=client) as connection:
