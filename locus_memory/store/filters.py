@@ -90,6 +90,7 @@ def _parse(document: Any) -> All:
 
 def _entry(name: Any, operand: Any) -> list[Condition]:
     _require(isinstance(name, str) and name != "", "a field is a non-empty string", name)
+    _any_value("a field", name)
     if name in ("$and", "$or"):
         listed = isinstance(operand, list | tuple)
         _require(listed and operand, f"{name} takes a non-empty list of filters", operand)

@@ -128,7 +128,7 @@ def test_json_goes_before_or_after_the_command(ok):
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("redis://user:s3cret@h", "unknown provider 'redis'. Known: file, memory, sqlite"),
+        ("nosql://user:s3cret@h", "unknown provider 'nosql'. Known: file, memory, postgresql"),
         ("sqlit:./a.db", "did you mean 'sqlite'?"),
         ("./a.db", "a provider string is"),
         ("memory:s3cret", "takes no hint"),

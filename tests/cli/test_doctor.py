@@ -47,7 +47,7 @@ def test_memory(ok):
 
 
 def test_a_bad_url(run):
-    result = run("--url", "redis://user:s3cret@h", "doctor", "--json")
+    result = run("--url", "nosql://user:s3cret@h", "doctor", "--json")
     assert result.code == 1
     assert result.json["ok"] is False
     assert "s3cret" not in result.out

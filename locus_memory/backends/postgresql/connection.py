@@ -338,7 +338,7 @@ class PostgreSQLPool(Resource):
                 return await connect(self._arguments)
             except ClientConfigurationError:
                 raise
-            except ValueError as error:
+            except (ValueError, OverflowError) as error:
                 # Its message quotes what may be a part of the password.
                 raise ConfigurationError(
                     f"{self._where}: the driver cannot read the URL or the environment "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from secrets import token_hex
 from typing import Any, Final, Protocol, cast
 
 import asyncpg  # type: ignore[import-untyped] # it has annotations, but does not say so
@@ -93,6 +94,18 @@ class Connection(Protocol):
         ...
 
 
+class _Connection(asyncpg.Connection):  # type: ignore[misc] # it is untyped
+    """A connection whose prepared statements have names that no other one has.
+
+    asyncpg counts them. A pooler in transaction mode that nobody mentioned lends one session to
+    many processes, where such a name may stand for another process's statement: a read that
+    deletes. With names of its own it is an error.
+    """
+
+    def _get_unique_id(self, prefix: str) -> str:
+        return f"__locus_{prefix}_{token_hex(8)}__"
+
+
 async def connect(arguments: dict[str, Any]) -> Connection:
     """Open a connection, given what `asyncpg.connect` takes."""
-    return cast("Connection", await asyncpg.connect(**arguments))
+    return cast("Connection", await asyncpg.connect(connection_class=_Connection, **arguments))

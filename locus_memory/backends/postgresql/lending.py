@@ -35,7 +35,7 @@ _Turn = asyncio.Future[Connection | None]
 _LONGEST_IDLE: Final = 240.0
 """Seconds: firewalls forget, without a word, what was quiet for longer."""
 
-_SETTLING: Final = 5.0
+_SETTLING: Final = 1.0
 """Seconds a cancelled statement is waited for, before its connection is given up."""
 
 _TURNS: Final = 6

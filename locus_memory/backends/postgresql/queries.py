@@ -328,11 +328,15 @@ LOCK_NAME: Final = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtexte
 
 
 def make_index(index: str, dimension: int, kind: str) -> str:
-    """Return the statement that makes the index of all vectors of one length."""
+    """Return the statement that makes the index of all vectors of one length.
+
+    It has more links than pgvector makes by default: with those, clusters of vectors may lie
+    where no search gets to.
+    """
     return f"""
 CREATE INDEX IF NOT EXISTS {index} ON {{vectors}} USING hnsw (
   (embedding::{{vector}}.{kind}({dimension})) {{vector}}.{kind}_ip_ops)
-WHERE dimension = {dimension}
+WITH (m = 24, ef_construction = 200) WHERE dimension = {dimension}
 """
 
 

@@ -33,7 +33,7 @@ _KINDS: Final = ((2_000, "vector"), (4_000, "halfvec"))
 _ITERATIVE_SCAN: Final = (0, 8)
 """The first version whose index goes on until the page is full."""
 
-_BREADTH: Final = "100"
+_BREADTH: Final = "200"
 """How many vectors the index keeps in sight, `hnsw.ef_search`."""
 
 _FIRST: Final = 100
