@@ -69,6 +69,30 @@ async def test_a_full_server_refuses_whole_writes(own_server, raw):
         assert client.keys("*") == []
 
 
+async def test_a_full_server_lets_go(own_server, raw):
+    clock = FakeClock()
+    async with RedisStore(own_server.url, clock=clock) as store:
+        await store.put_batch([rich(n) for n in range(600)])
+        await store.put_batch([(NS, f"plain {n}", "fox") for n in range(3)])
+        raw(own_server).config_set("maxmemory", 1)
+        await store.compact()
+        assert await store.delete_batch([(NS, "absent")]) == 0
+        assert not await store.delete(NS, "absent")
+        assert await store.delete_batch([(NS, "plain 0"), (NS, "00000")]) == 2
+        await store.compact()
+        clock.advance(500)
+        await store.compact()
+        assert [item.key for item in await store.search(NS, "fox", 9)] == ["plain 2", "plain 1"]
+        with pytest.raises(BackendWriteError):
+            await store.put(NS, "more", 1)
+    async with RedisStore(own_server.url, clock=FakeClock(), key_prefix="other:") as store:
+        raw(own_server).config_set("maxmemory", 0)
+        await store.put_batch([rich(n) for n in range(3)])
+        raw(own_server).config_set("maxmemory", 1)
+        await store.compact()
+        assert await store.delete_batch([(NS, "absent")]) == 0
+
+
 async def test_a_server_that_cannot_be_written_is_still_read(own_server, raw):
     clock, events = FakeClock(), []
     async with RedisStore(own_server.url, clock=clock) as store:

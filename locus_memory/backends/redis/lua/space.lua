@@ -48,6 +48,8 @@ local function is_gone(head, now)
   return head:sub(-1) ~= '-' and tonumber(head:match('^.* (.*)$')) <= now
 end
 
+local COUNTERS = {'revision', 'number', 'merged', 'words'}
+
 local function open_space(base)
   local found =
     redis.call('HMGET', base .. ':m', 'revision', 'number', 'merged', 'words', 'ttl')
@@ -58,6 +60,7 @@ local function open_space(base)
     merged = tonumber(found[3] or 0),
     words = tonumber(found[4] or 0),
     timed = found[5],
+    before = found,
     is_new = not found[1],
     expiring = redis.call('ZCARD', base .. ':e'),
     counts = {},
@@ -232,8 +235,9 @@ local function merge(space)
     plan_to_add(plans, number, text)
     count(space, 'b' .. block_of(number), 1)
   end)
-  carry_out(plans, base .. ':p')
+  -- This comes first: a server whose memory is full allows it, and then the rest of the script.
   redis.call('DEL', base .. ':x')
+  carry_out(plans, base .. ':p')
   space.merged = space.number
 end
 
@@ -352,11 +356,33 @@ local function set_time(space, now, left)
     end
     return
   end
-  redis.call('HSET', base .. ':m', 'ttl', '1')
+  if not space.timed then
+    redis.call('HSET', base .. ':m', 'ttl', '1')
+  end
   local last = redis.call('ZREVRANGE', base .. ':e', 0, 0, 'WITHSCORES')[2]
   local time = whole(math.max(0, tonumber(last) - tonumber(now)) * 1000 + 2 * SLACK)
   for _, name in ipairs(index_names(base)) do
     redis.call('PEXPIRE', name, time)
+  end
+end
+
+-- Write the counters that changed. A server whose memory is full refuses even a write that
+-- changes nothing.
+local function write_counters(space)
+  local name = space.base .. ':m'
+  local args = {'HSET', name}
+  for i, counter in ipairs(COUNTERS) do
+    if tonumber(space.before[i] or -1) ~= space[counter] then
+      args[#args + 1], args[#args + 2] = counter, space[counter]
+    end
+  end
+  if #args > 2 then
+    redis.call(unpack(args))
+  end
+  for field, change in pairs(space.counts) do
+    if change ~= 0 and redis.call('HINCRBY', name, field, change) == 0 then
+      redis.call('HDEL', name, field)
+    end
   end
 end
 
@@ -373,15 +399,7 @@ local function close_space(space, now, registry, path)
     return 0
   end
   merge_if_due(space)
-  redis.call(
-    'HSET', base .. ':m', 'revision', space.revision, 'number', space.number,
-    'merged', space.merged, 'words', space.words
-  )
-  for name, change in pairs(space.counts) do
-    if redis.call('HINCRBY', base .. ':m', name, change) == 0 then
-      redis.call('HDEL', base .. ':m', name)
-    end
-  end
+  write_counters(space)
   set_time(space, now, left)
   if space.is_new and registry then
     redis.call('ZADD', registry, 0, path)
