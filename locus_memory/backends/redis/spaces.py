@@ -35,7 +35,11 @@ _kind = attrgetter("kind")
 
 _CLEARED: Final = 5000
 _CALLS: Final = 200
-_MOST: Final = 100_000
+
+_MOST: Final = 20_000
+_MOST_VECTORS: Final = 2000
+_MOST_NUMBERS: Final = 200_000
+"""Of one batch; the server does nothing else while it writes it, about a second for the largest."""
 
 
 class Space(NamedTuple):
@@ -107,8 +111,7 @@ class Spaces:
         """
         if not operations:
             return []
-        if len(operations) > _MOST:
-            raise InvalidArgumentError(f"redis: a batch has at most {_MOST:,} operations")
+        _check_size(operations)
         await self.connection.open()
         if not self.is_cluster:
             return await self._write(operations, [self._registry.name])
@@ -277,3 +280,17 @@ class Spaces:
                 if gone or not holds:
                     left[space] = gone
         return holding, left
+
+
+def _check_size(operations: Sequence[Operation]) -> None:
+    if len(operations) > _MOST:
+        raise InvalidArgumentError(
+            f"redis: a batch has at most {_MOST:,} operations; write several batches"
+        )
+    vectors = [each.arguments[-1] for each in operations if each.has_embedding]
+    numbers = sum(map(len, vectors)) // 4
+    if len(vectors) > 1 and (len(vectors) > _MOST_VECTORS or numbers > _MOST_NUMBERS):
+        raise InvalidArgumentError(
+            f"redis: a batch has at most {_MOST_VECTORS:,} embeddings, and {_MOST_NUMBERS:,} "
+            "numbers in all of them, as 520 of 384; write several batches"
+        )

@@ -250,11 +250,23 @@ async def test_ten_thousand_at_once(store):
     puts = [Put(namespace=NS, key=f"{n:05}", value=f"fox {n}") for n in range(10_000)]
     assert set(await store.write_batch(puts)) == {1}
     assert len(await store.search(NS, "fox 77", 20_000)) == 10_000
-    with pytest.raises(InvalidArgumentError, match="at most 100,000"):
-        await store.put_batch(puts * 11)
+    with pytest.raises(InvalidArgumentError, match=r"at most 20,000 .* several batches"):
+        await store.put_batch(puts * 3)
     deletes = [Delete(namespace=NS, key=f"{n:05}") for n in range(10_000)]
     assert await store.write_batch(deletes) == [True] * 10_000
     assert await store.list_namespaces() == []
+
+
+async def test_how_many_vectors_a_batch_may_have(store):
+    def puts(count, dimension):
+        vector = [1.0] * dimension
+        return [Put(namespace=NS, key=f"{n}", value=n, embedding=vector) for n in range(count)]
+
+    for count, dimension in ((2001, 2), (521, 384)):
+        with pytest.raises(InvalidArgumentError, match=r"200,000 numbers .* several batches"):
+            await store.put_batch(puts(count, dimension))
+    assert await store.list_keys(NS) == []
+    assert len(await store.put_batch(puts(520, 384))) == 520
 
 
 async def test_clearing_takes_several_steps(store, redis_server, prefix, raw, monkeypatch):
