@@ -129,3 +129,8 @@ def test_a_missing_field_matches_negatives_only(name):
     assert holds({name: {"$nin": [1]}}, None)
     assert not holds({name: {"$lte": 1}}, None)
     assert not holds({name: None}, None)
+
+
+def test_a_field_with_half_a_character_is_refused():
+    with pytest.raises(InvalidFilterError, match="a field takes a JSON value"):
+        parse_filter({"\ud800": 1})
