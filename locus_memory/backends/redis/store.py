@@ -64,8 +64,8 @@ class RedisStore(BaseStore):
     The server does nothing else while it writes a batch, so a batch has at most 20,000 operations,
     and 2,000 embeddings with 200,000 numbers in all of them (520 of 384).
 
-    The server must not evict what has no TTL: `maxmemory-policy` is `noeviction` or one of
-    the `volatile` ones.
+    The server must not evict: `maxmemory-policy` is `noeviction`. The `volatile` ones do as long
+    as nothing has a TTL.
 
     Args:
         url: See `RedisConnection`.
