@@ -164,15 +164,7 @@ class Pool:
         """Send letters over one connection and bring the answers back."""
         try:
             async with asyncio.timeout(self._command_timeout):
-                connection = await self._take()
-                try:
-                    await connection.send_packed_command(b"".join(each.data for each in letters))
-                    for letter in letters:
-                        answers = [await _answer(connection) for _ in range(letter.count)]
-                        if not letter.answers.done():
-                            letter.answers.set_result(answers)
-                finally:
-                    self._free.append(connection)
+                await self._exchange(letters)
         except Exception as error:  # noqa: BLE001 - it is for whoever asked
             for letter in letters:
                 if not letter.answers.done():
@@ -181,6 +173,17 @@ class Pool:
             for letter in letters:
                 letter.answers.cancel()
             self._leave()
+
+    async def _exchange(self, letters: list[_Letter]) -> None:
+        connection = await self._take()
+        try:
+            await connection.send_packed_command(b"".join(each.data for each in letters))
+            for letter in letters:
+                answers = [await _answer(connection) for _ in range(letter.count)]
+                if not letter.answers.done():
+                    letter.answers.set_result(answers)
+        finally:
+            self._free.append(connection)
 
     def _enter(self) -> None:
         self._busy += 1
