@@ -12,7 +12,7 @@ from locus_memory.backends.postgresql.driver import (
     Record,
     UndefinedTableError,
 )
-from locus_memory.backends.postgresql.schema import MIGRATIONS, PROBE, Names
+from locus_memory.backends.postgresql.schema import FUNCTIONS, MIGRATIONS, PROBE, Names
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 
@@ -62,6 +62,14 @@ JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'v
 
 _VERSION: Final = "SELECT version FROM {migrations} WHERE part = $1"
 
+_HAS_EMBEDDINGS: Final = """
+SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute
+  WHERE attrelid = pg_catalog.to_regclass('{vectors}') AND attname = 'embedding'
+    AND NOT attisdropped)
+"""
+
+_DROP_VECTORS: Final = "DROP TABLE IF EXISTS {vectors}"
+
 _SET_VERSION: Final = """
 INSERT INTO {migrations} (part, version) VALUES ($1, $2)
 ON CONFLICT (part) DO UPDATE SET version = EXCLUDED.version
@@ -81,8 +89,8 @@ async def prepare(connection: Connection, names: Names, where: str) -> Features:
     if encoding.upper() != "UTF8":
         raise ConfigurationError(f"{where}: the database's encoding is {encoding}, not UTF8")
     found = await _probe(connection, names)
-    if found is None or found["core"] is None or found["core"] < len(MIGRATIONS["core"]):
-        await _migrate(connection, names, "core")
+    if found is None or not _is_whole(found, "core"):
+        await _migrate(connection, names, "core", where)
         found = await _probe(connection, names)
     if found is None:
         raise ConfigurationError(f"{where}: the tables vanish as soon as they are made")
@@ -106,8 +114,14 @@ async def _probe(connection: Connection, names: Names) -> Record | None:
         return None
 
 
+def _is_whole(found: Record, part: str) -> bool:
+    """Whether a part needs nothing that we could do for it."""
+    version, known = found[part] or 0, len(MIGRATIONS[part])
+    return version > known or (version == known and bool(found[f"{part}_is_whole"]))
+
+
 def _has_vector(found: Record) -> bool:
-    return found["vector_version"] is not None and found["vector"] == len(MIGRATIONS["vector"])
+    return found["vector_version"] is not None and _is_whole(found, "vector")
 
 
 def _check_version(where: str, part: str, version: int, known: int) -> None:
@@ -121,14 +135,14 @@ def _check_version(where: str, part: str, version: int, known: int) -> None:
 async def _add_vector(connection: Connection, names: Names, where: str) -> Record | None:
     """Make what vectors need; `None`, and an event, where we may not."""
     try:
-        await _migrate(connection, names, "vector")
+        await _migrate(connection, names, "vector", where)
     except PostgresError as error:
         emit("postgresql.no_vectors", error=error, database=where)
         return None
     return await _probe(connection, names)
 
 
-async def _migrate(connection: Connection, names: Names, part: str) -> None:
+async def _migrate(connection: Connection, names: Names, part: str, where: str) -> None:
     """Apply the groups of a part that are not applied; safe when others try at the same time."""
     async with connection.transaction(isolation="read_committed"):
         await connection.fetchval(_LOCK, names.lock)
@@ -137,11 +151,21 @@ async def _migrate(connection: Connection, names: Names, part: str) -> None:
         else:
             await _create_migrations(connection, names)
         version = await connection.fetchval(names.fill(_VERSION), part) or 0
-        for statements in MIGRATIONS[part][version:]:
-            for statement in statements:
-                await connection.execute(names.fill(statement))
+        if part == "vector" and not await connection.fetchval(names.fill(_HAS_EMBEDDINGS)):
+            await _drop_vectors(connection, names, where, version)
+            version = 0
         if version <= len(MIGRATIONS[part]):
+            statements = [each for group in MIGRATIONS[part][version:] for each in group]
+            for statement in (*statements, FUNCTIONS[part]):
+                await connection.execute(names.fill(statement))
             await connection.execute(names.fill(_SET_VERSION), part, len(MIGRATIONS[part]))
+
+
+async def _drop_vectors(connection: Connection, names: Names, where: str, version: int) -> None:
+    """Drop what is left of the vectors after the extension took their column along."""
+    await connection.execute(names.fill(_DROP_VECTORS))
+    if version:
+        emit("postgresql.vectors_lost", database=where)
 
 
 async def _create_migrations(connection: Connection, names: Names) -> None:

@@ -1,8 +1,9 @@
 """The tables, as an ordered tuple of groups of statements for each part.
 
 After group `n` of a part the table of migrations has version `n + 1` for it. A group that was
-released never changes; a new one is appended. The part `vector` is applied only where the
-extension `vector` is installed, which may be long after the rest.
+released never changes; a new one is appended, an empty one if only a function changes. The part
+`vector` is applied only where the extension `vector` is installed, which may be long after the
+rest.
 
 `{items}` is the table `items` with the prefix and the schema in front, `{index:items_by_key}`
 the name of an index, which never has a schema, `{schema}` the schema itself and `{vector}` the
@@ -20,6 +21,7 @@ from typing import Final
 from locus_memory.errors import ConfigurationError
 
 __all__ = [
+    "FUNCTIONS",
     "MIGRATIONS",
     "PROBE",
     "Names",
@@ -130,7 +132,7 @@ _VECTORS: Final = (
 # that is not there cannot be, so if another session adds it meanwhile, it starts over. The first
 # condition that does not hold undoes everything, and the version that was found is returned.
 _WRITE: Final = """
-CREATE FUNCTION {%(name)s}(
+CREATE OR REPLACE FUNCTION {%(name)s}(
   moment timestamptz, ids text[], scopes text[], paths text[], keys text[], conditions text[],
   expiries text[], lengths text[], metadatas text[], documents text[], texts text[]%(arguments)s)
 RETURNS TABLE (conflict boolean, number bigint, result bigint)
@@ -140,7 +142,7 @@ DECLARE
   given record;
   found_version bigint;
   is_there boolean;
-  results bigint[] := array_fill(0::bigint, ARRAY[cardinality(ids)]);
+  results bigint[] := array_fill(0::bigint, ARRAY[cardinality(ids)]);%(variables)s
 BEGIN
   FOR given IN
     SELECT numbered.* FROM (
@@ -196,32 +198,39 @@ $function$
 """
 
 _WRITE_ITEMS: Final = _WRITE % {
-    **dict.fromkeys(("arguments", "columns", "arrays", "names", "after"), ""),
+    **dict.fromkeys(("arguments", "columns", "arrays", "names", "variables", "after"), ""),
     "name": "write_items",
 }
 
 _WRITE_VECTORS: Final = _WRITE % {
     "name": "write_vectors",
     "arguments": ", embeddings text[]",
-    "columns": ", g.embedding::{vector}.vector",
+    "columns": ", g.embedding",
     "arrays": ", embeddings",
     "names": ", embedding",
+    # So nothing here names the schema of the extension, which may be moved.
+    "variables": "\n  direction {vectors}.embedding%TYPE;",
     "after": """
       IF given.embedding IS NULL THEN
         DELETE FROM {vectors} AS v WHERE v.id = given.id;
       ELSE
+        direction := given.embedding;
         INSERT INTO {vectors} (id, scope, revision, dimension, path, embedding)
         VALUES (given.id, given.scope, given.revision,
-          {vector}.vector_dims(given.embedding), given.path, given.embedding)
+          cardinality(direction::real[]), given.path, direction)
         ON CONFLICT (id) DO UPDATE SET revision = EXCLUDED.revision,
           dimension = EXCLUDED.dimension, embedding = EXCLUDED.embedding;
       END IF;""",
 }
 
 MIGRATIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
-    "core": (_CHECKPOINTS, (*_ITEMS, _WRITE_ITEMS)),
-    "vector": ((*_VECTORS, _WRITE_VECTORS),),
+    "core": (_CHECKPOINTS, _ITEMS),
+    "vector": (_VECTORS,),
 }
+
+# Made after the last group. A function finds the tables by the names in its text: where their
+# schema was renamed, it is made again.
+FUNCTIONS: Final[Mapping[str, str]] = {"core": _WRITE_ITEMS, "vector": _WRITE_VECTORS}
 
 # One read tells all there is to know of a database that is up to date. Which extensions could
 # be created is looked up in a folder of the server, so only where it matters.
@@ -236,7 +245,13 @@ SELECT
   ELSE EXISTS (SELECT 1 FROM pg_catalog.pg_available_extensions WHERE name = 'vector')
   END AS vector_available,
   (SELECT version FROM {migrations} WHERE part = 'core') AS core,
-  (SELECT version FROM {migrations} WHERE part = 'vector') AS vector
+  (SELECT version FROM {migrations} WHERE part = 'vector') AS vector,
+  (SELECT strpos(prosrc, '{items}') > 0 FROM pg_catalog.pg_proc
+   WHERE oid = pg_catalog.to_regproc('{write_items}')) AS core_is_whole,
+  (SELECT strpos(prosrc, '{vectors}') > 0 FROM pg_catalog.pg_proc
+   WHERE oid = pg_catalog.to_regproc('{write_vectors}')) AND EXISTS (
+   SELECT FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass('{vectors}')
+     AND attname = 'embedding' AND NOT attisdropped) AS vector_is_whole
 """
 
 

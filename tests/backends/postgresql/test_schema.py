@@ -6,10 +6,11 @@ import re
 
 import pytest
 
-from locus_memory.backends.postgresql.schema import MIGRATIONS, Names
+from locus_memory.backends.postgresql.schema import FUNCTIONS, MIGRATIONS, Names
 from locus_memory.errors import ConfigurationError
 
 STATEMENTS = [text for groups in MIGRATIONS.values() for group in groups for text in group]
+STATEMENTS += FUNCTIONS.values()
 
 
 def test_every_name_is_quoted_and_has_its_schema():
