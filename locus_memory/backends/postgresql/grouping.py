@@ -137,6 +137,8 @@ class Grouping(Generic[T, R]):
         """Tell the members of a group how it went."""
         self._groups -= 1
         self._busy.difference_update(each.key for each in group.members)
+        # First of all, so that the server works while the members do.
+        self._go_on()
         if group.sending.cancelled():
             for each in group.members:
                 each.answer.cancel()
@@ -149,4 +151,3 @@ class Grouping(Generic[T, R]):
             for each, answer in zip(group.members, answers, strict=True):
                 if not each.answer.done():
                     each.answer.set_result(answer)
-        self._go_on()

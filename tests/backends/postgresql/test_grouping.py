@@ -84,6 +84,21 @@ async def test_what_comes_meanwhile_is_sent_together(full):
     assert full.sent[5:] == [["a", "b", "c"]]
 
 
+async def test_the_next_group_is_sent_before_the_last_one_goes_on(full):
+    seen = []
+
+    async def send(what):
+        await full.grouping.send(what, key=what)
+        seen.append(len(full.sent))
+
+    tasks = [asyncio.create_task(send(what)) for what in range(40)]
+    await turns()
+    full.gate.set()
+    await asyncio.gather(*tasks)
+    assert [len(each) for each in full.sent[5:]] == [32, 8]
+    assert seen == [7] * 40
+
+
 async def test_a_group_has_a_bound(full):
     tasks = await full.start(*range(100))
     full.gate.set()
