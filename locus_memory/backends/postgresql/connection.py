@@ -60,6 +60,9 @@ _ATTEMPTS: Final = 6
 _PAUSE: Final = 0.01
 """Seconds before the second attempt, on average half of it; doubled each time."""
 
+_PLAN_LIFETIME: Final = 60
+"""Seconds until a statement is prepared anew: the server keeps the plan that it made for the tables
+as they were, and that for empty ones reads all of a namespace."""
 
 _STATEMENTS: Final = 1000
 """How many templates are remembered with their names filled in."""
@@ -132,7 +135,7 @@ class PostgreSQLPool(Resource):
             "timeout": connect_timeout,
             "command_timeout": command_timeout,
             "statement_cache_size": 0 if pooler else statement_cache_size,
-            "max_cached_statement_lifetime": 0,
+            "max_cached_statement_lifetime": _PLAN_LIFETIME,
         }
         if database is not None:
             self._arguments["dsn" if _URL.match(database) else "database"] = database

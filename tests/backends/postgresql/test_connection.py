@@ -319,6 +319,21 @@ class TestStatements:
             assert "secret" not in repr(caught.value)
             assert b"secret".hex() not in repr(caught.value)
 
+    async def test_no_plan_is_kept_for_long(self, make_pool, monkeypatch):
+        pool = make_pool(pool_size=1)
+        kept = "SELECT max(generic_plans) FROM pg_prepared_statements WHERE statement = $1"
+        statement = pool.sql("SELECT FROM {threads} WHERE thread_id = $1")
+        for _ in range(8):
+            await pool.fetch(statement, "x")
+        assert await pool.fetchval(kept, statement) > 0
+        loop = asyncio.get_running_loop()
+        now = loop.time
+        monkeypatch.setattr(loop, "time", lambda: now() + 61)
+        for _ in range(2):
+            await asyncio.sleep(0)
+        assert await pool.fetchval(kept, statement) is None
+        monkeypatch.undo()
+
     async def test_templates_are_forgotten_rather_than_piled_up(self, pool):
         for number in range(2500):
             assert pool.sql(f"SELECT {number}") == f"SELECT {number}"
