@@ -50,6 +50,12 @@ __all__ = ["CheckpointerOptions", "DeltaCheckpointer"]
 _ATTEMPTS = 8
 """How often a write is tried against a thread that others keep changing."""
 
+_SPARED_LEVELS = 2
+"""How many of zlib's levels lower a long document is compressed.
+
+Of 60 KB, level 4 takes 40% of the time of level 6, for 4% more bytes; of 2 KB, all of it.
+"""
+
 _LONGEST = timedelta.max.days
 
 
@@ -75,7 +81,8 @@ class DeltaCheckpointer(BaseCheckpointer):
         storage: Where records go; in memory by default. Closed with the checkpointer.
         max_chain_depth: At most this many deltas are replayed by a load; 0 stores full
             states only.
-        compression_level: zlib's, from 0 to 9.
+        compression_level: zlib's, from 0 to 9; two lower for a record of more than 16 KB, where
+            the higher ones cost far more time than they save bytes.
         state_type: What `load` returns: a class with `from_checkpoint`, or `None` for dicts.
         cache_bytes: Bound on what is remembered of the threads saved last.
         clock: Seconds since the epoch; informative, order never depends on it.
@@ -183,7 +190,8 @@ class DeltaCheckpointer(BaseCheckpointer):
     async def _pack(self, document: bytes, head: RecordHead) -> Record:
         if len(document) <= INLINE_BYTES:
             return Record.pack(document, head, self.compression_level)
-        return await asyncio.to_thread(Record.pack, document, head, self.compression_level)
+        level = max(self.compression_level - _SPARED_LEVELS, min(self.compression_level, 1))
+        return await asyncio.to_thread(Record.pack, document, head, level)
 
     async def _read_tip(self, thread_id: str) -> Tip:
         try:

@@ -4,6 +4,7 @@ import zlib
 from dataclasses import replace
 from itertools import pairwise
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -190,3 +191,15 @@ async def test_what_is_read_back_is_what_was_remembered():
         assert read.links[-1].plain is remembered.links[-1].plain is ("content" in messages[0])
         kept = [link.document is not None for link in remembered.links]
         assert [link.document is not None for link in read.links] == kept
+
+
+@pytest.mark.parametrize(("asked", "used"), [(0, 0), (1, 1), (2, 1), (3, 1), (6, 4), (9, 7)])
+async def test_a_long_record_is_compressed_at_a_lower_level(asked, used):
+    state = {"text": " ".join(str(number**3) for number in range(4000))}
+    async with MemoryCheckpointer(state_type=None, compression_level=asked) as checkpointer:
+        await checkpointer.save(state, "long")
+        await checkpointer.save({"text": state["text"][:8000]}, "short")
+        for thread, level in (("long", used), ("short", asked)):
+            record = await checkpointer.storage.retrieve(thread)
+            document = orjson.dumps(await checkpointer.load(thread))
+            assert record.payload == Record.pack(document, record, level).payload
