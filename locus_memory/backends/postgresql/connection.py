@@ -183,7 +183,7 @@ class PostgreSQLPool(Resource):
             ConfigurationError: The server refuses who we are, or has no such database; the
                 database is not UTF-8; a newer locus_memory made the tables; the caller's pool
                 belongs to another event loop.
-            BackendWriteError: The tables are not there, and we may not make them.
+            BackendError: The tables are not there, and we may not make them.
             BackendClosedError: After `close()`.
         """
         await self._ready()

@@ -31,7 +31,7 @@ __all__ = ["is_lost", "is_repeatable", "translate", "translated", "was_never_sen
 
 # By SQLSTATE, else by its class, the first two characters:
 # https://www.postgresql.org/docs/current/errcodes-appendix.html. What is not here is a plain
-# `BackendError`.
+# `BackendError`: so is a right that is missing, for it may be to read or to write.
 _STATES: Final[dict[str, type[LocusMemoryError]]] = {
     "08": BackendUnavailableError,
     "25006": BackendWriteError,
@@ -40,7 +40,6 @@ _STATES: Final[dict[str, type[LocusMemoryError]]] = {
     "3D": ConfigurationError,
     "40001": BackendUnavailableError,
     "40P01": BackendUnavailableError,
-    "42501": BackendWriteError,
     "53": BackendUnavailableError,
     "53100": BackendWriteError,
     "55P03": BackendUnavailableError,

@@ -218,11 +218,24 @@ class TestOpening:
         guest = make_pool(url)
         await guest.execute(ADD, b"1")
         assert await guest.fetchval(THREADS) == 1
-        with pytest.raises(BackendWriteError, match="permission denied"):
+        with pytest.raises(BackendError, match="permission denied"):
             await guest.execute("DELETE FROM {threads}")
         for elsewhere in ({"schema": f"{schema}_2"}, {"table_prefix": "other_"}):
-            with pytest.raises(BackendWriteError, match="permission denied"):
+            with pytest.raises(BackendError, match="permission denied"):
                 await make_pool(url, **elsewhere).open()
+
+    async def test_a_read_that_is_denied_is_no_failed_write(
+        self, postgresql_server, pool, make_pool, schema
+    ):
+        await pool.open()
+        role = f"{schema}_blind"
+        postgresql_server.run(f"CREATE ROLE {role} LOGIN")
+        postgresql_server.run(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+        postgresql_server.run(f"GRANT SELECT ON {pool.sql('{migrations}')} TO {role}")
+        blind = make_pool(postgresql_server.url.replace("locus@", f"{role}@"))
+        with pytest.raises(BackendError, match="denied for table locus_threads") as caught:
+            await blind.fetchval(THREADS)
+        assert not isinstance(caught.value, BackendWriteError)
 
     async def test_the_extension_may_come_later(self, postgresql_server, schema):
         postgresql_server.run(f"CREATE ROLE {schema} LOGIN")
@@ -736,7 +749,7 @@ class TestErrors:
             ("3D000", ConfigurationError),
             ("25006", BackendWriteError),
             ("53100", BackendWriteError),
-            ("42501", BackendWriteError),
+            ("42501", BackendError),
             ("XX001", BackendCorruptError),
             ("42601", BackendError),
             ("99999", BackendError),

@@ -9,7 +9,7 @@ import pytest
 
 from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
 from locus_memory.backends.postgresql.store import PostgreSQLStore
-from locus_memory.errors import BackendWriteError, StoreCapabilityError
+from locus_memory.errors import BackendError, StoreCapabilityError
 from locus_memory.events import subscribe
 from locus_memory.store.item import Delete, Put
 
@@ -143,5 +143,5 @@ async def test_a_role_that_may_not_follow_a_renamed_schema_is_told(database, sch
         f"GRANT ALL ON ALL TABLES IN SCHEMA after TO {schema}",
     )
     guest = PostgreSQLStore(database.replace("locus@", f"{schema}@"), schema="after")
-    with pytest.raises(BackendWriteError, match="permission denied"):
+    with pytest.raises(BackendError, match="permission denied"):
         await guest.get(NS, "old")
