@@ -10,6 +10,7 @@ from locus_memory.errors import (
     BackendError,
     BackendUnavailableError,
     BackendWriteError,
+    BlockingCallError,
     CheckpointConflictError,
     CheckpointCorruptError,
     CheckpointError,
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
     from locus_memory.store.wrappers.base import StoreWrapper
     from locus_memory.store.wrappers.embedding import EmbeddingStore
     from locus_memory.store.wrappers.encrypting import EncryptingStore
+    from locus_memory.sync import Blocking, Bridge, blocking
     from locus_memory.tools import Tool, tool
 else:
     __getattr__, __dir__ = lazy_names(
@@ -139,6 +141,8 @@ else:
             "BaseCheckpointer": "checkpoint.base",
             "BaseMemoryManager": "memory.base",
             "BaseStore": "store.base",
+            "Blocking": "sync",
+            "Bridge": "sync",
             "ChatModel": "chat.base",
             "CheckpointInfo": "checkpoint.base",
             "Checkpointable": "checkpoint.base",
@@ -202,6 +206,7 @@ else:
             "ToolStarted": "agent_events",
             "as_checkpointer": "registry",
             "as_store": "registry",
+            "blocking": "sync",
             "count_tokens": "conversation.tokens",
             "estimate_tokens": "conversation.tokens",
             "forget": "memory.forget",
@@ -245,6 +250,9 @@ __all__ = [
     "BaseCheckpointer",
     "BaseMemoryManager",
     "BaseStore",
+    "Blocking",
+    "BlockingCallError",
+    "Bridge",
     "ChatModel",
     "CheckpointConflictError",
     "CheckpointCorruptError",
@@ -332,6 +340,7 @@ __all__ = [
     "__version__",
     "as_checkpointer",
     "as_store",
+    "blocking",
     "count_tokens",
     "estimate_tokens",
     "forget",

@@ -15,6 +15,7 @@ LocusMemoryError
 ├── StoreCapabilityError (NotImplementedError)
 ├── VersionConflictError                       a conditional write lost
 ├── EncryptionError                            a value that cannot be decrypted
+├── BlockingCallError (RuntimeError)           a call of `sync` where it would wait for itself
 ├── ModelError                                 a chat model failed
 │   ├── ModelUnavailableError (ConnectionError)   no connection, no time, overloaded: try again
 │   ├── ModelRequestError                      the model's endpoint refused what was asked
@@ -43,6 +44,7 @@ __all__ = [
     "BackendError",
     "BackendUnavailableError",
     "BackendWriteError",
+    "BlockingCallError",
     "CheckpointConflictError",
     "CheckpointCorruptError",
     "CheckpointError",
@@ -154,6 +156,10 @@ class VersionConflictError(LocusMemoryError):
 
 class EncryptionError(LocusMemoryError):
     """A stored value that no known key decrypts, or that was moved or altered."""
+
+
+class BlockingCallError(LocusMemoryError, RuntimeError):
+    """A blocking call inside a running event loop, or through a bridge that is closed."""
 
 
 class ModelError(LocusMemoryError):
