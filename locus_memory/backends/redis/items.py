@@ -93,6 +93,12 @@ class Operation(NamedTuple):
         """Whether it takes vector sets."""
         return "e" in self.kind.parts
 
+    @property
+    def text_size(self) -> int:
+        """How many bytes its words take in the index."""
+        place = self.kind.parts.find("t")
+        return 0 if place < 0 else len(self.arguments[1 + place])
+
 
 @dataclass(frozen=True, slots=True)
 class Preparer:

@@ -13,6 +13,7 @@ from locus_memory.backends.redis.items import Operation, moment
 from locus_memory.backends.redis.registry import Registry
 from locus_memory.backends.redis.store_scripts import script
 from locus_memory.errors import (
+    BackendError,
     BackendWriteError,
     InvalidArgumentError,
     VersionConflictError,
@@ -39,6 +40,8 @@ _CALLS: Final = 200
 _MOST: Final = 20_000
 _MOST_VECTORS: Final = 2000
 _MOST_NUMBERS: Final = 200_000
+_MOST_SPACES: Final = 10_000
+_MOST_TEXT: Final = 32 * 2**20
 """Of one batch; the server does nothing else while it writes it, about a second for the largest."""
 
 
@@ -143,7 +146,18 @@ class Spaces:
         answer: list[Any] = await self.connection.run(script("write"), [*keys, *registry], args)
         if answer[0] == b"conflict":
             raise VersionConflictError(int(answer[1]), int(answer[2]))
-        return answer
+        if answer[0] == b"register":
+            return answer
+        *results, unmerged = answer
+        await self._merge([spaces[number - 1] for number in unmerged])
+        return results
+
+    async def _merge(self, spaces: Sequence[Space]) -> None:
+        """Merge what a large batch left to be merged, which is done by then whatever happens."""
+        try:
+            await self.purge_expired(spaces)
+        except BackendError as error:
+            emit("redis.not_cleaned", error=error, namespaces=len(spaces))
 
     async def _register_and_write(self, operations: Sequence[Operation]) -> list[int]:
         """Write to one namespace of a cluster, where the registry is elsewhere.
@@ -178,7 +192,7 @@ class Spaces:
         except BackendWriteError as error:
             emit("redis.not_cleaned", error=error, namespaces=len(keys))
             return []
-        return [space for space, (left, _) in zip(keys, answers, strict=True) if left == 0]
+        return [space for space, (left, *_) in zip(keys, answers, strict=True) if left == 0]
 
     async def tidy(self, spaces: Sequence[Space]) -> bool:
         """Remove all that has expired; returns whether the server could be written."""
@@ -190,7 +204,7 @@ class Spaces:
         return True
 
     async def purge_expired(self, spaces: Iterable[Space], *, merge: bool = False) -> None:
-        """Remove all that has expired.
+        """Remove all that has expired, and merge what is due, in steps.
 
         Args:
             spaces: Where.
@@ -202,7 +216,11 @@ class Spaces:
         keys: dict[Space, list[bytes]] = {space: [] for space in spaces}
         while keys:
             answers = await self._purge(keys, merge=merge)
-            keys = {space: [] for space, answer in zip(keys, answers, strict=True) if answer[1] > 0}
+            keys = {
+                space: []
+                for space, (_, expired, unmerged) in zip(keys, answers, strict=True)
+                if expired or unmerged
+            }
 
     async def _purge(
         self, keys: Mapping[Space, Sequence[bytes]], *, merge: bool = False
@@ -283,14 +301,17 @@ class Spaces:
 
 
 def _check_size(operations: Sequence[Operation]) -> None:
-    if len(operations) > _MOST:
-        raise InvalidArgumentError(
-            f"redis: a batch has at most {_MOST:,} operations; write several batches"
-        )
     vectors = [each.arguments[-1] for each in operations if each.has_embedding]
-    numbers = sum(map(len, vectors)) // 4
-    if len(vectors) > 1 and (len(vectors) > _MOST_VECTORS or numbers > _MOST_NUMBERS):
-        raise InvalidArgumentError(
-            f"redis: a batch has at most {_MOST_VECTORS:,} embeddings, and {_MOST_NUMBERS:,} "
-            "numbers in all of them, as 520 of 384; write several batches"
-        )
+    namespaces = {kind.namespace for kind, _ in groupby(operations, _kind)}
+    sizes = (
+        (len(operations), _MOST, "operations"),
+        (len(namespaces), _MOST_SPACES, "namespaces"),
+        (sum(each.text_size for each in operations), _MOST_TEXT, "bytes of words to index"),
+        (len(vectors), _MOST_VECTORS, "embeddings"),
+        (sum(map(len, vectors)) // 4, _MOST_NUMBERS, "numbers in all its embeddings"),
+    )
+    for size, most, what in sizes:
+        if size > most and len(operations) > 1:
+            raise InvalidArgumentError(
+                f"redis: a batch has at most {most:,} {what}, not {size:,}; write several batches"
+            )

@@ -61,8 +61,9 @@ class RedisStore(BaseStore):
     concerns several namespaces is not atomic: `put_batch` is for each of them, and there is no
     `write_batch`.
 
-    The server does nothing else while it writes a batch, so a batch has at most 20,000 operations,
-    and 2,000 embeddings with 200,000 numbers in all of them (520 of 384).
+    The server does nothing else while it writes a batch, so a batch has at most 20,000 operations
+    in 10,000 namespaces, 2,000 embeddings with 200,000 numbers in all of them (520 of 384), and
+    32 MiB of words to index. A large one is merged into the text index afterwards, in steps.
 
     The server must not evict: `maxmemory-policy` is `noeviction`. The `volatile` ones do as long
     as nothing has a TTL.

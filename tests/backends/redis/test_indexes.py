@@ -50,7 +50,11 @@ def small_limits(monkeypatch):
     """Let the scripts do in a few steps what they otherwise do in thousands."""
     read = store_scripts.read_part
     small = {"CHUNK = 1000": "CHUNK = 2", "BLOCK = 4096": f"BLOCK = {BLOCK}"}
-    small["WAITING = 512"] = "WAITING = 3"
+    small |= {
+        "WAITING = 512": "WAITING = 3",
+        "STEMS = 30000": "STEMS = 2",
+        "TEXTS = 64": "TEXTS = 2",
+    }
 
     def read_small(name):
         text = read(name)

@@ -45,4 +45,5 @@ local deleted = 0
 if #expired < most then
   deleted = drop(redis.call('ZRANGE', base .. ':k', 0, most - #expired - 1))
 end
-return {deleted, close_space(space, now, KEYS[2], ARGV[2])}
+local left = close_space(space, now, KEYS[2], ARGV[2])
+return {deleted, left}

@@ -3,7 +3,8 @@
 -- KEYS: its base, then the registry unless this is a cluster.
 -- ARGV: now, its path, how many at most, whether to merge what is gone out of the postings, then
 -- keys that may be gone.
--- Returns how many keys it still has, and how many of these have expired.
+-- Returns how many keys it still has, how many of these have expired, and 1 if more is to be
+-- merged.
 
 local now = ARGV[1]
 local space = open_space(KEYS[1])
@@ -13,8 +14,13 @@ for i = 5, #ARGV do
   end
 end
 sweep(space, now, ARGV[3])
-if ARGV[4] == '1' and redis.call('EXISTS', space.base .. ':x') == 1 then
+local is_thorough = ARGV[4] == '1'
+if is_thorough and redis.call('EXISTS', space.base .. ':x') == 1 then
   merge(space)
 end
-local left = close_space(space, now, KEYS[2], ARGV[2])
-return {left, redis.call('ZCOUNT', space.base .. ':e', '-inf', now)}
+space.has_dead = true
+local left, is_unmerged = close_space(space, now, KEYS[2], ARGV[2])
+if is_thorough then
+  is_unmerged = redis.call('EXISTS', space.base .. ':x') == 1
+end
+return {left, redis.call('ZCOUNT', space.base .. ':e', '-inf', now), is_unmerged and 1 or 0}

@@ -20,15 +20,20 @@
 -- A text is `<length> <stem>=<count> <stem>=<count>...`, or empty. A card outlives an item that
 -- the server expired, so that what is left of it in the indexes can be found.
 --
--- Postings are merged for many documents at once, which is ten times as fast as one by one. Until
--- then a search reads the cards of the new ones, and leaves out the gone ones.
+-- Postings are merged for many documents at once, which is ten times as fast as one by one, but
+-- for so many only that nobody has to wait for long. Until then a search reads the cards of the
+-- new ones, and leaves out the gone ones.
 
 -- unpack() takes no more than 8,000.
 local CHUNK = 1000
+-- How many texts are read at once, which may be long.
+local TEXTS = 64
 local BLOCK = 4096
 local RECORD = 10
 -- How many documents may wait to be merged.
 local WAITING = 512
+-- After how many stems of documents a script merges no more of them.
+local STEMS = 30000
 -- Milliseconds that the server keeps what has expired, for clocks differ.
 local SLACK = 60000
 
@@ -107,17 +112,35 @@ local function pack_document(number, text)
   return struct.pack('<I4', number), struct.pack('<I4', length_of(text))
 end
 
--- Return postings without the record of a document.
-local function without(records, number)
-  local packed = struct.pack('<I4', number)
-  local start = records:find(packed, 1, true)
-  while start and (start - 1) % RECORD ~= 0 do
-    start = records:find(packed, start + 1, true)
+-- Return where in postings, which are by number, the record of a document starts, or nil.
+local function find_record(records, number)
+  local low, high = 0, #records / RECORD - 1
+  while low <= high do
+    local middle = math.floor((low + high) / 2)
+    local found = struct.unpack('<I4', records, middle * RECORD + 1)
+    if found == number then
+      return middle * RECORD + 1
+    elseif found < number then
+      low = middle + 1
+    else
+      high = middle - 1
+    end
   end
-  if not start then
-    return records
+end
+
+-- Return postings without the records of documents.
+local function without(records, numbers)
+  local kept, start = {}, 1
+  table.sort(numbers)
+  for _, number in ipairs(numbers) do
+    local place = find_record(records, number)
+    if place then
+      kept[#kept + 1] = records:sub(start, place - 1)
+      start = place + RECORD
+    end
   end
-  return records:sub(1, start - 1) .. records:sub(start + RECORD)
+  kept[#kept + 1] = records:sub(start)
+  return table.concat(kept)
 end
 
 local function block_of(number)
@@ -137,6 +160,7 @@ local function plan_to_remove(plans, number, text)
   for stem in text:gmatch(' ([^ =]+)=') do
     dead[stem] = dead[stem] or {}
     table.insert(dead[stem], number)
+    plans.stems = plans.stems + 1
   end
 end
 
@@ -155,6 +179,7 @@ local function plan_to_add(plans, number, text)
       counts[times] = packed
     end
     postings[#postings + 1] = first .. packed .. last
+    plans.stems = plans.stems + 1
   end
 end
 
@@ -165,8 +190,8 @@ local function change_postings(name, block, stems, plan)
   end
   for i, postings in ipairs(redis.call('HMGET', name, unpack(fields))) do
     postings = postings or ''
-    for _, number in ipairs(plan.dead[stems[i]] or {}) do
-      postings = without(postings, number)
+    if plan.dead[stems[i]] then
+      postings = without(postings, plan.dead[stems[i]])
     end
     postings = postings .. table.concat(plan.added[stems[i]] or {})
     if postings == '' then
@@ -202,11 +227,12 @@ local function carry_out(plans, name)
   end
 end
 
--- Call `visit` with the number and the text of each document that waits for its postings.
+-- Call `visit` with the number and the text of each document that waits for its postings, in
+-- their order, until it returns true.
 local function each_waiting(space, visit)
-  for first = space.merged + 1, space.number, CHUNK do
+  for first = space.merged + 1, space.number, TEXTS do
     local numbers, owned, keys = {}, {}, {}
-    for number = first, math.min(first + CHUNK - 1, space.number) do
+    for number = first, math.min(first + TEXTS - 1, space.number) do
       numbers[#numbers + 1] = whole(number)
     end
     for i, key in ipairs(redis.call('HMGET', space.base .. ':d', unpack(numbers))) do
@@ -217,36 +243,64 @@ local function each_waiting(space, visit)
     end
     if #keys > 0 then
       for i, card in ipairs(redis.call('HMGET', space.base .. ':c', unpack(keys))) do
-        visit(owned[i], card and card:match('^%d+ %d+ (.*)$') or '0')
+        if visit(owned[i], card and card:match('^%d+ %d+ (.*)$') or '0') then
+          return
+        end
       end
     end
   end
 end
 
-local function merge(space)
-  local base, plans = space.base, {blocks = {}, counts = {}}
-  local dead = redis.call('HGETALL', base .. ':x')
-  for i = 1, #dead, 2 do
-    local number = tonumber(dead[i])
-    plan_to_remove(plans, number, dead[i + 1])
-    count(space, 'b' .. block_of(number), -1)
+-- Plan to take documents that are gone out of the postings; returns their numbers.
+local function plan_the_dead(space, plans)
+  local numbers, planned = redis.call('HKEYS', space.base .. ':x'), {}
+  for first = 1, #numbers, TEXTS do
+    local some = {unpack(numbers, first, math.min(first + TEXTS - 1, #numbers))}
+    for i, text in ipairs(redis.call('HMGET', space.base .. ':x', unpack(some))) do
+      if plans.stems >= STEMS then
+        return planned
+      end
+      local number = tonumber(some[i])
+      plan_to_remove(plans, number, text)
+      count(space, 'b' .. block_of(number), -1)
+      planned[#planned + 1] = some[i]
+    end
   end
+  return planned
+end
+
+-- Plan to add the documents that wait to the postings; returns the number of the last.
+local function plan_the_new(space, plans)
+  local last = space.number
   each_waiting(space, function(number, text)
+    if plans.stems >= STEMS then
+      last = number - 1
+      return true
+    end
     plan_to_add(plans, number, text)
     count(space, 'b' .. block_of(number), 1)
   end)
-  -- This comes first: a server whose memory is full allows it, and then the rest of the script.
-  redis.call('DEL', base .. ':x')
-  carry_out(plans, base .. ':p')
-  space.merged = space.number
+  return last
 end
 
-local function merge_if_due(space)
-  local waiting = space.number - space.merged
-  if waiting >= WAITING
-    or (space.has_dead and redis.call('HLEN', space.base .. ':x') >= WAITING) then
-    merge(space)
+local function merge(space)
+  local base, plans = space.base, {blocks = {}, counts = {}, stems = 0}
+  local dead, last = plan_the_dead(space, plans), space.merged
+  if plans.stems < STEMS then
+    last = plan_the_new(space, plans)
   end
+  -- This comes first: a server whose memory is full allows it, and then the rest of the script.
+  redis.call('HDEL', base .. ':x', '')
+  for first = 1, #dead, CHUNK do
+    redis.call('HDEL', base .. ':x', unpack(dead, first, math.min(first + CHUNK - 1, #dead)))
+  end
+  carry_out(plans, base .. ':p')
+  space.merged = last
+end
+
+local function is_due(space)
+  return space.number - space.merged >= WAITING
+    or (space.has_dead and redis.call('HLEN', space.base .. ':x') >= WAITING)
 end
 
 local function add_text(space, key, text)
@@ -386,8 +440,8 @@ local function write_counters(space)
   end
 end
 
--- Write what changed of a namespace; returns how many keys it has. `registry` is nil on a
--- cluster, where it is in another slot.
+-- Write what changed of a namespace; returns how many keys it has, and whether more is to be
+-- merged. `registry` is nil on a cluster, where it is in another slot.
 local function close_space(space, now, registry, path)
   local base = space.base
   local left = redis.call('ZCARD', base .. ':k')
@@ -396,13 +450,15 @@ local function close_space(space, now, registry, path)
     if registry then
       redis.call('ZREM', registry, path)
     end
-    return 0
+    return 0, false
   end
-  merge_if_due(space)
+  if is_due(space) then
+    merge(space)
+  end
   write_counters(space)
   set_time(space, now, left)
   if space.is_new and registry then
     redis.call('ZADD', registry, 0, path)
   end
-  return left
+  return left, is_due(space)
 end

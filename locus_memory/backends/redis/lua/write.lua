@@ -6,8 +6,9 @@
 -- version> <expires> <milliseconds>`, with - for what is not given. The parts are a letter for each
 -- argument of an operation after its key: v, its value, m, its metadata unless that is {}, t, its
 -- text, and e, its vector; - is for a delete.
--- Returns for each put its version, for each delete 1 or 0; or {'conflict', expected, actual},
--- or {'register'} if a namespace is new and has to be registered first.
+-- Returns for each put its version, for each delete 1 or 0, and then the numbers of namespaces
+-- whose postings are still to be merged; or {'conflict', expected, actual}, or {'register'} if a
+-- namespace is new and has to be registered first.
 --
 -- Puts of different keys, one after the other, are a run: what they write to an index of a
 -- namespace is written by one command. To keep the order, all else is done one by one.
@@ -124,7 +125,6 @@ local function put_one(operation, revision)
   local head = redis.call('HGET', operation.name, 'h')
   local version, was_known = put(operation, head, revision)
   index_put(operation, was_known and redis.call('HGET', space.base .. ':c', key))
-  merge_if_due(space)
   return version
 end
 
@@ -155,7 +155,6 @@ local function index_run(space, puts)
     add_waiting(space, index_name)
   end
   space.waiting = nil
-  merge_if_due(space)
 end
 
 local function put_run(first, last, revision, results)
@@ -184,7 +183,6 @@ local function delete(operation)
   local head = redis.call('HGET', operation.name, 'h')
   if head then
     remove(operation.header.space, operation.key)
-    merge_if_due(operation.header.space)
   end
   return is_gone(head, now) and 0 or 1
 end
@@ -213,8 +211,13 @@ while i <= #operations do
   revision = revision + last - i + 1
   i = last + 1
 end
+local due = {}
 for i, space in ipairs(spaces) do
   sweep(space, now_text, 10)
-  close_space(space, now_text, registry, paths[i])
+  local _, is_unmerged = close_space(space, now_text, registry, paths[i])
+  if is_unmerged then
+    due[#due + 1] = i
+  end
 end
+results[#operations + 1] = due
 return results
