@@ -310,7 +310,10 @@ class PostgreSQLPool(Resource):
 
     def _admit(self) -> None:
         if self._closed:
-            raise BackendClosedError(f"{self._where}: used after close()")
+            raise self._refusal()
+
+    def _refusal(self) -> BackendClosedError:
+        return BackendClosedError(f"{self._where}: used after close()")
 
     async def _opened(self) -> Lender:
         loop = asyncio.get_running_loop()
@@ -318,22 +321,26 @@ class PostgreSQLPool(Resource):
             self._forget_ended_loops()
             lock = self._opening.setdefault(loop, asyncio.Lock())
         async with lock:
-            lender = self._lenders.get(loop)
-            if lender is None:
-                lender = await self._make_lender()
-                with self._lock:
-                    self._admit()
-                    self._lenders[loop] = lender
+            lender = self._lenders.get(loop) or await self._add_lender(loop)
             if self._features is None:
                 await self._prepare(lender)
         return lender
 
-    async def _make_lender(self) -> Lender:
+    async def _add_lender(self, loop: asyncio.AbstractEventLoop) -> Lender:
+        lender = self._make_lender()
+        with translated(self._where):
+            await lender.open()
+        with self._lock:
+            if not self._closed:
+                self._lenders[loop] = lender
+                return lender
+        await lender.close()
+        raise self._refusal()
+
+    def _make_lender(self) -> Lender:
         if self._borrowed is not None:
             return BorrowedPool(self._borrowed, patience=self._patience, where=self._where)
-        own = OwnPool(self._connect, size=self._size, patience=self._patience, where=self._where)
-        await own.watch_the_loop()
-        return own
+        return OwnPool(self._connect, size=self._size, patience=self._patience, where=self._where)
 
     async def _connect(self) -> Connection:
         with translated(self._where):

@@ -46,6 +46,10 @@ class Lender(ABC):
     """Lends connections to the calls of one event loop."""
 
     @abstractmethod
+    async def open(self) -> None:
+        """Connect, before anything is lent."""
+
+    @abstractmethod
     async def acquire(self) -> Connection:
         """Return a connection that nobody else has."""
 
@@ -87,8 +91,9 @@ class OwnPool(Lender):
         self._closed = False
         self._ending = self._until_the_loop_ends()
 
-    async def watch_the_loop(self) -> None:
-        """Close the connections when the event loop ends, at the latest."""
+    async def open(self) -> None:
+        """Open the first connection, and close all when the event loop ends, at the latest."""
+        await self.release(await self.acquire())
         await anext(self._ending)
 
     async def _until_the_loop_ends(self) -> AsyncGenerator[None]:
@@ -277,6 +282,10 @@ class BorrowedPool(Lender):
                 f"{where}: the asyncpg pool passed in belongs to another event loop; use it "
                 "there, or pass the database's URL instead"
             )
+
+    async def open(self) -> None:
+        """See whether the caller's pool has a connection."""
+        await self.release(await self.acquire())
 
     async def acquire(self) -> Connection:
         """Return a connection of the caller's pool."""

@@ -484,6 +484,21 @@ class TestClosing:
         assert await working == 1
         await closing
 
+    async def test_one_that_is_closed_while_it_opens_keeps_no_connection(
+        self, make_pool, url, schema, until
+    ):
+        pool = make_pool(marked(url, schema))
+        opening = asyncio.create_task(pool.open())
+        await asyncio.sleep(0)
+        await pool.close()
+        with pytest.raises(BackendClosedError):
+            await opening
+
+        async def gone():
+            return await connections(url, schema) == 0
+
+        await until(gone)
+
     async def test_a_connection_that_opens_meanwhile_is_refused(self, make_pool):
         pool = make_pool(pool_size=2)
         await pool.open()
@@ -533,6 +548,21 @@ class TestLoops:
         assert len(pool._lenders) == 1
         asyncio.run(pool.close())
         gc.collect()
+
+    async def test_opening_connects_in_every_loop(self, proxy, schema):
+        pool = PostgreSQLPool(proxy.url, schema=schema)
+        await pool.open()
+        proxy.refusing = True
+
+        def elsewhere():
+            for _ in range(2):
+                with pytest.raises(BackendUnavailableError):
+                    asyncio.run(pool.open())
+
+        await asyncio.to_thread(elsewhere)
+        proxy.refusing = False
+        await asyncio.to_thread(asyncio.run, pool.open())
+        await pool.close()
 
     async def test_closing_reaches_the_connections_of_other_loops(
         self, make_pool, url, schema, until
