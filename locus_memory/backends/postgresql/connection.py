@@ -124,21 +124,14 @@ class PostgreSQLPool(Resource):
         self._where = _described(database)
         self._names = Names(schema, table_prefix)
         self._names.check()
-        if pool_size < 1 or statement_cache_size < 0:
-            raise ConfigurationError(
-                "postgresql: needs pool_size >= 1 and statement_cache_size >= 0"
-            )
-        timeouts = (connect_timeout, acquire_timeout, command_timeout)
-        if any(timeout is not None and timeout <= 0 for timeout in timeouts):
-            raise ConfigurationError("postgresql: a timeout is a positive number of seconds")
-        self._arguments: dict[str, Any] = {
-            "timeout": connect_timeout,
-            "command_timeout": command_timeout,
-            "statement_cache_size": 0 if pooler else statement_cache_size,
-            "max_cached_statement_lifetime": _PLAN_LIFETIME,
-        }
-        if database is not None:
-            self._arguments["dsn" if _URL.match(database) else "database"] = database
+        _check_sizes(pool_size, statement_cache_size)
+        _check_timeouts(connect_timeout, acquire_timeout, command_timeout)
+        self._arguments = _arguments(
+            database,
+            timeout=connect_timeout,
+            command_timeout=command_timeout,
+            statement_cache_size=0 if pooler else statement_cache_size,
+        )
         self._borrowed = pool
         self._size = pool_size
         self._patience = acquire_timeout
@@ -223,27 +216,9 @@ class PostgreSQLPool(Resource):
         with translated(self._where):
             lender = await self._ready()
             statement = self.sql(template)
-            for attempt in range(_ATTEMPTS):
-                connection = await lender.acquire()
-                broken = True
-                try:
-                    result = await getattr(connection, verb)(statement, *arguments)
-                except asyncio.CancelledError:
-                    broken = not await settle(connection)
-                    raise
-                except DRIVER_ERRORS as error:
-                    # The server may still be busy with what took too long.
-                    late = isinstance(error, TimeoutError)
-                    broken = is_gone(connection) or (late and not await settle(connection))
-                    if not _may_repeat(error, attempt):
-                        raise
-                else:
-                    broken = False
-                    return result
-                finally:
-                    await lender.release(connection, broken=broken)
-                await _pause(attempt)
-        raise AssertionError("the last attempt returns or raises")
+            return await _repeated(
+                lambda: _call_once(lender, verb, statement, arguments), _may_repeat_call
+            )
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Connection]:
@@ -257,7 +232,7 @@ class PostgreSQLPool(Resource):
         """
         with translated(self._where):
             lender = await self._ready()
-            connection = await self._begun(lender)
+            connection = await _repeated(lambda: _begun(lender), _may_begin_again)
             broken = True
             try:
                 yield connection
@@ -275,30 +250,12 @@ class PostgreSQLPool(Resource):
         Raises:
             BackendError: As for `transaction`.
         """
-        for attempt in range(_ATTEMPTS):
-            try:
-                async with self.transaction() as connection:
-                    return await work(connection)
-            except BackendError as error:
-                cause = error.__cause__
-                if cause is None or not is_repeatable(cause) or attempt == _ATTEMPTS - 1:
-                    raise
-            await _pause(attempt)
-        raise AssertionError("the last attempt returns or raises")
 
-    async def _begun(self, lender: Lender) -> Connection:
-        for attempt in range(_ATTEMPTS):
-            connection = await lender.acquire()
-            try:
-                await connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-            except BaseException as error:
-                await lender.release(connection, broken=True)
-                # Nothing is done yet that could be done twice.
-                if not is_lost(error) or attempt == _ATTEMPTS - 1:
-                    raise
-            else:
-                return connection
-        raise AssertionError("the last attempt returns or raises")
+        async def once() -> T:
+            async with self.transaction() as connection:
+                return await work(connection)
+
+        return await _repeated(once, _may_repeat_transaction)
 
     async def _ready(self) -> Lender:
         """Return the lender of this event loop, the database open."""
@@ -417,12 +374,77 @@ def pool_for(
     return PostgreSQLPool(database, pool=pool, **options), True
 
 
-def _may_repeat(error: BaseException, attempt: int) -> bool:
-    return attempt < _ATTEMPTS - 1 and (was_never_sent(error) or is_repeatable(error))
+def _check_sizes(pool_size: int, statement_cache_size: int) -> None:
+    if pool_size < 1 or statement_cache_size < 0:
+        raise ConfigurationError("postgresql: needs pool_size >= 1 and statement_cache_size >= 0")
 
 
-async def _pause(attempt: int) -> None:
-    await asyncio.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311 - no secret
+def _check_timeouts(*timeouts: float | None) -> None:
+    if any(timeout is not None and timeout <= 0 for timeout in timeouts):
+        raise ConfigurationError("postgresql: a timeout is a positive number of seconds")
+
+
+def _arguments(database: str | None, **options: float | None) -> dict[str, Any]:
+    """Return what `asyncpg.connect` takes."""
+    arguments: dict[str, Any] = {**options, "max_cached_statement_lifetime": _PLAN_LIFETIME}
+    if database is not None:
+        arguments["dsn" if _URL.match(database) else "database"] = database
+    return arguments
+
+
+async def _call_once(lender: Lender, verb: str, statement: str, arguments: tuple[Any, ...]) -> Any:
+    connection = await lender.acquire()
+    broken = True
+    try:
+        result = await getattr(connection, verb)(statement, *arguments)
+        broken = False
+    except (TimeoutError, asyncio.CancelledError):
+        # The server may still be busy with it.
+        broken = not await settle(connection)
+        raise
+    except DRIVER_ERRORS:
+        broken = is_gone(connection)
+        raise
+    finally:
+        await lender.release(connection, broken=broken)
+    return result
+
+
+async def _begun(lender: Lender) -> Connection:
+    connection = await lender.acquire()
+    try:
+        await connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+    except BaseException:
+        await lender.release(connection, broken=True)
+        raise
+    return connection
+
+
+async def _repeated(
+    work: Callable[[], Awaitable[T]], may_repeat: Callable[[BaseException], bool]
+) -> T:
+    """Return what `work` does, again where its error is one that may pass."""
+    for attempt in range(_ATTEMPTS - 1):
+        try:
+            return await work()
+        except Exception as error:
+            if not may_repeat(error):
+                raise
+        await asyncio.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311 - no secret
+    return await work()
+
+
+def _may_repeat_call(error: BaseException) -> bool:
+    return was_never_sent(error) or is_repeatable(error)
+
+
+def _may_begin_again(error: BaseException) -> bool:
+    # Nothing is done yet that could be done twice; what the lender raises is final.
+    return is_lost(error) and not isinstance(error, BackendError)
+
+
+def _may_repeat_transaction(error: BaseException) -> bool:
+    return isinstance(error, BackendError) and is_repeatable(error.__cause__)
 
 
 def _described(database: str | None) -> str:

@@ -122,7 +122,7 @@ def translated(where: str) -> Generator[None]:
         raise described from error
 
 
-def is_repeatable(error: BaseException) -> bool:
+def is_repeatable(error: BaseException | None) -> bool:
     """Whether the server rolled a transaction back that may succeed when it is run again."""
     state = getattr(error, "sqlstate", None)
     return state in _ROLLED_BACK or isinstance(error, InvalidCachedStatementError)

@@ -79,6 +79,7 @@ class Proxy:
         self.target = port
         self.port = 0
         self.served = 0
+        self.refused = 0
         self.writers = set()
         self.refusing = False
 
@@ -94,6 +95,7 @@ class Proxy:
 
     async def serve(self, reader, writer):
         if self.refusing:
+            self.refused += 1
             writer.transport.abort()
             return
         self.served += 1

@@ -364,6 +364,20 @@ class TestWaiting:
         assert "all 1 connections are busy" in str(refused[0])
         assert await pool.fetchval("SELECT 1") == 1
 
+    async def test_nobody_knocks_twice_at_a_server_that_is_gone(self, make_pool, proxy):
+        pool = make_pool(proxy.url)
+        await pool.open()
+        proxy.refusing = True
+        proxy.cut()
+        # What was lost with its connection is noticed first.
+        with pytest.raises(BackendUnavailableError):
+            await pool.fetchval("SELECT 1")
+        for call in (lambda: pool.fetchval("SELECT 1"), lambda: pool.transact(None)):
+            before = proxy.refused
+            with pytest.raises(BackendUnavailableError):
+                await call()
+            assert proxy.refused == before + 1
+
     async def test_each_waits_as_long_as_it_was_told(self, make_pool):
         pool = make_pool(pool_size=1, acquire_timeout=0.1)
         await pool.open()
