@@ -8,12 +8,12 @@ neighbour ever costs a hit.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import orjson
+from pgvector import Vector
 
 from locus_memory.backends.postgresql import queries
 from locus_memory.backends.postgresql.connection import Connection, PostgreSQLPool, Record
@@ -71,7 +71,7 @@ def vector_text(embedding: Sequence[float], dimension: int | None) -> str:
 
 def read_vector(sent: bytes) -> list[float]:
     """Return the numbers of what `vector_send` wrote."""
-    return list(struct.unpack_from(f">{len(sent) // 4 - 1}f", sent, 4))
+    return Vector.from_binary(sent).to_list()
 
 
 @dataclass(frozen=True, slots=True)
