@@ -145,6 +145,8 @@ class DeltaCheckpointer(BaseCheckpointer):
         )
         for attempt in range(_ATTEMPTS):
             tip = self._tips.get(thread_id) or await self._read_tip(thread_id)
+            if attempt or save.named:
+                tip = tip.before(save.checkpoint_id)
             revision = (int.from_bytes(drawn[16:]) + attempt) % 2**63
             drafted = draft(
                 document,

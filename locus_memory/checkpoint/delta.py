@@ -24,7 +24,7 @@ increasing run of elements that are unique on both sides.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import is_
 from typing import Any
 
@@ -82,11 +82,18 @@ def apply(document: Any, delta: Any) -> Any:
 
 def is_plain(document: Any, *, in_list: bool = False) -> bool:
     """Whether no list in a document holds a number or a boolean, however deep."""
+    children: Iterable[Any]
     if isinstance(document, dict):
-        return all(is_plain(child, in_list=in_list) for child in document.values())
-    if isinstance(document, list):
-        return all(is_plain(child, in_list=True) for child in document)
-    return not (in_list and isinstance(document, int | float))
+        children = document.values()
+    elif isinstance(document, list):
+        children, in_list = document, True
+    else:
+        return not (in_list and isinstance(document, int | float))
+    for child in children:
+        # Most are strings, and a call for each is what this would cost.
+        if type(child) is not str and not is_plain(child, in_list=in_list):
+            return False
+    return True
 
 
 def stays_plain(delta: Any, *, in_list: bool = False) -> bool:
@@ -156,17 +163,22 @@ def _apply_object(
 
 def _diff_lists(old: list[Any], new: list[Any], *, plain: bool) -> Any:
     start = _common_prefix(old, new, plain=plain)
-    if start == len(old) == len(new):
-        return None
+    if start == len(old):
+        return _growth(start, new)
     tail = _common_suffix(old, new, start)
     old_middle, new_middle = old[start : len(old) - tail], new[start : len(new) - tail]
-    if not start and not tail and not old:
-        return ["=", new]
     steps: list[Any] = [start] if start else []
     _align(old_middle, new_middle, steps)
     if tail:
         steps.append(tail)
     return ["l", steps]
+
+
+def _growth(start: int, new: list[Any]) -> Any:
+    """Return the delta that adds what `new` has beyond its first `start` elements."""
+    if start == len(new):
+        return None
+    return ["l", [start, new[start:]]] if start else ["=", new]
 
 
 def _common_prefix(old: list[Any], new: list[Any], *, plain: bool) -> int:

@@ -47,15 +47,15 @@ def draft(
 
     Args:
         state: What is saved.
-        tip: The chain behind the newest record now.
-        checkpoint_id: The record's name; the chain is left where it holds this name already.
+        tip: The chain behind the newest record now, without what the next one replaces.
+        checkpoint_id: The record's name.
         revision: The record's revision.
         max_chain_depth: At most this many deltas are replayed by a load.
 
     Raises:
         ValueNotSerializableError: The state is not JSON; names the path.
     """
-    known = _known(_before(tip.links, checkpoint_id))
+    known = _known(tip.links)
     links, level = _base(known)
     if not links or len(links) > max_chain_depth:
         return _full(state, checkpoint_id, revision)
@@ -103,12 +103,6 @@ def _full(state: dict[str, Any], checkpoint_id: str, revision: int) -> Draft:
     return Draft(encoded, None, 0, Tip((link,), len(encoded)))
 
 
-def _before(links: tuple[Link, ...], checkpoint_id: str) -> tuple[Link, ...]:
-    """Return the links before the one of this name: what replaces it cannot build on it."""
-    names = [link.checkpoint_id for link in links]
-    return links[: names.index(checkpoint_id)] if checkpoint_id in names else links
-
-
 def _known(links: tuple[Link, ...]) -> tuple[Link, ...]:
     """Return `links` up to the last one whose state is remembered."""
     while links and links[-1].document is None:
@@ -126,7 +120,7 @@ def may_shrink(old: Any, delta: Any) -> bool:
     if kind == "s":
         return bool(parts[1] > _SMALL)
     if kind == "l":
-        return any(not isinstance(step, list | dict) and step < 0 for step in parts[0])
+        return any(type(step) is int and step < 0 for step in parts[0])
     patches = parts[0]
     return len(parts) > 1 or any(
         may_shrink(old[key], patches[key]) for key in patches if key in old

@@ -50,17 +50,19 @@ def share_texts(document: Any, given: Any) -> None:
     Strings never change, so both may have them: that halves the memory, and whoever compares
     the two later sees at once that they are the same.
     """
-    if not isinstance(document, dict | list):
+    if isinstance(document, dict):
+        parts: Any = document.items()
+    elif isinstance(document, list):
+        parts = enumerate(document)
+    else:
         return
-    parts: Any = document.items() if isinstance(document, dict) else enumerate(document)
     for key, part in parts:
         theirs = given[key]
-        if type(part) is str:
-            # A string of a subclass, such as an enum's, is not what JSON would return.
-            if type(theirs) is str:
-                document[key] = theirs
-        else:
+        if type(part) is not str:
             share_texts(part, theirs)
+        elif type(theirs) is str:
+            # A string of a subclass, such as an enum's, is not what JSON would return.
+            document[key] = theirs
 
 
 def _adopt_elements(document: list[Any], state: list[Any]) -> None:
@@ -115,6 +117,13 @@ class Tip:
     def extended(links: tuple[Link, ...], link: Link, full_size: int) -> Tip:
         """Return the tip after a record that builds on the last of `links`."""
         return Tip((*_lightened(links), link), full_size)
+
+    def before(self, checkpoint_id: str) -> Tip:
+        """Return the chain before the record of this name: what replaces it cannot build on it."""
+        names = [link.checkpoint_id for link in self.links]
+        if checkpoint_id not in names:
+            return self
+        return Tip(self.links[: names.index(checkpoint_id)], self.full_size)
 
     @classmethod
     def of(cls, chain: Sequence[Record]) -> Tip:
