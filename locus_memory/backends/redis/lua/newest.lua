@@ -1,59 +1,113 @@
 -- The items of namespaces, the newest write first.
 --
--- KEYS: bases. ARGV: now, how many live items to skip, how many to return at most, and for each
--- base where to start: +inf, or ( and the revision of the item that was looked at last.
--- Returns whether there may be more, how many were skipped, for each base where to go on, the
--- gone (a base's number and a key for each), and the rows: a base's number, revision, key,
--- head, value and metadata.
+-- KEYS: bases, 500 at most. ARGV: now, how many live items to skip, how many to return at most,
+-- and for each base from which revision to which, as ZREVRANGEBYSCORE takes them.
+-- Returns for each base the revision of its first item and of the one to go on with, both empty
+-- if there is none; how many were skipped; the gone (a base's number and a key for each); and the
+-- rows: a base's number, revision, key, head, value and metadata.
+--
+-- The items that come next, one of each namespace, are a heap, so that a row takes no longer
+-- than the logarithm of how many namespaces there are.
 
 local now, skip, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local found, starts, has_more = {}, {}, 0
-for i, base in ipairs(KEYS) do
-  starts[i] = ARGV[3 + i]
-  local some = redis.call(
-    'ZREVRANGEBYSCORE', base .. ':r', starts[i], '-inf', 'WITHSCORES', 'LIMIT', 0, skip + most
+-- Read a few at once where there are few namespaces; all together not many more than wanted.
+local batch = math.max(1, math.min(CHUNK, math.floor((skip + most) / #KEYS)))
+
+local function read(source, start)
+  source.place, source.found = 1, redis.call(
+    'ZREVRANGEBYSCORE', KEYS[source.number] .. ':r', start, source.stop,
+    'WITHSCORES', 'LIMIT', 0, batch
   )
-  for n = 1, #some, 2 do
-    found[#found + 1] = {i, tonumber(some[n + 1]), some[n]}
-  end
-  if #some == 2 * (skip + most) then
-    has_more = 1
-  end
-end
-if #KEYS > 1 then
-  table.sort(found, function(one, other)
-    if one[2] ~= other[2] then
-      return one[2] > other[2]
-    end
-    return one[1] < other[1]
-  end)
+  source.revision = tonumber(source.found[2])
 end
 
-local rows, gone, bytes, skipped = {}, {}, 0, 0
-for n, hit in ipairs(found) do
-  if n > skip + most or bytes > MOST_BYTES then
-    has_more = 1
-    break
-  end
-  local i, revision, key = hit[1], whole(hit[2]), hit[3]
-  starts[i] = '(' .. revision
-  if skipped < skip then
-    if is_gone(redis.call('HGET', item_key(KEYS[i], key), 'h'), now) then
-      gone[#gone + 1] = i
-      gone[#gone + 1] = key
-    else
-      skipped = skipped + 1
-    end
-  else
-    local place = #rows
-    rows[place + 1], rows[place + 2], rows[place + 3] = i, revision, key
-    local size = append_item(rows, KEYS[i], key, now)
-    if not size then
-      rows[place + 1], rows[place + 2], rows[place + 3] = nil, nil, nil
-      gone[#gone + 1] = i
-      gone[#gone + 1] = key
-    end
-    bytes = bytes + (size or 0)
+local function advance(source)
+  local before = source.revision
+  source.place = source.place + 2
+  source.revision = tonumber(source.found[source.place + 1])
+  if not source.revision and #source.found == 2 * batch then
+    read(source, '(' .. whole(before))
   end
 end
-return {has_more, skipped, starts, gone, rows}
+
+local function comes_first(one, other)
+  if one.revision ~= other.revision then
+    return one.revision > other.revision
+  end
+  return one.number < other.number
+end
+
+-- Let the first of a heap, which came to be another, sink to its place.
+local function sink(heap)
+  local place, size, moving = 1, #heap, heap[1]
+  while 2 * place <= size do
+    local child = 2 * place
+    if child < size and comes_first(heap[child + 1], heap[child]) then
+      child = child + 1
+    end
+    if not comes_first(heap[child], moving) then
+      break
+    end
+    heap[place] = heap[child]
+    place = child
+  end
+  heap[place] = moving
+end
+
+local sources, heap, edges = {}, {}, {}
+for i in ipairs(KEYS) do
+  local source = {number = i, stop = ARGV[3 + 2 * i]}
+  read(source, ARGV[2 + 2 * i])
+  edges[2 * i - 1] = source.revision and whole(source.revision) or ''
+  sources[i] = source
+  if source.revision then
+    heap[#heap + 1] = source
+  end
+end
+-- What is sorted is a heap.
+table.sort(heap, comes_first)
+
+local rows, gone, bytes, skipped = {}, {}, 0, 0
+
+-- Take the item of a source, or skip it; it may be gone.
+local function take(source)
+  local base, key, place = KEYS[source.number], source.found[source.place], #rows
+  if skipped < skip then
+    if is_gone(redis.call('HGET', item_key(base, key), 'h'), now) then
+      return false
+    end
+    skipped = skipped + 1
+    return true
+  end
+  rows[place + 1], rows[place + 2], rows[place + 3] = source.number, whole(source.revision), key
+  local size = append_item(rows, base, key, now)
+  if not size then
+    rows[place + 1], rows[place + 2], rows[place + 3] = nil, nil, nil
+    return false
+  end
+  bytes = bytes + size
+  return true
+end
+
+for _ = 1, skip + most do
+  local source = heap[1]
+  if not source or bytes > MOST_BYTES then
+    break
+  end
+  if not take(source) then
+    gone[#gone + 1] = source.number
+    gone[#gone + 1] = source.found[source.place]
+  end
+  advance(source)
+  if not source.revision then
+    heap[1] = heap[#heap]
+    heap[#heap] = nil
+  end
+  if #heap > 1 then
+    sink(heap)
+  end
+end
+for i, source in ipairs(sources) do
+  edges[2 * i] = source.revision and whole(source.revision) or ''
+end
+return {edges, skipped, gone, rows}

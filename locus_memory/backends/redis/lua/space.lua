@@ -112,28 +112,23 @@ local function pack_document(number, text)
   return struct.pack('<I4', number), struct.pack('<I4', length_of(text))
 end
 
--- Return where in postings, which are by number, the record of a document starts, or nil.
-local function find_record(records, number)
-  local low, high = 0, #records / RECORD - 1
-  while low <= high do
-    local middle = math.floor((low + high) / 2)
-    local found = struct.unpack('<I4', records, middle * RECORD + 1)
-    if found == number then
-      return middle * RECORD + 1
-    elseif found < number then
-      low = middle + 1
-    else
-      high = middle - 1
-    end
+-- Return where the record of a document starts in postings, from a place on, or nil.
+local function find_record(records, number, place)
+  local packed = struct.pack('<I4', number)
+  local start = records:find(packed, place, true)
+  while start and (start - 1) % RECORD ~= 0 do
+    start = records:find(packed, start + 1, true)
   end
+  return start
 end
 
--- Return postings without the records of documents.
+-- Return postings without the records of documents. Both are by number, so one look through the
+-- postings finds them all.
 local function without(records, numbers)
   local kept, start = {}, 1
   table.sort(numbers)
   for _, number in ipairs(numbers) do
-    local place = find_record(records, number)
+    local place = find_record(records, number, start)
     if place then
       kept[#kept + 1] = records:sub(start, place - 1)
       start = place + RECORD
