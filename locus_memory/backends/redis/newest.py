@@ -152,7 +152,8 @@ class _Walk:
                 heappush(self._unread, source.bound)
 
     async def _run(self, sources: Sequence[_Source], skip: int, most: int) -> None:
-        groups = self._groups(sources)
+        size = _most_together(self._spaces)
+        groups = [sources[start : start + size] for start in range(0, len(sources), size)]
         if len(groups) > 1:
             most = min(most, max(most // len(groups), _FEW))
         now = self._spaces.now()
@@ -162,10 +163,6 @@ class _Walk:
         ]
         for group, answer in zip(groups, await self._spaces.run_each(calls), strict=True):
             await self._spaces.purge(self._take(group, answer))
-
-    def _groups(self, sources: Sequence[_Source]) -> list[Sequence[_Source]]:
-        size = _most_together(self._spaces)
-        return [sources[start : start + size] for start in range(0, len(sources), size)]
 
     def _take(self, group: Sequence[_Source], answer: Sequence[Any]) -> list[tuple[Space, bytes]]:
         """Take what a script found; return what turned out to be gone."""

@@ -88,11 +88,10 @@ class Spaces:
         """Return the key of an item's hash."""
         return space.base + b":i:" + key
 
-    def groups(self, spaces: Sequence[Space]) -> list[list[Space]]:
-        """Return the namespaces, those together that one script may read."""
-        if self.is_cluster:
-            return [[space] for space in spaces]
-        return [list(spaces)] if spaces else []
+    def groups(self, spaces: Sequence[Space], most: int | None = None) -> list[list[Space]]:
+        """Return the namespaces, those together that one script may read, so many at most."""
+        size = 1 if self.is_cluster else most or max(len(spaces), 1)
+        return [list(spaces[start : start + size]) for start in range(0, len(spaces), size)]
 
     async def run_each(self, calls: Sequence[Call]) -> list[Any]:
         """Return the answers of scripts that only read, a round trip for many of them."""

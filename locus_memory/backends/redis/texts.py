@@ -27,6 +27,9 @@ __all__ = ["Postings", "rank", "search_text"]
 # Framework: BM25 and Beyond", Foundations and Trends in Information Retrieval 3(4), 2009.
 _K1, _B = 1.2, 0.75
 
+_TOGETHER: Final = 100
+"""How many namespaces a script looks at: it may find many postings in each."""
+
 _ATTEMPTS: Final = 10
 """How often a search asks again because texts changed between its two questions."""
 
@@ -153,7 +156,7 @@ async def _postings(
         stems: Whose postings.
         start: After which number of each namespace documents are recent; without it, none is.
     """
-    groups = spaces.groups(targets)
+    groups = spaces.groups(targets, _TOGETHER)
     while True:
         args = [spaces.now(), len(stems), *stems]
         calls = [

@@ -18,6 +18,9 @@ __all__ = ["VectorQuery", "search_vectors"]
 _EXACT: Final = 2000
 """Up to how many vectors a search compares with each; it takes no longer than the graph."""
 
+_TOGETHER: Final = 20
+"""How many namespaces a script looks at: it may compare many vectors in each."""
+
 _EFFORT: Final = 500
 """How many candidates the graph keeps at least (`EF`)."""
 
@@ -89,7 +92,7 @@ def _near(found: _Nearest, query: VectorQuery) -> list[Candidate]:
 async def _nearest(
     spaces: Spaces, targets: Sequence[Space], query: VectorQuery, most: int
 ) -> _Nearest:
-    groups = spaces.groups(targets)
+    groups = spaces.groups(targets, _TOGETHER)
     while True:
         effort = max(_EFFORT, most)
         args = [spaces.now(), query.dimension, query.vector, most, effort, _EXACT]

@@ -155,3 +155,17 @@ class Proxy:
 def proxy_to():
     """Makes a proxy in front of a server."""
     return Proxy
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What scripts were called, without those that are loaded meanwhile."""
+    found, execute_many = [], RedisConnection.execute_many
+
+    async def record(self, commands, *, again=False):
+        listed = list(commands)
+        found.extend(listed)
+        return await execute_many(self, listed, again=again)
+
+    monkeypatch.setattr(RedisConnection, "execute_many", record)
+    return found

@@ -7,7 +7,6 @@ from random import Random
 import pytest
 
 from locus_memory.backends.redis import newest as newest_module
-from locus_memory.backends.redis.connection import RedisConnection
 from locus_memory.backends.redis.spaces import Spaces
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.backends.redis.store_scripts import script
@@ -34,20 +33,6 @@ def small_steps(monkeypatch):
     small = {"PAGE": 7, "_SKIPPED": 20, "_TOGETHER": 5, "_FEW": 2}
     for name, value in small.items():
         monkeypatch.setattr(newest_module, name, value)
-
-
-@pytest.fixture
-def calls(monkeypatch):
-    """What scripts were called, without those that are loaded meanwhile."""
-    found, execute_many = [], RedisConnection.execute_many
-
-    async def record(self, commands, *, again=False):
-        listed = list(commands)
-        found.extend(listed)
-        return await execute_many(self, listed, again=again)
-
-    monkeypatch.setattr(RedisConnection, "execute_many", record)
-    return found
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 from locus_memory.backends.redis import spaces as spaces_module
 from locus_memory.backends.redis.spaces import Spaces
 from locus_memory.backends.redis.store import RedisStore
+from locus_memory.backends.redis.store_scripts import script
 from locus_memory.errors import BackendWriteError, InvalidArgumentError
 from locus_memory.events import subscribe
 from locus_memory.store.item import Delete, Put
@@ -119,3 +120,24 @@ async def test_what_a_batch_may_have(store, monkeypatch, limit, most, message):
     assert await store.list_namespaces() == []
     assert await store.put_batch(puts[:2]) == [1, 1]
     assert await store.put(NS, "long", "one text may be as long as it is " * 20) == 1
+
+
+async def test_no_search_looks_at_thousands_of_namespaces_at_once(store, calls):
+    names = [(("all", f"{n}"), f"{n}") for n in range(450)]
+    vector = [1.0, 0.0]
+    await store.put_batch(
+        [
+            Put(namespace=space, key=key, value=f"fox number {key}", embedding=vector)
+            for space, key in names
+        ]
+    )
+    found = await store.search(("all",), "fox", 999, recursive=True)
+    assert {(item.namespace, item.key) for item in found} == set(names)
+    (best,) = await store.search(("all",), "fox 77", 1, recursive=True)
+    assert best.key == "77"
+    hits = await store.search_by_embedding(("all",), vector, 999, recursive=True)
+    assert {(hit.item.namespace, hit.item.key) for hit in hits} == set(names)
+    for name, most in (("postings", 100), ("similar", 20)):
+        keys = [call.arguments[0] for call in calls if call.script == script(name)]
+        assert sum(keys) % len(names) == 0
+        assert max(keys) == most
