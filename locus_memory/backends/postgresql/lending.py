@@ -1,8 +1,8 @@
 """The connections of one event loop: opened when needed, lent to one call at a time.
 
 asyncpg's own pool sends every release through a task of its own, with which a small statement
-takes a third longer; while it closes it still serves who waits, so closing may never end; and it
-cannot let go of connections whose loop is closed.
+takes a third longer; while it closes, it refuses nobody who waits already; and it cannot let go of
+connections whose loop is closed.
 """
 
 from __future__ import annotations
