@@ -183,7 +183,8 @@ def _growth(start: int, new: list[Any]) -> Any:
 
 def _common_prefix(old: list[Any], new: list[Any], *, plain: bool) -> int:
     limit = min(len(old), len(new))
-    if plain and old[:limit] == new[:limit]:
+    # Most lists only grow: then the old one is compared as it is, without a copy.
+    if plain and (old if len(old) == limit else old[:limit]) == new[:limit]:
         return limit
     start = 0
     while start < limit and all(map(is_, old[start : start + _CHUNK], new[start : start + _CHUNK])):
