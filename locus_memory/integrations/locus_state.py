@@ -1,0 +1,102 @@
+"""A state of the Locus SDK as plain JSON, and back: exactly, and the same in every process."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final
+
+from locus_memory.drivers import require
+
+require("locus", "locus", needed_by=__name__)
+
+from locus.core.state import AgentState  # noqa: E402 - the guard speaks first
+
+__all__ = ["StateFormat"]
+
+_WRITTEN_OUT: Final = "$written_out"
+"""The field of a document in which something that JSON cannot hold is written out."""
+
+_TEXT, _INTEGER, _FLOAT, _OBJECT = "$text", "$integer", "$float", "$object"
+_MARKS: Final = frozenset({_TEXT, _INTEGER, _FLOAT, _OBJECT})
+_LOWEST, _HIGHEST = -(2**63), 2**64 - 1
+
+
+class StateFormat:
+    """How states of one class are written; stands in for that class as a `state_type`.
+
+    Args:
+        state_type: The SDK's `AgentState` or a subclass.
+    """
+
+    def __init__(self, state_type: type[AgentState]) -> None:
+        self.state_type = state_type
+        self.__name__ = state_type.__name__
+
+    def document(self, state: AgentState) -> dict[str, Any]:
+        """Return the state as the SDK writes it, its sets in order.
+
+        A set has another order in each process, which a delta would have to say.
+        """
+        document = state.to_checkpoint()
+        for name, value in state:
+            if isinstance(value, frozenset | set):
+                document[name] = sorted(document[name], key=repr)
+        return document
+
+    def written_out(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Return the document with what JSON cannot hold written out.
+
+        That is half of a surrogate pair, an integer of more than 64 bits, and a float that is no
+        number or infinite: a model or a tool may well answer with one.
+        """
+        return {**{key: _write_out(value) for key, value in document.items()}, _WRITTEN_OUT: True}
+
+    def from_checkpoint(self, document: dict[str, Any]) -> AgentState:
+        """Return the state that a document was made of.
+
+        Raises:
+            pydantic.ValidationError: It is no such state.
+        """
+        if document.get(_WRITTEN_OUT) is True:
+            document = {k: _read(v) for k, v in document.items() if k != _WRITTEN_OUT}
+        return self.state_type.from_checkpoint(document)
+
+
+def _write_out(value: Any) -> Any:
+    if isinstance(value, dict):
+        if _MARKS.isdisjoint(value) and all(map(_is_whole, value)):
+            return {key: _write_out(part) for key, part in value.items()}
+        return {_OBJECT: [[_write_out(key), _write_out(part)] for key, part in value.items()]}
+    if isinstance(value, list):
+        return [_write_out(part) for part in value]
+    if isinstance(value, str) and not _is_whole(value):
+        return {_TEXT: json.dumps(value)}
+    if isinstance(value, int) and not _LOWEST <= value <= _HIGHEST:
+        return {_INTEGER: hex(value)}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {_FLOAT: repr(value)}
+    return value
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_read(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if _MARKS.isdisjoint(value):
+        return {key: _read(part) for key, part in value.items()}
+    ((mark, written),) = value.items()
+    if mark == _OBJECT:
+        return {_read(key): _read(part) for key, part in written}
+    if mark == _TEXT:
+        return json.loads(written)
+    return int(written, 16) if mark == _INTEGER else float(written)
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
