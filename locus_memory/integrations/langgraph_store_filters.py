@@ -1,0 +1,179 @@
+"""LangGraph's filters in terms of ours: what the database can answer, and a test for the rest.
+
+A field of LangGraph is one key of the value, and an object in a filter means each of its fields,
+`{"author": {"name": "Ada"}}`; ours is a dotted path. Where the two differ, the database is asked
+for more than what matches, and the exact test is made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from locus_memory.errors import InvalidFilterError
+from locus_memory.store.filters import MISSING, lookup, matches, parse_filter
+from locus_memory.store.item import StoreItem
+
+__all__ = ["NOTES", "Filter", "compile_filter"]
+
+NOTES: Final = "langgraph"
+"""Where the metadata of an item holds what LangGraph needs to know of it; no filter sees it."""
+
+_FIELD: Final = "field"
+_NEGATIVE: Final = frozenset({"$ne", "$nin", "$not", "$exists"})
+
+_Test = Callable[[Any], bool]
+_Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter, taken apart.
+
+    Attributes:
+        pushed: What the database is asked; whatever matches the filter matches this as well.
+        exact: Whether nothing else matches `pushed`.
+        test: Whether a document, the fields of an item, matches the filter.
+    """
+
+    pushed: dict[str, Any]
+    exact: bool
+    test: Callable[[_Document], bool]
+
+    def matches(self, item: StoreItem) -> bool:
+        """Whether an item matches the filter; a field is looked up in the metadata first."""
+        value: _Document = item.value if isinstance(item.value, Mapping) else {}
+        found = {name: each for name, each in item.metadata.items() if name != NOTES}
+        return self.test({**value, **found})
+
+
+def compile_filter(document: object) -> Filter:
+    """Return a filter taken apart; `None` and `{}` match everything.
+
+    Raises:
+        InvalidFilterError: An unknown operator, or an operand of the wrong type.
+    """
+    try:
+        return _compile({} if document is None else document)
+    except RecursionError:
+        raise InvalidFilterError("a filter nested too deep") from None
+
+
+def _compile(document: object) -> Filter:
+    if not isinstance(document, Mapping):
+        raise InvalidFilterError(f"a filter is an object, not {document!r}")
+    parts = [_entry(name, wanted) for name, wanted in document.items()]
+    return Filter(
+        {name: each for part in parts for name, each in part.pushed.items()},
+        all(part.exact for part in parts),
+        lambda fields: all(part.test(fields) for part in parts),
+    )
+
+
+def _entry(name: object, wanted: Any) -> Filter:
+    if not isinstance(name, str) or name.startswith("$"):
+        return _combination(name, wanted)
+    test = _test_of(wanted)
+    pushed, exact = _push((name,), wanted)
+    parse_filter(pushed)
+    return Filter(pushed, exact, lambda fields: test(_look_up(name, fields)))
+
+
+def _combination(name: Any, wanted: Any) -> Filter:
+    parse_filter({name: [{}] if name in ("$and", "$or") and wanted else wanted})
+    if name == "$not":
+        part = _compile(wanted)
+        pushed = {"$not": part.pushed} if part.exact else {}
+        return Filter(pushed, part.exact, lambda fields: not part.test(fields))
+    if not isinstance(wanted, list | tuple):
+        raise InvalidFilterError(f"{name} takes a list of filters, not {wanted!r}")
+    parts = [_compile(each) for each in wanted]
+    quantifier = all if name == "$and" else any
+    return Filter(
+        {name: [part.pushed for part in parts]},
+        all(part.exact for part in parts),
+        lambda fields: quantifier(part.test(fields) for part in parts),
+    )
+
+
+def _look_up(name: str, fields: _Document) -> Any:
+    """Return a field; a name with dots that is none is a path."""
+    return fields[name] if name in fields else lookup(name.split("."), fields)
+
+
+def _test_of(wanted: Any) -> _Test:
+    """Return whether a field, or `MISSING`, is what is wanted."""
+    if isinstance(wanted, Mapping) and not _has_operators(wanted):
+        return partial(_is_object, {key: _test_of(each) for key, each in wanted.items()})
+    if isinstance(wanted, list | tuple) and _holds_object(wanted):
+        return partial(_is_list, [_test_of(each) for each in wanted])
+    condition = parse_filter({_FIELD: _operators(wanted)})
+    return lambda found: matches(condition, {} if found is MISSING else {_FIELD: found}, {})
+
+
+def _is_object(tests: Mapping[str, _Test], found: Any) -> bool:
+    return isinstance(found, Mapping) and all(
+        test(found.get(key, MISSING)) for key, test in tests.items()
+    )
+
+
+def _is_list(tests: list[_Test], found: Any) -> bool:
+    return (
+        isinstance(found, list)
+        and len(found) == len(tests)
+        and all(test(each) for test, each in zip(tests, found, strict=True))
+    )
+
+
+def _push(path: tuple[Any, ...], wanted: Any) -> tuple[dict[str, Any], bool]:
+    """Return what the database can be asked about a field, and whether that is all of it."""
+    if not _is_plain(path):
+        return {}, False
+    if isinstance(wanted, Mapping) and not _has_operators(wanted):
+        children = [_push((*path, key), each) for key, each in wanted.items()]
+        pushed = {name: each for child, _ in children for name, each in child.items()}
+        return pushed, bool(children) and all(exact for _, exact in children)
+    if isinstance(wanted, list | tuple) and _holds_object(wanted):
+        return {}, False
+    operators = _operators(wanted)
+    if len(path) > 1 and not _NEGATIVE.isdisjoint(operators):
+        # LangGraph's `$ne` does not match where there is no object around the field.
+        return {}, False
+    return {".".join(path): operators}, True
+
+
+def _operators(wanted: Any) -> dict[Any, Any]:
+    if isinstance(wanted, Mapping):
+        return dict(wanted)
+    return {"$eq": list(wanted) if isinstance(wanted, tuple) else wanted}
+
+
+def _is_plain(path: tuple[Any, ...]) -> bool:
+    """Whether a path means to the database what it means to LangGraph."""
+    *above, last = path
+    # In a path of ours, a number also picks from a list.
+    return (
+        isinstance(last, str)
+        and last != ""
+        and "." not in last
+        and not (above and last.isdecimal())
+        and path != (NOTES,)
+    )
+
+
+def _has_operators(wanted: Mapping[Any, Any]) -> bool:
+    return any(str(key).startswith("$") for key in wanted)
+
+
+def _holds_object(values: list[Any] | tuple[Any, ...]) -> bool:
+    return any(isinstance(each, Mapping) for each in _leaves(values))
+
+
+def _leaves(values: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
+    for each in values:
+        if isinstance(each, list | tuple):
+            yield from _leaves(each)
+        else:
+            yield each

@@ -1,0 +1,109 @@
+"""What LangGraph's `index` asks for: which texts of a value get a vector, and who makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import (
+    IndexConfig,
+    PutOp,
+    ensure_embeddings,
+    get_text_at_path,
+    tokenize_path,
+)
+
+from locus_memory.errors import ConfigurationError, InvalidEmbeddingError
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.store.item import check_embedding
+
+__all__ = ["Vector", "VectorIndex"]
+
+Vector: TypeAlias = list[float]
+_Path: TypeAlias = str | list[str]
+
+
+class VectorIndex:
+    """Picks the texts of a value and embeds them.
+
+    Args:
+        config: LangGraph's `IndexConfig`, where `embed` may be an `Embedder` of ours as well.
+
+    Raises:
+        ConfigurationError: No `embed`, or `dims` that are not the embedder's.
+        ValueError: An `embed` string, and LangChain or its provider is not installed.
+    """
+
+    def __init__(self, config: IndexConfig | Mapping[str, Any]) -> None:
+        settings = dict(cast("Mapping[str, Any]", config))
+        self.dims: int | None = settings.get("dims")
+        self._embedder, self._embeddings = _embedder_of(settings.get("embed"))
+        if self._embedder is not None:
+            if self.dims not in (None, self._embedder.dimension):
+                raise ConfigurationError(
+                    f"{self._embedder.name} makes vectors of {self._embedder.dimension} "
+                    f"dimensions, dims is {self.dims}"
+                )
+            self.dims = self._embedder.dimension
+        self._fields = _paths(settings.get("fields") or ["$"])
+
+    def texts(self, op: PutOp) -> list[str]:
+        """Return the distinct texts of what is put, in the order of the fields."""
+        if op.index is False:
+            return []
+        paths = self._fields if op.index is None else _paths(op.index)
+        found = [text for path in paths for text in get_text_at_path(op.value, path)]
+        return [text for text in dict.fromkeys(found) if text.strip()]
+
+    async def documents(self, texts: Sequence[str]) -> dict[str, Vector | None]:
+        """Return the vectors of texts to store, from one call; `None`: the text has none.
+
+        Raises:
+            InvalidEmbeddingError: It made too few, or vectors that are none.
+        """
+        distinct = list(dict.fromkeys(texts))
+        if not distinct:
+            return {}
+        if self._embedder is None:
+            made = await self._embeddings.aembed_documents(distinct)
+        else:
+            made = await self._embedder.embed(distinct, kind="document")
+        return self._checked(distinct, made)
+
+    async def queries(self, texts: Sequence[str]) -> dict[str, Vector | None]:
+        """Return the vectors of texts to search with; as `documents`."""
+        distinct = list(dict.fromkeys(texts))
+        if not distinct:
+            return {}
+        if self._embedder is None:
+            made: Any = [await self._embeddings.aembed_query(text) for text in distinct]
+        else:
+            made = await self._embedder.embed(distinct, kind="query")
+        return self._checked(distinct, made)
+
+    def _checked(self, texts: list[str], vectors: Any) -> dict[str, Vector | None]:
+        made = [self._vector(vector) for vector in vectors]
+        if len(made) != len(texts):
+            raise InvalidEmbeddingError(f"embed returned {len(made)} vectors, not {len(texts)}")
+        return dict(zip(texts, made, strict=True))
+
+    def _vector(self, given: Sequence[float]) -> Vector | None:
+        if len(given) and not any(given):
+            # It has no direction, so it is like nothing.
+            return None
+        check_embedding(given, self.dims)
+        return [float(number) for number in given]
+
+
+def _embedder_of(embed: Any) -> tuple[Embedder | None, Embeddings]:
+    if embed is None:
+        raise ConfigurationError("index needs 'embed': what turns texts into vectors")
+    if isinstance(embed, Embedder):
+        return embed, cast("Embeddings", None)
+    return None, ensure_embeddings(embed)
+
+
+def _paths(fields: str | Sequence[str]) -> list[_Path]:
+    listed = [fields] if isinstance(fields, str) else fields
+    return [field if field == "$" else tokenize_path(field) for field in listed]
