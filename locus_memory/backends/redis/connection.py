@@ -14,19 +14,26 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from redis.asyncio import Redis, RedisCluster
-from redis.exceptions import NoScriptError, RedisClusterException
+from redis.exceptions import NoScriptError, RedisClusterException, ResponseError
 from typing_extensions import override
 
 from locus_memory.backends.redis.address import to_place, to_url
 from locus_memory.backends.redis.clients import Link, LoopClient, Maker
 from locus_memory.backends.redis.driver import Client
-from locus_memory.backends.redis.faults import FAILURES, is_lost, is_readonly, translated
+from locus_memory.backends.redis.faults import (
+    FAILURES,
+    is_busy,
+    is_lost,
+    is_readonly,
+    translated,
+)
 from locus_memory.backends.redis.features import Features, probe
 from locus_memory.backends.redis.pool import Pool
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
+from locus_memory.events import emit
 from locus_memory.resource import Resource
 
 __all__ = ["Call", "RedisConnection", "Script", "tag"]
@@ -36,6 +43,9 @@ Name = str | bytes
 
 _LONGEST_CLOSE: Final = 10.0
 """Seconds that `close` waits for the commands that run."""
+
+_PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds to wait between attempts while somebody's script keeps the server busy."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,8 @@ class Call:
 
 
 Command = Call | Sequence[Any]
-Work = Callable[[Link], Awaitable[Any]]
+T = TypeVar("T")
+Work = Callable[[Link], Awaitable[T]]
 
 
 def tag(name: Name) -> bytes:
@@ -225,8 +236,7 @@ class RedisConnection(Resource):
             BackendError: The first that failed; the others may have run.
         """
         listed = list(commands)
-        answers: list[Any] = await self._use(lambda link: _pipe(link, listed), again=again)
-        return answers
+        return await self._use(_Pipe(listed).send, again=again)
 
     @override
     async def open(self) -> None:
@@ -237,7 +247,7 @@ class RedisConnection(Resource):
             ConfigurationError: It refuses the password, the database or the user.
         """
         with translated(self.place):
-            await self._here()
+            await self._patiently(self._here)
 
     @override
     async def close(self) -> None:
@@ -249,20 +259,35 @@ class RedisConnection(Resource):
         for loop, client in clients:
             await _close_in(loop, client)
 
-    async def _use(self, work: Work, *, again: bool) -> Any:
+    async def _use(self, work: Work[T], *, again: bool) -> T:
         with translated(self.place):
-            here = await self._here()
+            return await self._patiently(lambda: self._attempt(work, again=again))
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask again while the server refuses everything unread, so nothing is done twice."""
+        for pause in _PAUSES:
             try:
-                return await here.use(work)
-            except FAILURES as error:
-                if self._closed:
-                    raise self._used_after_close() from error
-                if is_lost(error) or is_readonly(error):
-                    # What one connection met, the others will: the server is another by now.
-                    await here.forget_connections()
-                if not (again and is_lost(error)):
+                return await ask()
+            except ResponseError as error:
+                if not is_busy(error):
                     raise
+                emit("redis.busy", error=error, place=self.place)
+            await asyncio.sleep(pause)
+        return await ask()
+
+    async def _attempt(self, work: Work[T], *, again: bool) -> T:
+        here = await self._here()
+        try:
             return await here.use(work)
+        except FAILURES as error:
+            if self._closed:
+                raise self._used_after_close() from error
+            if is_lost(error) or is_readonly(error):
+                # What one connection met, the others will: the server is another by now.
+                await here.forget_connections()
+            if not (again and is_lost(error)):
+                raise
+        return await here.use(work)
 
     async def _here(self) -> LoopClient:
         """Return the client of the running loop, connected once at least."""
@@ -305,10 +330,17 @@ class RedisConnection(Resource):
         await here.start()
         await here.link.connect()
         if self._features is None:
-            self._features = await probe(here.link.ask_one, self.key("probe"))
-        if self._features.cluster and self._cluster is None and isinstance(here.link, Pool):
+            self._learn(await probe(here.link.ask_one, self.key("probe")))
+        if self.features.cluster and self._cluster is None and isinstance(here.link, Pool):
             await here.replace(self._make())
             await here.link.connect()
+
+    def _learn(self, features: Features) -> None:
+        with self._lock:
+            is_news, self._features = self._features is None, features
+        if is_news and features.evicts:
+            policy = features.maxmemory_policy
+            emit("redis.evicts", place=self.place, maxmemory_policy=policy)
 
 
 def _check_options(prefix: object, size: int, *seconds: float | None) -> None:
@@ -341,17 +373,36 @@ async def _evaluate(link: Link, call: Call) -> Any:
         return await link.ask(call.full_command)
 
 
-async def _pipe(link: Link, commands: Sequence[Command]) -> list[Any]:
-    answers = await link.ask_many(
-        [each.command if isinstance(each, Call) else each for each in commands]
-    )
-    for place, command in enumerate(commands):
-        if isinstance(answers[place], NoScriptError) and isinstance(command, Call):
-            answers[place] = await link.ask(command.full_command)
-    for answer in answers:
-        if isinstance(answer, Exception):
-            raise answer
-    return answers
+class _Pipe:
+    """Commands that are sent at once; again, those only that the server refused unread."""
+
+    def __init__(self, commands: Sequence[Command]) -> None:
+        self._commands = commands
+        self._answers: list[Any] = [None] * len(commands)
+        self._left: Sequence[int] = range(len(commands))
+
+    async def send(self, link: Link) -> list[Any]:
+        """Send what has no answer yet; return all answers, or raise the first refusal."""
+        commands = [self._commands[place] for place in self._left]
+        found = await link.ask_many(
+            [each.command if isinstance(each, Call) else each for each in commands]
+        )
+        for place, command, answer in zip(self._left, commands, found, strict=True):
+            self._answers[place] = answer
+            if isinstance(answer, NoScriptError) and isinstance(command, Call):
+                self._answers[place] = await _answer_of(link, command.full_command)
+        self._left = [place for place in self._left if is_busy(self._answers[place])]
+        for answer in self._answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return self._answers
+
+
+async def _answer_of(link: Link, command: Sequence[Any]) -> Any:
+    try:
+        return await link.ask(command)
+    except ResponseError as error:
+        return error
 
 
 async def _close_in(loop: asyncio.AbstractEventLoop, client: LoopClient) -> None:

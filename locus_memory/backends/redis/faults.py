@@ -17,7 +17,7 @@ from locus_memory.errors import (
     LocusMemoryError,
 )
 
-__all__ = ["FAILURES", "is_lost", "is_readonly", "translate", "translated"]
+__all__ = ["FAILURES", "is_busy", "is_lost", "is_readonly", "translate", "translated"]
 
 FAILURES: Final = (
     exceptions.RedisError,
@@ -86,6 +86,11 @@ _ANSWERS: Final = (
 def is_lost(error: BaseException) -> bool:
     """Whether the connection broke, so that nobody knows whether the command ran."""
     return isinstance(error, exceptions.ConnectionError) and not isinstance(error, _ANSWERS)
+
+
+def is_busy(answer: object) -> bool:
+    """Whether the server refused a command unread, for somebody's script has run for too long."""
+    return isinstance(answer, exceptions.ResponseError) and str(answer).startswith("BUSY ")
 
 
 def is_readonly(error: BaseException) -> bool:

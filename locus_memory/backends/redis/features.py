@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from redis import exceptions
+
+from locus_memory.backends.redis.faults import is_busy
 
 __all__ = ["Features", "probe"]
 
@@ -24,17 +26,25 @@ class Features:
         version: Its own version, such as `(8, 0, 2)`; `()` if it does not tell.
         vector_sets: Whether it has the commands of vector sets and lets us use them.
         cluster: Whether it is one of a cluster.
+        maxmemory_policy: What it does when its memory is full, such as `noeviction`; empty if it
+            does not tell.
     """
 
     server: str
     version: tuple[int, ...]
     vector_sets: bool
     cluster: bool
+    maxmemory_policy: str = ""
+
+    @property
+    def evicts(self) -> bool:
+        """Whether it removes any key to make room, parts of an index or a thread among them."""
+        return self.maxmemory_policy.startswith("allkeys-")
 
 
 async def probe(ask: Ask, key: bytes) -> Features:
     """Return the features of a server; `key` is one that is not there."""
-    facts = await _facts(ask)
+    facts = await _facts(ask, *_SOURCES)
     server = "valkey" if "valkey" in (facts.get("server_name"), facts.get("server")) else "redis"
     version = (
         facts.get(f"{server}_version") or facts.get("redis_version") or facts.get("version") or ""
@@ -44,19 +54,23 @@ async def probe(ask: Ask, key: bytes) -> Features:
         version=tuple(int(number) for number in re.findall(r"\d+", version)[:3]),
         vector_sets=await _answers(ask, "VSIM", key, "VALUES", 1, "1.0"),
         cluster="cluster" in (facts.get("redis_mode"), facts.get("server_mode"), facts.get("mode")),
+        maxmemory_policy=(await _facts(ask, _MEMORY)).get("maxmemory_policy", ""),
     )
 
 
 _SOURCES: Final = (("INFO", "server"), ("HELLO",))
 """Either tells enough; a proxy or an access list may refuse one of them."""
 
+_MEMORY: Final = ("INFO", "memory")
 
-async def _facts(ask: Ask) -> dict[str, str]:
-    for command in _SOURCES:
+
+async def _facts(ask: Ask, *sources: Sequence[str]) -> dict[str, str]:
+    for command in sources:
         try:
             return _texts(await ask(*command))
-        except exceptions.ResponseError:
-            continue
+        except exceptions.ResponseError as error:
+            if is_busy(error):
+                raise
     return {}
 
 
@@ -66,7 +80,9 @@ async def _answers(ask: Ask, *command: Any) -> bool:
     except exceptions.MovedError:
         # Another server has the key: so this one knows the command.
         return True
-    except exceptions.ResponseError:
+    except exceptions.ResponseError as error:
+        if is_busy(error):
+            raise
         return False
     return True
 
