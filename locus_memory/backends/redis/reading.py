@@ -14,6 +14,8 @@ from locus_memory.store.item import Namespace, decode_json
 __all__ = ["read_values", "scan"]
 
 _WIDTH: Final = 4
+_TOGETHER: Final = 5 * PAGE
+"""How many values a script reads."""
 
 
 async def scan(
@@ -37,12 +39,16 @@ async def read_values(
 ) -> dict[tuple[Namespace, str], Any]:
     """Return the values of those items that are there."""
     await spaces.connection.open()
-    by_space: dict[Namespace, list[tuple[Namespace, str]]] = {}
-    for name in names:
-        by_space.setdefault(name[0], []).append(name)
-    groups = spaces.groups([spaces.space(namespace) for namespace in by_space])
-    asked = [[name for space in group for name in by_space[space.namespace]] for group in groups]
-    calls = [_values_call(spaces, *each) for each in zip(groups, asked, strict=True)]
+    asked: list[list[tuple[Namespace, str]]] = []
+    calls: list[Call] = []
+    for some in rows(names, _TOGETHER):
+        by_space: dict[Namespace, list[tuple[Namespace, str]]] = {}
+        for name in some:
+            by_space.setdefault(name[0], []).append(name)
+        for group in spaces.groups([spaces.space(namespace) for namespace in by_space]):
+            mine = [name for space in group for name in by_space[space.namespace]]
+            asked.append(mine)
+            calls.append(_values_call(spaces, group, mine))
     found: dict[tuple[Namespace, str], Any] = {}
     for mine, values in zip(asked, await spaces.run_each(calls), strict=True):
         pairs = zip(mine, values, strict=True)

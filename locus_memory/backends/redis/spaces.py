@@ -37,6 +37,9 @@ _kind = attrgetter("kind")
 _CLEARED: Final = 5000
 _CALLS: Final = 200
 
+_MOST_STEPS: Final = 1000
+"""How often the postings of a namespace are merged after one batch."""
+
 _MOST: Final = 20_000
 _MOST_VECTORS: Final = 2000
 _MOST_NUMBERS: Final = 200_000
@@ -55,6 +58,20 @@ class Space(NamedTuple):
 
 Gone = Iterable[tuple[Space, bytes]]
 """Keys that an index has and no item."""
+
+
+class _Written(NamedTuple):
+    """What a batch came to.
+
+    Attributes:
+        results: A put's new version, or 1 or 0 for a delete, in order.
+        unmerged: Namespaces whose postings are still to be merged.
+        is_refused: Whether nothing is written, for the namespace is new to a cluster.
+    """
+
+    results: list[int]
+    unmerged: list[Space]
+    is_refused: bool = False
 
 
 class Spaces:
@@ -116,7 +133,9 @@ class Spaces:
         _check_size(operations)
         await self.connection.open()
         if not self.is_cluster:
-            return await self._write(operations, [self._registry.name])
+            written = await self._write(operations, [self._registry.name])
+            await self._merge(written.unmerged)
+            return written.results
         places: dict[Namespace, list[int]] = {}
         for place, operation in enumerate(operations):
             places.setdefault(operation.kind.namespace, []).append(place)
@@ -129,7 +148,7 @@ class Spaces:
 
     async def _write(
         self, operations: Sequence[Operation], registry: list[bytes], *, registered: bool = False
-    ) -> list[Any]:
+    ) -> _Written:
         now = self._clock()
         numbers: dict[Namespace, int] = {}
         given: list[str | bytes] = []
@@ -146,17 +165,22 @@ class Spaces:
         if answer[0] == b"conflict":
             raise VersionConflictError(int(answer[1]), int(answer[2]))
         if answer[0] == b"register":
-            return answer
+            return _Written([], [], is_refused=True)
         *results, unmerged = answer
-        await self._merge([spaces[number - 1] for number in unmerged])
-        return results
+        return _Written(results, [spaces[number - 1] for number in unmerged])
 
     async def _merge(self, spaces: Sequence[Space]) -> None:
         """Merge what a large batch left to be merged, which is done by then whatever happens."""
+        left = list(spaces)
         try:
-            await self.purge_expired(spaces)
+            # Others may write all the time; they merge as well.
+            for _ in range(_MOST_STEPS):
+                if not left:
+                    break
+                answers = await self._purge({space: [] for space in left})
+                left = [space for space, answer in zip(left, answers, strict=True) if answer[2]]
         except BackendError as error:
-            emit("redis.not_cleaned", error=error, namespaces=len(spaces))
+            emit("redis.not_cleaned", error=error, namespaces=len(left))
 
     async def _register_and_write(self, operations: Sequence[Operation]) -> list[int]:
         """Write to one namespace of a cluster, where the registry is elsewhere.
@@ -164,14 +188,14 @@ class Spaces:
         A new namespace is registered first, so that a crash leaves no item that nobody lists,
         and again afterwards, for it may have been forgotten in between.
         """
-        answer = await self._write(operations, [])
-        if answer[0] != b"register":
-            return answer
-        path = self.space(operations[0].kind.namespace).path
-        await self._registry.add(path)
-        answer = await self._write(operations, [], registered=True)
-        await self._registry.add(path)
-        return answer
+        written = await self._write(operations, [])
+        if written.is_refused:
+            path = self.space(operations[0].kind.namespace).path
+            await self._registry.add(path)
+            written = await self._write(operations, [], registered=True)
+            await self._registry.add(path)
+        await self._merge(written.unmerged)
+        return written.results
 
     async def purge(self, gone: Gone) -> None:
         """Take out of the indexes what has no item, and a few items that have expired.
@@ -203,7 +227,7 @@ class Spaces:
         return True
 
     async def purge_expired(self, spaces: Iterable[Space], *, merge: bool = False) -> None:
-        """Remove all that has expired, and merge what is due, in steps.
+        """Remove all that has expired.
 
         Args:
             spaces: Where.
@@ -218,7 +242,7 @@ class Spaces:
             keys = {
                 space: []
                 for space, (_, expired, unmerged) in zip(keys, answers, strict=True)
-                if expired or unmerged
+                if expired or (merge and unmerged)
             }
 
     async def _purge(

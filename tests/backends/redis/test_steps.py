@@ -90,19 +90,19 @@ async def test_a_large_delete_is_merged_in_steps(store, redis_server, prefix, ra
 
 async def test_a_batch_that_cannot_be_merged_is_written(own_server, raw, monkeypatch):
     """What follows a batch is no part of it: it is survived, told, and done later."""
-    merge, events = Spaces.purge_expired, []
+    purge, events = Spaces._purge, []
 
-    async def fail(self, spaces, *, merge=False):
+    async def fail(self, keys, *, merge=False):
         raise BackendWriteError("redis: no")
 
     puts = [Put(namespace=NS, key=f"{n}", value=n, text=long_text(n)) for n in range(1200)]
     async with RedisStore(own_server.url) as store:
         unsubscribe = subscribe(events.append)
-        monkeypatch.setattr(Spaces, "purge_expired", fail)
+        monkeypatch.setattr(Spaces, "_purge", fail)
         assert await store.put_batch(puts) == [1] * 1200
         unsubscribe()
         assert [event.name for event in events] == ["redis.not_cleaned"]
-        monkeypatch.setattr(Spaces, "purge_expired", merge)
+        monkeypatch.setattr(Spaces, "_purge", purge)
         await store.put(NS, "one more", "fox")
         index = Index(raw(own_server), "locus:")
         assert index.number - index.merged < 512
@@ -141,3 +141,13 @@ async def test_no_search_looks_at_thousands_of_namespaces_at_once(store, calls):
         keys = [call.arguments[0] for call in calls if call.script == script(name)]
         assert sum(keys) % len(names) == 0
         assert max(keys) == most
+
+
+async def test_no_script_reads_any_number_of_values(store, calls):
+    names = [(("all", f"{n % 7}"), f"{n}") for n in range(12_000)]
+    await store.put_batch([(*name, int(name[1])) for name in names])
+    found = await store.get_batch([*names, (NS, "absent")])
+    assert found == {name: int(name[1]) for name in names}
+    sizes = [len(call.arguments) for call in calls if call.script == script("values")]
+    assert len(sizes) == 3
+    assert max(sizes) <= 2 + 7 + 2 * 5000
