@@ -17,6 +17,7 @@ from locus_memory.store.item import (
     StoreCapabilities,
     StoreItem,
     check_limit,
+    plain_put,
 )
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 _PAGE = 500
+
+_SEQUENCES = (tuple, list)
 
 
 class BaseStore(Resource, ABC):
@@ -408,7 +411,7 @@ def as_names(keys: Iterable[tuple[Namespace, str]]) -> list[tuple[Namespace, str
 
 
 def _as_name(name: object) -> tuple[Namespace, str]:
-    if not isinstance(name, tuple | list) or len(name) != 2:  # noqa: PLR2004 - a pair
+    if not isinstance(name, _SEQUENCES) or len(name) != 2:  # noqa: PLR2004 - a pair
         raise InvalidArgumentError("a name of a batch is a pair (namespace, key)")
     namespace, key = name
     return namespace, key
@@ -432,7 +435,7 @@ def _as_operation(operation: object) -> Put | Delete:
 
 
 def _as_put(fields: object) -> Put:
-    if not isinstance(fields, tuple | list):
+    if not isinstance(fields, _SEQUENCES):
         raise InvalidArgumentError(
             f"an item of a batch is a Put or a tuple, not {type(fields).__name__}"
         )
@@ -441,7 +444,7 @@ def _as_put(fields: object) -> Put:
             "an item of a batch is a Put, (namespace, key, value) or "
             f"(namespace, key, value, metadata), not a tuple of {len(fields)}"
         )
-    return Put(**dict(zip(("namespace", "key", "value", "metadata"), fields, strict=False)))
+    return plain_put(*fields)
 
 
 async def scan_all(

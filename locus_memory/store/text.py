@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -42,6 +42,12 @@ _CJK = re.compile(
 )
 _WORD = re.compile(r"[^\W_]+")
 _BETWEEN = re.compile(r"[\W_]")
+_FOLDED: Final = bytes(
+    ord(chr(code).lower()) if chr(code).isascii() and chr(code).isalnum() else ord(" ")
+    for code in range(256)
+)
+"""What `_WORD` and `_fold` make of ASCII, as a table: several times as fast."""
+
 # Accents of Latin, Greek and Cyrillic, points of Hebrew, short vowels of Arabic, marks of
 # symbols. The marks of other scripts are left alone: there they spell the word.
 _MARKS = re.compile(
@@ -54,18 +60,24 @@ _MARKS = re.compile(
 
 def index_text(value: Any) -> str:
     """Return all strings inside a JSON value, in order, a line each; no key names."""
-    return "\n".join(_strings(value)).replace("\x00", " ")
-
-
-def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for child in value.values():
-            yield from _strings(child)
+        return value.replace("\x00", " ")
+    found: list[str] = []
+    _collect(value, found)
+    return "\n".join(found).replace("\x00", " ")
+
+
+def _collect(value: Any, found: list[str]) -> None:
+    children: Iterable[Any] = ()
+    if isinstance(value, dict):
+        children = value.values()
     elif isinstance(value, list):
-        for child in value:
-            yield from _strings(child)
+        children = value
+    for child in children:
+        if isinstance(child, str):
+            found.append(child)
+        else:
+            _collect(child, found)
 
 
 def segment(text: str) -> str:
@@ -86,8 +98,7 @@ def searchable(value: Any, text: str | None) -> str:
     Raises:
         InvalidArgumentError: `text` is not a string of whole characters.
     """
-    given = check_text(text, "text")
-    found = index_text(value) if given is None else given.replace("\x00", " ")
+    found = index_text(value) if text is None else index_text(check_text(text, "text"))
     return found if found.isascii() else _BETWEEN.sub(" ", segment(_fold(found)))
 
 
@@ -106,10 +117,12 @@ def query_words(query: str) -> list[str]:
 
 def tokens(text: str) -> list[str]:
     """Return the words of `text`, folded and stemmed, repeats included."""
-    return [stem(word) for word in _words(text)]
+    return list(map(stem, _words(text)))
 
 
 def _words(text: str) -> list[str]:
+    if text.isascii():
+        return text.encode().translate(_FOLDED).decode().split()
     return _WORD.findall(segment(_fold(text)))
 
 

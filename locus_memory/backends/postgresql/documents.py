@@ -17,17 +17,28 @@ from typing import Any, Final
 
 import orjson
 
-from locus_memory.store.item import encode_json, encode_metadata
+from locus_memory.store.item import encode_all, encode_json, encode_metadata
 
-__all__ = ["decode_document", "encode_document", "encode_object", "encode_string"]
+__all__ = [
+    "NO_METADATA",
+    "decode_document",
+    "encode_document",
+    "encode_documents",
+    "encode_object",
+    "encode_string",
+]
+
+NO_METADATA: Final = "{}"
 
 _WORDS: Final = {"\x00": "\x01\x01\x01\x02", "\x01": "\x01\x01\x02\x02", "\x02": "\x01\x02\x02\x02"}
 _CHARACTERS: Final = {word: character for character, word in _WORDS.items()}
 _TO_WORDS: Final = str.maketrans(_WORDS)
 _WORD: Final = re.compile("\x01[\x01\x02]{2}\x02")
 
-# Where it does not match, JSON has none of these characters, and no number with an exponent.
-_SUSPECT: Final = re.compile(rb"\\u000[012]|e\+?[0-9]")
+# JSON without either has none of these characters, and no number with an exponent.
+_SUSPECT: Final = b"\\u000"
+_SUSPECT_NUMBER: Final = b"0e0"
+_ZEROS: Final = bytes.maketrans(b"123456789", b"000000000")
 _SUSPECT_WORD: Final = r"\u0001"
 
 _LARGE: Final = 1e16
@@ -50,13 +61,29 @@ def encode_object(metadata: Mapping[str, Any] | None) -> str:
         InvalidArgumentError: It is no mapping.
         ValueNotSerializableError: It is no JSON object.
     """
-    return _stored(encode_metadata(metadata), metadata)
+    return NO_METADATA if metadata is None else _stored(encode_metadata(metadata), metadata)
+
+
+def encode_documents(values: list[Any]) -> list[str]:
+    """Return the JSON to store for each of the values, in less time than one by one.
+
+    Raises:
+        ValueNotSerializableError: One is no JSON value.
+    """
+    encoded = encode_all(values)
+    if _is_plain(b" ".join(encoded)):
+        return [each.decode() for each in encoded]
+    return [_stored(each, value) for each, value in zip(encoded, values, strict=True)]
 
 
 def _stored(encoded: bytes, value: Any) -> str:
-    if _SUSPECT.search(encoded) is not None:
-        return orjson.dumps(_rewritten(value)).decode()
-    return encoded.decode()
+    if _is_plain(encoded):
+        return encoded.decode()
+    return orjson.dumps(_rewritten(value)).decode()
+
+
+def _is_plain(encoded: bytes) -> bool:
+    return _SUSPECT not in encoded and _SUSPECT_NUMBER not in encoded.translate(_ZEROS, b"+")
 
 
 def _rewritten(value: Any) -> Any:

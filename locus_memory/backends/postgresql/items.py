@@ -10,8 +10,10 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Self
 
 from locus_memory.backends.postgresql import queries
+from locus_memory.backends.postgresql.columns import join_column, join_paths
 from locus_memory.backends.postgresql.connection import PostgreSQLPool, Record
 from locus_memory.backends.postgresql.documents import (
+    NO_METADATA,
     decode_document,
     encode_document,
     encode_object,
@@ -140,17 +142,13 @@ class Row(NamedTuple):
         ttl: float | None,
         text: str | None,
         embedding: str | None = None,
+        document: str | None = None,
     ) -> Self:
-        """Return the row of a put, checked."""
-        stored = encode_document(value)
+        """Return the row of a put, checked; `document` is the value if that is encoded already."""
+        stored = encode_document(value) if document is None else document
         words, length = index_words(value, text)
-        return cls(
-            address, stored, encode_object(metadata), words, length, check_ttl(ttl), embedding
-        )
-
-    def expires_at(self, now: datetime) -> datetime | None:
-        """When the item vanishes."""
-        return None if self.ttl is None else now + timedelta(seconds=self.ttl)
+        about = NO_METADATA if metadata is None else encode_object(metadata)
+        return cls(address, stored, about, words, length, check_ttl(ttl), embedding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +173,14 @@ class Scope:
         path, low = f"{table}.path", arguments.bind(self.path, "text")
         high = arguments.bind(self.bound or "", "text")
         return (
-            f"left({path}, 500) >= left({low}, 500) AND {path} >= {low} AND "
-            f"left({path}, 500) <= left({high}, 500) AND {path} < {high}"
+            f"left({path}, 300) >= left({low}, 300) AND {path} >= {low} AND "
+            f"left({path}, 300) <= left({high}, 300) AND {path} < {high}"
         )
+
+    def by_key(self, arguments: Arguments) -> str:
+        """Return the condition that the item `i` is in the namespace, as the index of keys is."""
+        path = arguments.bind(self.path, "text")
+        return f"left(i.path, 300) = left({path}, 300) AND i.path = {path}"
 
     def live(self, arguments: Arguments) -> str:
         """Return the condition that the item `i` has not expired."""
@@ -226,56 +229,62 @@ async def _put(pool: PostgreSQLPool, row: Row, now: datetime) -> int:
     statement = queries.PUT_OVER_VECTOR if pool.features.has_vector else queries.PUT
     address = row.address
     names = address.id, address.scope, address.path, address.key
-    content = row.expires_at(now), row.length, row.metadata, row.value, row.words
+    content = _expiry(row.ttl, now), row.length, row.metadata, row.value, row.words
     version: int = await pool.fetchval(statement, *names, *content, now)
     return version
 
 
+def _expiry(ttl: float | None, now: datetime) -> datetime | None:
+    return None if ttl is None else now + timedelta(seconds=ttl)
+
+
 async def _put_many(pool: PostgreSQLPool, rows: Sequence[Row], now: datetime) -> list[int]:
-    columns = [_columns(row, now) for row in rows]
-    arrays = [list(column) for column in zip(*columns, strict=True)]
+    columns = [*_addresses([row.address for row in rows]), *_contents(rows, now)]
     if not pool.features.has_vector:
-        found = await pool.fetch(queries.PUT_MANY, now, *arrays)
+        found = await pool.fetchval(queries.PUT_MANY, now, *columns)
     elif all(row.embedding is None for row in rows):
-        found = await pool.fetch(queries.PUT_MANY_OVER_VECTORS, now, *arrays)
+        found = await pool.fetchval(queries.PUT_MANY_OVER_VECTORS, now, *columns)
     else:
-        embeddings = [row.embedding for row in rows]
-        found = await pool.fetch(queries.PUT_MANY_VECTORS, now, *arrays, embeddings)
-    return [row["version"] for row in found]
+        embeddings = join_column(row.embedding or "" for row in rows)
+        found = await pool.fetchval(queries.PUT_MANY_VECTORS, now, *columns, embeddings)
+    return list(map(int, found.split()))
 
 
-def _columns(row: Row, now: datetime) -> tuple[str | None, ...]:
-    address, expires_at = row.address, row.expires_at(now)
-    return (
-        *(address.id, address.scope, address.path, address.key),
-        None if expires_at is None else expires_at.isoformat(),
-        *(str(row.length), row.metadata, row.value, row.words),
-    )
+def _addresses(addresses: Sequence[Address]) -> tuple[str, str, str, str]:
+    """Return the ids, the scopes, the paths and the keys; one scope and path if all share them."""
+    ids, paths, keys, _ = zip(*addresses, strict=True)
+    if len(set(paths)) == 1:
+        paths = paths[:1]
+    return join_column(ids), join_column(map(_digest, paths)), join_paths(paths), join_column(keys)
 
 
-_NO_COLUMNS: Final = (None,) * 5
+def _contents(rows: Sequence[Row], now: datetime) -> list[str]:
+    """Return the expiries, the lengths, the metadata, the values and the words."""
+    _, values, metadata, words, lengths, ttls, _ = zip(*rows, strict=True)
+    expiries = ["" if ttl is None else str(_expiry(ttl, now)) for ttl in ttls]
+    objects = ["" if each == NO_METADATA else each for each in metadata]
+    return list(map(join_column, (expiries, map(str, lengths), objects, values, words)))
+
+
+def _nothing(address: Address) -> Row:
+    """Return a row without a value: the server deletes what is there."""
+    return Row(address, "", "", "", 0, None, None)
 
 
 async def _write_in_order(
     pool: PostgreSQLPool, operations: Sequence[Row | Address], now: datetime
 ) -> list[int]:
     addresses = [each.address if isinstance(each, Row) else each for each in operations]
-    columns = [
-        _columns(each, now)
-        if isinstance(each, Row)
-        else (each.id, each.scope, each.path, each.key, *_NO_COLUMNS)
-        for each in operations
-    ]
-    arrays = [list(column) for column in zip(*columns, strict=True)]
-    expected = [
-        None if each.if_version is None else str(min(each.if_version, _MOST)) for each in addresses
-    ]
-    arrays.insert(4, expected)
+    rows = [each if isinstance(each, Row) else _nothing(each) for each in operations]
+    conditions = join_column(
+        "" if each.if_version is None else str(min(each.if_version, _MOST)) for each in addresses
+    )
+    columns = [*_addresses(addresses), conditions, *_contents(rows, now)]
     if not pool.features.has_vector:
-        found = await pool.fetch(queries.WRITE, now, *arrays)
+        found = await pool.fetch(queries.WRITE, now, *columns)
     else:
-        embeddings = [each.embedding if isinstance(each, Row) else None for each in operations]
-        found = await pool.fetch(queries.WRITE_VECTORS, now, *arrays, embeddings)
+        embeddings = join_column(row.embedding or "" for row in rows)
+        found = await pool.fetch(queries.WRITE_VECTORS, now, *columns, embeddings)
     if found[0]["conflict"]:
         lost = addresses[found[0]["number"] - 1]
         raise VersionConflictError(lost.if_version or 0, found[0]["result"])
@@ -285,7 +294,8 @@ async def _write_in_order(
 async def _delete_many(
     pool: PostgreSQLPool, addresses: Sequence[Address], now: datetime
 ) -> list[int]:
-    rows = await pool.fetch(queries.DELETE_MANY, [address.id for address in addresses], now)
+    ids = join_column(address.id for address in addresses)
+    rows = await pool.fetch(queries.DELETE_MANY, ids, now)
     deleted = {row["id"].hex for row in rows}
     results: list[int] = []
     for address in addresses:
@@ -315,7 +325,7 @@ async def read_item(pool: PostgreSQLPool, address: Address, now: datetime) -> St
 
 async def get_values(pool: PostgreSQLPool, ids: list[str], now: datetime) -> dict[str, Any]:
     """Return the values of those items that are there, by id."""
-    rows = await pool.fetch(queries.GET_MANY, ids, now)
+    rows = await pool.fetch(queries.GET_MANY, join_column(ids), now)
     return {row["id"].hex: decoded(row["value"]) for row in rows}
 
 
@@ -376,8 +386,8 @@ class KeyRange:
 
 
 def _beyond(sign: str, name: str) -> str:
-    # The first part is what the index knows: 500 characters.
-    return f"left(i.key, 500) {sign[0]}= left({name}, 500) AND i.key {sign} {name}"
+    # The first part is what the index knows: 300 characters.
+    return f"left(i.key, 300) {sign[0]}= left({name}, 300) AND i.key {sign} {name}"
 
 
 async def scan(pool: PostgreSQLPool, scope: Scope, keys: KeyRange, limit: int) -> list[StoreItem]:
@@ -394,7 +404,7 @@ async def _scan(
     pool: PostgreSQLPool, scope: Scope, keys: KeyRange, limit: int, columns: str
 ) -> list[Record]:
     arguments = Arguments()
-    here = scope.condition("i", arguments), scope.live(arguments)
+    here = scope.by_key(arguments), scope.live(arguments)
     statement = queries.scan_items(
         (*here, *keys.conditions(arguments)),
         arguments.bind(limit, "bigint"),

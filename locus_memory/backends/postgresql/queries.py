@@ -2,7 +2,7 @@
 
 What varies is put together from the constants here; whatever a caller chose is bound. Only text,
 numbers, moments and `text[]` are: for an array of anything else asyncpg would first have to ask
-the server what it is, once for each connection.
+the server what it is, once for each connection. The columns of a batch come as a text each.
 """
 
 # ruff: noqa: S608 - no text of a caller ever gets into a statement
@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
+from locus_memory.backends.postgresql.columns import split_column, split_paths
 from locus_memory.backends.postgresql.filters import compile_filter
 from locus_memory.store.filters import Condition
 
@@ -60,7 +61,8 @@ GET: Final = f"SELECT {COLUMNS} FROM {{items}} AS i WHERE i.id = $1 AND {_LIVE_2
 GET_VALUE: Final = f"SELECT i.value FROM {{items}} AS i WHERE i.id = $1 AND {_LIVE_2}"
 EXISTS: Final = f"SELECT true FROM {{items}} AS i WHERE i.id = $1 AND {_LIVE_2}"
 GET_MANY: Final = f"""
-SELECT i.id, i.value FROM {{items}} AS i WHERE i.id = ANY ($1::text[]::uuid[]) AND {_LIVE_2}
+SELECT i.id, i.value FROM {{items}} AS i
+WHERE i.id = ANY ({split_column(1)}::uuid[]) AND {_LIVE_2}
 """
 
 _NAMES: Final = "id, scope, path, key, expires_at, length, metadata, value, words"
@@ -91,44 +93,46 @@ dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.id = written.id)
 SELECT version FROM written
 """
 
-# The numbers are taken in the order given, the rows are locked in the order of their ids: no two
+# The columns of a batch: where all its items are in one namespace, there is one scope and path.
+_NAMES_OF_COLUMNS: Final = (
+    *("id", "scope", "path", "key", "expires_at", "length", "metadata", "value", "words"),
+    "embedding",
+)
+_COLUMNS_OF_BATCH: Final = [
+    f"unnest({split_paths(n) if name == 'path' else split_column(n)}) AS {name}"
+    for n, name in enumerate(_NAMES_OF_COLUMNS, 2)
+]
+
+# The revisions are taken in the order given, the rows are locked in the order of their ids: no two
 # batches wait for each other.
-_GIVEN: Final = """
-WITH given AS MATERIALIZED (
-  SELECT g.id::uuid, g.scope::uuid, g.path, g.key, g.expires_at::timestamptz, g.length::integer,
-    g.metadata::jsonb, g.value::jsonb, g.words::tsvector, g.number%(columns)s,
-    nextval('{revisions}') AS revision
-  FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-    $8::text[], $9::text[], $10::text[]%(arrays)s) WITH ORDINALITY AS g
-    (id, scope, path, key, expires_at, length, metadata, value, words%(names)s, number)),
-"""
+_GIVEN: Final = """(
+  SELECT g.id::uuid, coalesce(g.scope::uuid, (SELECT left($3, 32)::uuid)) AS scope,
+    coalesce(g.path, $4) || chr(1) AS path, g.key, g.expires_at::timestamptz, g.length::integer,
+    coalesce(g.metadata::jsonb, '{}') AS metadata, g.value::jsonb,
+    coalesce(g.words, '')::tsvector AS words, nextval('{revisions}') AS revision%s
+  FROM (SELECT %s) AS g)"""
 _WRITTEN: Final = f"""
 written AS (
   {_INTO}
-  SELECT {_NAMES}, 1, revision, $1::timestamptz, $1::timestamptz FROM given ORDER BY id
+  SELECT {_NAMES}, 1, revision, $1::timestamptz, $1::timestamptz FROM %s AS given ORDER BY id
   {_REPLACE}
   RETURNING i.id, i.version, i.revision)
 """
-_VERSIONS: Final = """
-SELECT written.version FROM given JOIN written ON written.id = given.id ORDER BY given.number
-"""
-_GIVEN_ITEMS: Final = _GIVEN % dict.fromkeys(("columns", "arrays", "names"), "")
-PUT_MANY: Final = f"{_GIVEN_ITEMS} {_WRITTEN} {_VERSIONS}"
+_VERSIONS: Final = "SELECT string_agg(version::text, ' ' ORDER BY revision) FROM written"
+_WRITTEN_ITEMS: Final = _WRITTEN % (_GIVEN % ("", ", ".join(_COLUMNS_OF_BATCH[:-1])))
+PUT_MANY: Final = f"WITH {_WRITTEN_ITEMS} {_VERSIONS}"
 PUT_MANY_OVER_VECTORS: Final = f"""
-{_GIVEN_ITEMS} {_WRITTEN},
+WITH {_WRITTEN_ITEMS},
 dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.id = written.id)
 {_VERSIONS}
 """
+_GIVEN_VECTORS: Final = _GIVEN % (
+    ", g.embedding::{vector}.vector",
+    ", ".join(_COLUMNS_OF_BATCH),
+)
 PUT_MANY_VECTORS: Final = f"""
-{
-    _GIVEN
-    % {
-        "columns": ", g.embedding::{vector}.vector",
-        "arrays": ", $11::text[]",
-        "names": ", embedding",
-    }
-}
-{_WRITTEN},
+WITH given AS MATERIALIZED {_GIVEN_VECTORS},
+{_WRITTEN % "given"},
 embedded AS (
   INSERT INTO {{vectors}} (id, scope, revision, dimension, path, embedding)
   SELECT given.id, given.scope, written.revision,
@@ -142,10 +146,15 @@ dropped AS (
 {_VERSIONS}
 """
 
-_PARAMETERS: Final = ", ".join(("$1::timestamptz", *(f"${n}::text[]" for n in range(2, 12))))
+_PARAMETERS: Final = ", ".join(
+    (
+        *("$1::timestamptz", split_column(2), split_column(3), split_paths(4)),
+        *map(split_column, range(5, 12)),
+    )
+)
 WRITE: Final = f"SELECT conflict, number, result FROM {{write_items}}({_PARAMETERS})"
 WRITE_VECTORS: Final = (
-    f"SELECT conflict, number, result FROM {{write_vectors}}({_PARAMETERS}, $12::text[])"
+    f"SELECT conflict, number, result FROM {{write_vectors}}({_PARAMETERS}, {split_column(12)})"
 )
 
 _DELETED: Final = f"""
@@ -155,7 +164,7 @@ gone AS (
 """
 DELETE_MANY: Final = f"""
 WITH locked AS MATERIALIZED (
-  SELECT i.id FROM {{items}} AS i WHERE i.id = ANY ($1::text[]::uuid[])
+  SELECT i.id FROM {{items}} AS i WHERE i.id = ANY ({split_column(1)}::uuid[])
   ORDER BY i.id FOR UPDATE),
 {_DELETED}
 SELECT id FROM gone WHERE live
@@ -163,8 +172,8 @@ SELECT id FROM gone WHERE live
 CLEAR: Final = f"""
 WITH locked AS MATERIALIZED (
   SELECT i.id FROM {{items}} AS i
-  WHERE left(i.path, 500) >= left($1::text, 500) AND i.path >= $1
-    AND left(i.path, 500) <= left($3::text, 500) AND i.path < $3
+  WHERE left(i.path, 300) >= left($1::text, 300) AND i.path >= $1
+    AND left(i.path, 300) <= left($3::text, 300) AND i.path < $3
   ORDER BY i.id FOR UPDATE),
 {_DELETED}
 SELECT count(*) FILTER (WHERE live) FROM gone
@@ -181,20 +190,20 @@ VACUUM_ITEMS: Final = "VACUUM (INDEX_CLEANUP ON) {items}"
 VACUUM_VECTORS: Final = "VACUUM (INDEX_CLEANUP ON) {vectors}"
 
 # From one path to the next, whatever number of items is between them, and no further than the
-# page. Only paths of more than 500 characters can share an entry of the index.
+# page. Only paths of more than 300 characters can share an entry of the index.
 _FOLLOWING: Final = """
-(SELECT CASE WHEN length(i.path) < 500 THEN i.path ELSE
-   (SELECT min(j.path) FROM {items} AS j WHERE left(j.path, 500) = left(i.path, 500)
+(SELECT CASE WHEN length(i.path) < 300 THEN i.path ELSE
+   (SELECT min(j.path) FROM {items} AS j WHERE left(j.path, 300) = left(i.path, 300)
       AND j.path >= $1::text) END
- FROM {items} AS i WHERE %s ORDER BY left(i.path, 500) LIMIT 1)
+ FROM {items} AS i WHERE %s ORDER BY left(i.path, 300) LIMIT 1)
 """
-_FIRST: Final = _FOLLOWING % "left(i.path, 500) >= left($1, 500) AND i.path >= $1"
+_FIRST: Final = _FOLLOWING % "left(i.path, 300) >= left($1, 300) AND i.path >= $1"
 _NEXT: Final = f"""
 coalesce(
-  CASE WHEN length(found.path) >= 500 THEN
+  CASE WHEN length(found.path) >= 300 THEN
     (SELECT min(i.path) FROM {{items}} AS i
-     WHERE left(i.path, 500) = left(found.path, 500) AND i.path > found.path) END,
-  {_FOLLOWING % "left(i.path, 500) > left(found.path, 500)"})
+     WHERE left(i.path, 300) = left(found.path, 300) AND i.path > found.path) END,
+  {_FOLLOWING % "left(i.path, 300) > left(found.path, 300)"})
 """
 _WITHIN: Final = "found.path IS NOT NULL AND ($3::text IS NULL OR found.path < $3)"
 NAMESPACES: Final = f"""
@@ -205,7 +214,7 @@ WITH RECURSIVE found (path) AS (
 SELECT found.path FROM found
 WHERE {_WITHIN} AND (
   SELECT true FROM {{items}} AS i
-  WHERE left(i.path, 500) = left(found.path, 500) AND i.path = found.path AND {_LIVE_2} LIMIT 1)
+  WHERE left(i.path, 300) = left(found.path, 300) AND i.path = found.path AND {_LIVE_2} LIMIT 1)
 LIMIT $4
 """
 
@@ -244,7 +253,7 @@ def scan_items(conditions: Iterable[str], limit: str, *, columns: str, descendin
     way = "DESC" if descending else "ASC"
     return f"""
 SELECT {columns} FROM {{items}} AS i WHERE {" AND ".join(conditions)}
-ORDER BY left(i.key, 500) {way}, i.key {way} LIMIT {limit}
+ORDER BY left(i.key, 300) {way}, i.key {way} LIMIT {limit}
 """
 
 

@@ -100,9 +100,8 @@ _ITEMS: Final = (
       value jsonb NOT NULL,
       words tsvector NOT NULL)
     """,
-    "CREATE INDEX {index:items_by_key} ON {items} (scope, left(key, 500))",
+    "CREATE INDEX {index:items_by_key} ON {items} (left(path, 300), left(key, 300))",
     "CREATE INDEX {index:items_by_revision} ON {items} (scope, revision) INCLUDE (length)",
-    "CREATE INDEX {index:items_by_path} ON {items} (left(path, 500))",
     """
     CREATE INDEX {index:items_by_expiry} ON {items} (expires_at) WHERE expires_at IS NOT NULL
     """,
@@ -124,7 +123,7 @@ _VECTORS: Final = (
     # In the row itself, as long as a page can hold it: a search reads it with the rest.
     "ALTER TABLE {vectors} ALTER COLUMN embedding SET STORAGE MAIN",
     "CREATE INDEX {index:vectors_by_scope} ON {vectors} (scope, dimension)",
-    "CREATE INDEX {index:vectors_by_path} ON {vectors} (left(path, 500), dimension)",
+    "CREATE INDEX {index:vectors_by_path} ON {vectors} (left(path, 300), dimension)",
 )
 
 # Puts and deletes in the order of their ids, so that no two batches wait for each other, and
@@ -146,9 +145,12 @@ DECLARE
 BEGIN
   FOR given IN
     SELECT numbered.* FROM (
-      SELECT g.id::uuid, g.scope::uuid, g.path, g.key, g.condition::bigint,
-        g.expires_at::timestamptz, g.length::integer, g.metadata::jsonb, g.value::jsonb,
-        g.words::tsvector, g.number%(columns)s, nextval('{revisions}') AS revision
+      SELECT g.id::uuid, coalesce(g.scope, scopes[1])::uuid AS scope,
+        coalesce(g.path, paths[1]) || chr(1) AS path, g.key, g.condition::bigint,
+        g.expires_at::timestamptz, g.length::integer,
+        coalesce(g.metadata::jsonb, '{}') AS metadata, g.value::jsonb,
+        coalesce(g.words, '')::tsvector AS words, g.number%(columns)s,
+        nextval('{revisions}') AS revision
       FROM unnest(ids, scopes, paths, keys, conditions, expiries, lengths, metadatas,
         documents, texts%(arrays)s) WITH ORDINALITY
         AS g (id, scope, path, key, condition, expires_at, length, metadata, value,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, Literal, Unpack
@@ -16,6 +16,7 @@ from locus_memory.backends.postgresql.connection import (
     PostgreSQLPool,
     pool_for,
 )
+from locus_memory.backends.postgresql.documents import encode_documents
 from locus_memory.backends.postgresql.driver import Pool
 from locus_memory.backends.postgresql.items import Address, KeyRange, Page, Row, Scope
 from locus_memory.backends.postgresql.namespaces import list_namespaces
@@ -52,10 +53,10 @@ from locus_memory.store.listing import Listing
 
 __all__ = ["PostgreSQLStore"]
 
-_PURGE_EVERY: Final = 256
+_PURGE_EVERY: Final = 1_024
 """Rows written between two purges of what has expired; the first write of a store is one."""
 
-_PURGED: Final = 1_024
+_PURGED: Final = 4_096
 """The most that a purge takes away: more than can expire meanwhile."""
 
 
@@ -329,9 +330,12 @@ class PostgreSQLStore(BaseStore):
     async def _write_all(self, operations: Sequence[Put | Delete]) -> list[int]:
         if any(isinstance(each, Put) and each.embedding is not None for each in operations):
             await self._need_vectors()
-        return await self._write([self._prepared(each) for each in operations])
+        documents = iter(
+            encode_documents([each.value for each in operations if isinstance(each, Put)])
+        )
+        return await self._write([self._prepared(each, documents) for each in operations])
 
-    def _prepared(self, operation: Put | Delete) -> Row | Address:
+    def _prepared(self, operation: Put | Delete, documents: Iterator[str]) -> Row | Address:
         address = Address.of(operation.namespace, operation.key, operation.if_version)
         if isinstance(operation, Delete):
             return address
@@ -343,6 +347,7 @@ class PostgreSQLStore(BaseStore):
             ttl=operation.ttl,
             text=operation.text,
             embedding=None if given is None else vector_text(given, self._dimension),
+            document=next(documents),
         )
 
     async def _write(self, operations: Sequence[Row | Address]) -> list[int]:

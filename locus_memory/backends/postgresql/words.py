@@ -28,15 +28,12 @@ _OVERHEAD: Final = 3
 _MOST_WORDS: Final = 200
 """Of a query: what is longer is a text, and these tell enough of it."""
 
-_CERTAIN: Final = 100_000
-"""Characters of a text whose words fit in, whatever they are."""
-
 
 def index_words(value: Any, text: str | None) -> tuple[str, int]:
     """Return the words of an item as the text of a `tsvector`, and how many there are.
 
-    A word that is there `n` times has the positions 1 to `n`: they tell how often it is there,
-    not where. Words that no longer fit in are left out.
+    A word that is there `n` times has `n` positions: they tell how often it is there, not where.
+    Words that no longer fit in are left out.
 
     Raises:
         InvalidArgumentError: `text` is not a string of whole characters.
@@ -45,10 +42,10 @@ def index_words(value: Any, text: str | None) -> tuple[str, int]:
     words = _cut(tokens(found)) if len(found) > _LONGEST else tokens(found)
     if not words:
         return "", 0
-    if len(set(words)) == len(words) and len(found) <= _CERTAIN:
-        return "'" + "':1 '".join(words) + "':1", len(words)
-    counts = Counter(words)
-    entries = counts.items() if len(found) <= _CERTAIN else _that_fit(counts)
+    if len(words) <= _MOST_POSITIONS:
+        # The server puts the positions of a word together.
+        return _template(len(words)) % tuple(words), len(words)
+    entries = _that_fit(Counter(words))
     return " ".join(f"'{word}':{_positions(count)}" for word, count in entries), len(words)
 
 
@@ -59,6 +56,11 @@ def _that_fit(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         if room < 0:
             return
         yield word, count
+
+
+@lru_cache(maxsize=_MOST_POSITIONS)
+def _template(count: int) -> str:
+    return " ".join(f"'%s':{position}" for position in range(1, count + 1))
 
 
 @lru_cache(maxsize=_MOST_POSITIONS)

@@ -1,0 +1,99 @@
+"""Columns of a batch, as the server splits them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from locus_memory.backends.postgresql.columns import (
+    join_column,
+    join_paths,
+    split_column,
+    split_paths,
+)
+from locus_memory.backends.postgresql.store import PostgreSQLStore
+from locus_memory.store.item import Delete, Put, encode_namespace, encode_text
+
+NASTY = st.text(
+    st.sampled_from("\x00\x01\x02\x03\x04\t\n ,'\"\\{}NULé日🦊") | st.characters(codec="utf-8")
+)
+NAMES = NASTY.filter(bool)
+NAMESPACES = st.lists(NAMES, min_size=1, max_size=3).map(tuple)
+VALUES = (
+    st.none()
+    | NASTY
+    | st.dictionaries(NASTY, NASTY | st.floats(allow_nan=False, allow_infinity=False))
+)
+
+
+@pytest.fixture(scope="module")
+def run():
+    with asyncio.Runner() as runner:
+        yield runner.run
+
+
+@pytest.fixture(scope="module")
+def ask(run, postgresql_server):
+    connection = run(asyncpg.connect(postgresql_server.url))
+    yield lambda statement, *values: run(connection.fetchval(statement, *values))
+    run(connection.close())
+
+
+@pytest.fixture(scope="module")
+def store(run, postgresql_server):
+    store = PostgreSQLStore(postgresql_server.url, schema="t_columns")
+    yield store
+    run(store.close())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(NASTY.map(encode_text)))
+@example([])
+@example([""])
+def test_a_column_is_split_as_it_was(ask, column):
+    found = ask(f"SELECT {split_column(1)}", join_column(column))
+    assert [each or "" for each in found] == (column if any(column) or len(column) > 1 else [])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(NAMESPACES.map(encode_namespace), min_size=1))
+def test_paths_are_split_as_they_were(ask, paths):
+    found = ask(f"SELECT {split_paths(1)}", join_paths(paths))
+    assert [f"{each}\x01" for each in found] == paths
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.dictionaries(st.tuples(NAMESPACES, NAMES), VALUES, min_size=1, max_size=5),
+    st.sampled_from([None, {}, {"a": "\x00"}]),
+)
+@example({(("n",), "k"): "", (("n",), "l"): None, (("n\x01",), "k"): 1e300}, None)
+def test_whatever_a_batch_holds_comes_back(run, store, items, metadata):
+    async def there_and_back():
+        await store.delete_batch(items)
+        batch = [(namespace, key, value, metadata) for (namespace, key), value in items.items()]
+        assert await store.put_batch(batch) == [1] * len(items)
+        assert await store.get_batch(items) == items
+        operations = [Put(namespace=n, key=k, value=v, if_version=1) for (n, k), v in items.items()]
+        first, second = operations[0], (("other",), "\x01")
+        operations += [
+            Put(namespace=second[0], key=second[1], value="", ttl=100),
+            Delete(namespace=first.namespace, key=first.key),
+        ]
+        await store.delete_batch([second])
+        assert await store.write_batch(operations) == [2] * len(items) + [1, True]
+        assert [await store.get_item(*name) is None for name in items] == [
+            (first.namespace, first.key) == name for name in items
+        ]
+        found = await store.get_item(*second)
+        assert (found.value, found.metadata, found.expires_at is None) == ("", {}, False)
+        for (namespace, key), value in list(items.items())[1:]:
+            item = await store.get_item(namespace, key)
+            assert (item.namespace, item.key, item.value) == (namespace, key, value)
+        assert await store.delete_batch([*items, second]) == len(items)
+
+    run(there_and_back())
