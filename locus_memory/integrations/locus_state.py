@@ -65,9 +65,7 @@ class StateFormat:
 
 def _write_out(value: Any) -> Any:
     if isinstance(value, dict):
-        if _MARKS.isdisjoint(value) and all(map(_is_whole, value)):
-            return {key: _write_out(part) for key, part in value.items()}
-        return {_OBJECT: [[_write_out(key), _write_out(part)] for key, part in value.items()]}
+        return _write_out_object(value)
     if isinstance(value, list):
         return [_write_out(part) for part in value]
     if isinstance(value, str) and not _is_whole(value):
@@ -77,6 +75,12 @@ def _write_out(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return {_FLOAT: repr(value)}
     return value
+
+
+def _write_out_object(value: dict[str, Any]) -> dict[str, Any]:
+    if _MARKS.isdisjoint(value) and all(map(_is_whole, value)):
+        return {key: _write_out(part) for key, part in value.items()}
+    return {_OBJECT: [[_write_out(key), _write_out(part)] for key, part in value.items()]}
 
 
 def _read(value: Any) -> Any:
