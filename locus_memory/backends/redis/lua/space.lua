@@ -447,13 +447,15 @@ local function close_space(space, now, registry, path)
     end
     return 0, false
   end
-  if is_due(space) then
+  local is_unmerged = is_due(space)
+  if is_unmerged then
     merge(space)
+    is_unmerged = is_due(space)
   end
   write_counters(space)
   set_time(space, now, left)
   if space.is_new and registry then
     redis.call('ZADD', registry, 0, path)
   end
-  return left, is_due(space)
+  return left, is_unmerged
 end
