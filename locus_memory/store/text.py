@@ -42,6 +42,7 @@ _CJK = re.compile(
 )
 _WORD = re.compile(r"[^\W_]+")
 _BETWEEN = re.compile(r"[\W_]")
+_CONTAINERS: Final = (dict, list)
 _FOLDED: Final = bytes(
     ord(chr(code).lower()) if chr(code).isascii() and chr(code).isalnum() else ord(" ")
     for code in range(256)
@@ -63,20 +64,17 @@ def index_text(value: Any) -> str:
     if isinstance(value, str):
         return value.replace("\x00", " ")
     found: list[str] = []
-    _collect(value, found)
+    if isinstance(value, _CONTAINERS):
+        _collect(value, found)
     return "\n".join(found).replace("\x00", " ")
 
 
 def _collect(value: Any, found: list[str]) -> None:
-    children: Iterable[Any] = ()
-    if isinstance(value, dict):
-        children = value.values()
-    elif isinstance(value, list):
-        children = value
+    children: Iterable[Any] = value.values() if isinstance(value, dict) else value
     for child in children:
         if isinstance(child, str):
             found.append(child)
-        else:
+        elif isinstance(child, _CONTAINERS):
             _collect(child, found)
 
 

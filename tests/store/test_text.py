@@ -5,7 +5,7 @@ import sqlite3
 import unicodedata
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from locus_memory.store.text import (
@@ -135,6 +135,13 @@ def test_the_forms_of_a_text_meet(form, text):
 def test_words_that_meet(fts, one, other):
     assert tokens(one) == tokens(other)
     assert terms(fts, searchable(one, None)) == terms(fts, searchable(other, None)) != []
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text(st.characters(max_codepoint=127)))
+@example("".join(map(chr, range(128))))
+def test_words_of_ascii_are_runs_of_letters_and_digits(text):
+    assert tokens(text) == [stem(word) for word in re.findall("[a-z0-9]+", text.lower())]
 
 
 def test_marks_that_spell_a_word_are_kept():

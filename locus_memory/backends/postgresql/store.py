@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, Literal, Unpack
@@ -16,9 +16,8 @@ from locus_memory.backends.postgresql.connection import (
     PostgreSQLPool,
     pool_for,
 )
-from locus_memory.backends.postgresql.documents import encode_documents
 from locus_memory.backends.postgresql.driver import Pool
-from locus_memory.backends.postgresql.items import Address, KeyRange, Page, Row, Scope
+from locus_memory.backends.postgresql.items import Address, Columns, KeyRange, Page, Row, Scope
 from locus_memory.backends.postgresql.namespaces import list_namespaces
 from locus_memory.backends.postgresql.texts import search_text
 from locus_memory.backends.postgresql.vectors import (
@@ -222,7 +221,7 @@ class PostgreSQLStore(BaseStore):
     async def get_batch(
         self, keys: Iterable[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], Any]:
-        names = {Address.of(*name).id: name for name in as_names(keys)}
+        names = {items.id_of(*name): name for name in as_names(keys)}
         values = await items.get_values(self._pool, list(names), self._now())
         return {names[each]: value for each, value in values.items()}
 
@@ -330,12 +329,21 @@ class PostgreSQLStore(BaseStore):
     async def _write_all(self, operations: Sequence[Put | Delete]) -> list[int]:
         if any(isinstance(each, Put) and each.embedding is not None for each in operations):
             await self._need_vectors()
-        documents = iter(
-            encode_documents([each.value for each in operations if isinstance(each, Put)])
-        )
-        return await self._write([self._prepared(each, documents) for each in operations])
+        if len(operations) > 1:
+            plain = [each for each in operations if isinstance(each, Put) and _is_plain(each)]
+            columns = Columns.of(plain) if len(plain) == len(operations) else None
+            if columns is not None and len(set(columns.ids)) == len(plain):
+                return await self._put_columns(columns)
+        return await self._write([self._prepared(each) for each in operations])
 
-    def _prepared(self, operation: Put | Delete, documents: Iterator[str]) -> Row | Address:
+    async def _put_columns(self, columns: Columns) -> list[int]:
+        await self._pool.open()
+        now = self._now()
+        versions = await items.put_columns(self._pool, columns, now)
+        await self._purge(now, len(versions))
+        return versions
+
+    def _prepared(self, operation: Put | Delete) -> Row | Address:
         address = Address.of(operation.namespace, operation.key, operation.if_version)
         if isinstance(operation, Delete):
             return address
@@ -347,7 +355,6 @@ class PostgreSQLStore(BaseStore):
             ttl=operation.ttl,
             text=operation.text,
             embedding=None if given is None else vector_text(given, self._dimension),
-            document=next(documents),
         )
 
     async def _write(self, operations: Sequence[Row | Address]) -> list[int]:
@@ -374,3 +381,7 @@ class PostgreSQLStore(BaseStore):
         except BackendError as error:
             # What the caller asked for is done.
             emit("postgresql.purge_failed", error=error)
+
+
+def _is_plain(put: Put) -> bool:
+    return put.if_version is None and put.embedding is None
