@@ -42,6 +42,11 @@ class Filter:
     exact: bool
     test: Callable[[_Document], bool]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything matches."""
+        return self.exact and not self.pushed
+
     def matches(self, item: StoreItem) -> bool:
         """Whether an item matches the filter; a field is looked up in the metadata first."""
         value: _Document = item.value if isinstance(item.value, Mapping) else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -65,6 +66,7 @@ class VectorIndex:
         distinct = list(dict.fromkeys(texts))
         if not distinct:
             return {}
+        made: Sequence[Sequence[float]]
         if self._embedder is None:
             made = await self._embeddings.aembed_documents(distinct)
         else:
@@ -76,13 +78,16 @@ class VectorIndex:
         distinct = list(dict.fromkeys(texts))
         if not distinct:
             return {}
+        made: Sequence[Sequence[float]]
         if self._embedder is None:
-            made: Any = [await self._embeddings.aembed_query(text) for text in distinct]
+            made = await asyncio.gather(*map(self._embeddings.aembed_query, distinct))
         else:
             made = await self._embedder.embed(distinct, kind="query")
         return self._checked(distinct, made)
 
-    def _checked(self, texts: list[str], vectors: Any) -> dict[str, Vector | None]:
+    def _checked(
+        self, texts: list[str], vectors: Sequence[Sequence[float]]
+    ) -> dict[str, Vector | None]:
         made = [self._vector(vector) for vector in vectors]
         if len(made) != len(texts):
             raise InvalidEmbeddingError(f"embed returned {len(made)} vectors, not {len(texts)}")

@@ -18,6 +18,7 @@ from locus_memory.integrations.langgraph_store_index import Vector
 from locus_memory.integrations.langgraph_store_namespaces import roots
 from locus_memory.integrations.langgraph_store_notes import (
     Name,
+    Owned,
     hidden,
     is_current,
     owner_of,
@@ -149,10 +150,14 @@ async def _similar(
     needed = offset + limit
     pages = _FurtherPages(store, wanted.prefix, vector, 2 * needed)
     items, page = await asyncio.gather(_matching(store, wanted, needed, 0), pages.next())
-    ranking = _Ranking(items, needed)
-    while page and not ranking.is_full:
-        await _offer(store, page, ranking, wanted.filter)
-        page = [] if ranking.is_full else await pages.next()
+    ranking = _Ranking(items, needed, is_filtered=not wanted.filter.is_empty)
+    while page:
+        if not await _offer(store, page, ranking, wanted.filter):
+            break
+        page = await pages.next()
+    if ranking.stale:
+        # Not before, since the pages are counted from the nearest.
+        await store.delete_batch(dict.fromkeys(ranking.stale))
     return ranking.result()[offset:]
 
 
@@ -189,29 +194,31 @@ async def _nearest(
 
 async def _offer(
     store: BaseStore, hits: list[SemanticSearchResult], ranking: _Ranking, condition: Filter
-) -> None:
+) -> bool:
+    """Offer a page of further vectors; returns whether the next may matter."""
     unknown = ranking.unknown(owner_of(hit.item) for hit in hits)
     owners = await side_by_side(lambda name: store.get_item(*name), unknown)
     ranking.known.update(zip(unknown, owners, strict=True))
-    stale: list[Name] = []
     for hit in hits:
         name = owner_of(hit.item)
         if name not in ranking.known:
             continue
         owner = ranking.known[name]
         if owner is None or not is_current(hit.item, owner):
-            stale.append((hit.item.namespace, hit.item.key))
+            ranking.stale += _remains(hit.item, owner)
         elif not ranking.is_full and condition.matches(owner):
             ranking.offer(owner, 1 - hit.distance)
-    await _drop(store, hits, stale)
+    return not ranking.is_full
 
 
-async def _drop(store: BaseStore, hits: list[SemanticSearchResult], stale: list[Name]) -> None:
-    """Delete vectors that were left behind: their names never come back."""
-    settled = datetime.now(UTC) - _SETTLED
-    written = {(hit.item.namespace, hit.item.key): hit.item.updated_at for hit in hits}
-    if left := [name for name in stale if written[name] < settled]:
-        await store.delete_batch(left)
+def _remains(vector: StoreItem, owner: StoreItem | None) -> list[Name]:
+    """Return what is left of an item, or of what it was; nothing if it may be just being put."""
+    if vector.updated_at > datetime.now(UTC) - _SETTLED:
+        return []
+    left = [_name(vector)]
+    if owner is None:
+        left.append(Owned(*owner_of(vector), "", 0).record)
+    return left
 
 
 class _Ranking:
@@ -220,14 +227,21 @@ class _Ranking:
     Args:
         items: The best by their own vectors, in order; all there are, if fewer than `needed`.
         needed: How many are wanted.
+        is_filtered: Whether there are items that are not wanted.
+
+    Attributes:
+        known: Items by their names; `None`: there is no such item.
+        stale: What is left of items that are gone.
     """
 
-    def __init__(self, items: list[StoreItem], needed: int) -> None:
+    def __init__(self, items: list[StoreItem], needed: int, *, is_filtered: bool) -> None:
         self.known: dict[Name, StoreItem | None] = {_name(item): item for item in items}
+        self.stale: list[Name] = []
         self._left = deque(items)
         self._needed = needed
-        # An item with further vectors has one of its own: these are all that match.
-        self._is_closed = len(items) < needed
+        # An item with further vectors has one of its own. So these are all that match, and
+        # there is no need to read those that do not.
+        self._is_closed = is_filtered and len(items) < needed
         self._best: dict[Name, StoreItem] = {}
 
     @property
