@@ -18,6 +18,7 @@ from locus_memory.errors import (
 )
 from locus_memory.store.filters import equal
 from locus_memory.store.item import (
+    Put,
     StoreItem,
     check_embedding,
     check_identifier,
@@ -29,11 +30,13 @@ from locus_memory.store.item import (
     decode_json,
     decode_namespace,
     decode_text,
+    encode_all,
     encode_json,
     encode_metadata,
     encode_namespace,
     encode_text,
     namespace_upper_bound,
+    plain_put,
     prefix_upper_bound,
     round_trip,
     timestamp,
@@ -208,3 +211,27 @@ def test_an_item_round_trips_as_a_dict():
     assert StoreItem.from_dict(plain.to_dict()) == plain
     with pytest.raises(KeyError):
         StoreItem.from_dict({"key": "k"})
+
+
+def test_a_plain_put_is_a_put():
+    assert plain_put(("n",), "k", 1) == Put(namespace=("n",), key="k", value=1)
+    put = plain_put(("n",), "k", 1, {"a": 1})
+    assert put == Put(namespace=("n",), key="k", value=1, metadata={"a": 1})
+    assert repr(put) == repr(Put(namespace=("n",), key="k", value=1, metadata={"a": 1}))
+
+
+@quick
+@given(st.lists(json_values))
+def test_values_are_encoded_alike_together_and_one_by_one(values):
+    assert encode_all(values) == [encode_json(value) for value in values]
+
+
+@pytest.mark.parametrize(
+    "value", [value for value, _ in NOT_JSON], ids=[path for _, path in NOT_JSON]
+)
+def test_one_that_is_no_json_is_refused_among_others(value):
+    with pytest.raises(ValueNotSerializableError) as alone:
+        encode_json(value)
+    with pytest.raises(ValueNotSerializableError) as among:
+        encode_all([1, value, 2])
+    assert str(among.value) == str(alone.value)

@@ -327,13 +327,17 @@ class PostgreSQLStore(BaseStore):
             )
 
     async def _write_all(self, operations: Sequence[Put | Delete]) -> list[int]:
+        plain = [
+            each
+            for each in operations
+            if isinstance(each, Put) and each.if_version is None and each.embedding is None
+        ]
+        if 1 < len(plain) == len(operations):
+            columns = Columns.of(plain)
+            if len(set(columns.ids)) == len(plain):
+                return await self._put_columns(columns)
         if any(isinstance(each, Put) and each.embedding is not None for each in operations):
             await self._need_vectors()
-        if len(operations) > 1:
-            plain = [each for each in operations if isinstance(each, Put) and _is_plain(each)]
-            columns = Columns.of(plain) if len(plain) == len(operations) else None
-            if columns is not None and len(set(columns.ids)) == len(plain):
-                return await self._put_columns(columns)
         return await self._write([self._prepared(each) for each in operations])
 
     async def _put_columns(self, columns: Columns) -> list[int]:
@@ -381,7 +385,3 @@ class PostgreSQLStore(BaseStore):
         except BackendError as error:
             # What the caller asked for is done.
             emit("postgresql.purge_failed", error=error)
-
-
-def _is_plain(put: Put) -> bool:
-    return put.if_version is None and put.embedding is None
