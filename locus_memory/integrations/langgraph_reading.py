@@ -1,0 +1,334 @@
+"""Reading LangGraph's checkpoints: one, the latest, many, and the history of delta channels."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
+from locus_memory.integrations.langgraph_known import Known, KnownCache
+from locus_memory.integrations.langgraph_pending import indexes_of, merged
+from locus_memory.integrations.langgraph_records import (
+    COUNTERS,
+    Head,
+    TaskWrites,
+    checkpoint_of,
+    digest_of,
+    metadata_of,
+)
+from locus_memory.integrations.langgraph_threads import WINDOW, Place, all_heads, heads_of
+from locus_memory.integrations.langgraph_values import decode_value, list_of
+
+__all__ = ["Index", "Lineage", "Reader"]
+
+_AHEAD = 4
+"""How many checkpoints of a listing are loaded at once."""
+
+_Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What there is in a place, or in its newest part.
+
+    Attributes:
+        place: Where.
+        heads: The checkpoints by id, newest first.
+        alone: By checkpoint id, the records of writes that came alone, oldest first.
+    """
+
+    place: Place
+    heads: dict[str, Head]
+    alone: dict[str, list[str]]
+
+    @classmethod
+    def of(
+        cls, place: Place, infos: Iterable[CheckpointInfo], writes: Sequence[CheckpointInfo]
+    ) -> Index:
+        """Return the index of what was listed, newest first."""
+        alone: dict[str, list[str]] = {}
+        for info in reversed(writes):
+            alone.setdefault(str(info.metadata.get("of")), []).append(info.checkpoint_id)
+        return cls(place, {info.checkpoint_id: Head.of(info) for info in infos}, alone)
+
+    def carriers(self, checkpoint_ids: Collection[str]) -> list[str]:
+        """Return, oldest first, the checkpoints that may carry writes of these."""
+        digests = set(map(digest_of, checkpoint_ids))
+        return [name for name, head in self.heads.items() if head.carries in digests][::-1]
+
+
+@dataclass(slots=True)
+class Lineage:
+    """The ancestors that delta channels are rebuilt from.
+
+    Attributes:
+        ancestors: Their ids, nearest first.
+        seeds: The encoded value that each channel starts from, if there is one.
+        depths: How many of the ancestors each channel needs.
+    """
+
+    ancestors: list[str] = field(default_factory=list[str])
+    seeds: dict[str, Any] = field(default_factory=dict[str, Any])
+    depths: dict[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads checkpoints, and remembers the last one of each place.
+
+    Attributes:
+        checkpointer: Ours, which holds them.
+        serde: What turns bytes to values.
+        known: Where to remember them.
+    """
+
+    checkpointer: BaseCheckpointer
+    serde: SerializerProtocol
+    known: KnownCache
+
+    async def latest(self, place: Place) -> CheckpointTuple | None:
+        """Return the checkpoint with the greatest id, or `None`."""
+        document, infos, writes = await asyncio.gather(
+            self.load(place.name),
+            self.checkpointer.list_with_metadata(place.name, WINDOW),
+            self.checkpointer.list_with_metadata(place.writes, WINDOW),
+        )
+        if not infos:
+            self.known.put(place.name, Known("", ""))
+            return None
+        index = Index.of(place, infos, writes)
+        greatest = max(index.heads)
+        if not (_reaches_back(infos) and _holds_all(writes, greatest)):
+            index = await self.index(place)
+            greatest = max(index.heads, default="")
+        if document is None or document["id"] != greatest:
+            document = await self.load(place.name, greatest)
+        return await self._remembered(index, greatest, document, greatest)
+
+    async def named(self, place: Place, checkpoint_id: str) -> CheckpointTuple | None:
+        """Return one checkpoint, or `None`."""
+        document, infos, writes = await asyncio.gather(
+            self.load(place.name, checkpoint_id),
+            self._newer(place.name, checkpoint_id),
+            all_heads(self.checkpointer, place.writes),
+        )
+        known = self.known.get(place.name)
+        greatest = None if known is None else known.greatest
+        if greatest is not None:
+            greatest = max(greatest, checkpoint_id)
+        index = Index.of(place, infos, writes)
+        return await self._remembered(index, checkpoint_id, document, greatest)
+
+    async def greatest(self, place: Place) -> str:
+        """Return the greatest checkpoint id; empty if there is none."""
+        infos = await self.checkpointer.list_with_metadata(place.name, WINDOW)
+        if not _reaches_back(infos):
+            infos = await all_heads(self.checkpointer, place.name)
+        return max((info.checkpoint_id for info in infos), default="")
+
+    async def index(self, place: Place) -> Index:
+        """Return all that is known without reading a document."""
+        infos, writes = await asyncio.gather(
+            all_heads(self.checkpointer, place.name), all_heads(self.checkpointer, place.writes)
+        )
+        return Index.of(place, infos, writes)
+
+    async def load(self, name: str, checkpoint_id: str | None = None) -> _Document | None:
+        """Return a document, or `None`."""
+        state = await self.checkpointer.load(name, checkpoint_id)
+        return state.to_checkpoint() if hasattr(state, "to_checkpoint") else state
+
+    async def _newer(self, name: str, checkpoint_id: str) -> list[CheckpointInfo]:
+        """Return the heads from the newest one to this one."""
+        infos: list[CheckpointInfo] = []
+        async for info in heads_of(self.checkpointer, name):
+            infos.append(info)
+            if info.checkpoint_id == checkpoint_id:
+                break
+        return infos
+
+    async def _remembered(
+        self, index: Index, checkpoint_id: str, document: _Document | None, greatest: str | None
+    ) -> CheckpointTuple | None:
+        head = index.heads.get(checkpoint_id)
+        if document is None or head is None:
+            return None
+        records = (await self.writes(index, [checkpoint_id]))[checkpoint_id]
+        values = {
+            channel: decode_value(self.serde, encoded)
+            for channel, encoded in document["values"].items()
+        }
+        known = Known(
+            checkpoint_id,
+            greatest,
+            is_delta=bool(head.metadata.get(COUNTERS)),
+            values=document["values"],
+            elements={
+                channel: list(values[channel])
+                for channel, encoded in document["values"].items()
+                if list_of(encoded) is not None
+            },
+            indexes=indexes_of(records),
+        )
+        self.known.put(index.place.name, known)
+        return self._tuple(index.place, head, document, records, values)
+
+    def _tuple(
+        self,
+        place: Place,
+        head: Head,
+        document: _Document,
+        records: Sequence[TaskWrites],
+        values: dict[str, Any],
+    ) -> CheckpointTuple:
+        checkpoint = checkpoint_of(self.serde, document)
+        checkpoint["channel_values"] = values
+        parent: str | None = document.get("parent")
+        return CheckpointTuple(
+            config=place.config(head.checkpoint_id),
+            checkpoint=checkpoint,
+            metadata=metadata_of(self.serde, head, document),
+            parent_config=place.config(parent) if parent else None,
+            pending_writes=merged(self.serde, records),
+        )
+
+    async def writes(
+        self, index: Index, checkpoint_ids: Collection[str]
+    ) -> dict[str, list[TaskWrites]]:
+        """Return the pending writes of checkpoints, in the order they were stored."""
+        records: dict[str, list[TaskWrites]] = {name: [] for name in checkpoint_ids}
+        carriers = index.carriers(checkpoint_ids)
+        alone = [name for of in checkpoint_ids for name in index.alone.get(of, ())]
+        documents = await asyncio.gather(
+            *(self.load(index.place.name, name) for name in carriers),
+            *(self.load(index.place.writes, name) for name in alone),
+        )
+        for document in filter(None, documents):
+            of = document["of"] if "of" in document else document.get("parent")
+            # The digest of a carrier may have deceived.
+            if of in records:
+                records[of] += document["before"]
+        return records
+
+    async def listed(
+        self,
+        indexes: Iterable[Index],
+        accepts: Callable[[Place, Head], bool],
+        matching: Mapping[str, Any],
+        limit: int | None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Yield checkpoints with the greatest ids first, loaded a few at a time.
+
+        Args:
+            indexes: Where they may be.
+            accepts: Which to yield.
+            matching: What their metadata has to hold.
+            limit: At most this many; `None`: all.
+        """
+        found = [
+            (index, head)
+            for index in indexes
+            for head in index.heads.values()
+            if accepts(index.place, head) and (not head.whole or _matches(head.metadata, matching))
+        ]
+        found.sort(key=lambda pair: pair[1].checkpoint_id, reverse=True)
+        left = len(found) if limit is None else limit
+        for start in range(0, len(found), _AHEAD):
+            ahead = found[start : start + min(_AHEAD, left)]
+            for one in await asyncio.gather(*(self._whole(*pair) for pair in ahead)):
+                # Some metadata is read with the document only.
+                if one is not None and left > 0 and _matches(one.metadata, matching):
+                    left -= 1
+                    yield one
+            if left <= 0:
+                return
+
+    async def _whole(self, index: Index, head: Head) -> CheckpointTuple | None:
+        document, writes = await asyncio.gather(
+            self.load(index.place.name, head.checkpoint_id),
+            self.writes(index, [head.checkpoint_id]),
+        )
+        if document is None:
+            return None
+        values = {
+            channel: decode_value(self.serde, encoded)
+            for channel, encoded in document["values"].items()
+        }
+        return self._tuple(index.place, head, document, writes[head.checkpoint_id], values)
+
+    async def lineage(self, index: Index, checkpoint_id: str, channels: Collection[str]) -> Lineage:
+        """Return the ancestors of a checkpoint that these channels are rebuilt from.
+
+        A document is read only where the head does not say that it has no value of them.
+        """
+        lineage, left, ahead = Lineage(), set(channels), dict(index.heads)
+        cursor = await self._parent(index, checkpoint_id)
+        while left and (head := ahead.pop(cursor or "", None)) is not None:
+            cursor = head.checkpoint_id
+            lineage.ancestors.append(cursor)
+            if all(map(head.lacks, left)):
+                cursor = head.parent
+                continue
+            document = await self.load(index.place.name, cursor) or {"values": {}}
+            for channel in left & document["values"].keys():
+                lineage.seeds[channel] = document["values"][channel]
+                lineage.depths[channel] = len(lineage.ancestors)
+                left.discard(channel)
+            cursor = document.get("parent")
+        lineage.depths.update(dict.fromkeys(left, len(lineage.ancestors)))
+        return lineage
+
+    async def _parent(self, index: Index, checkpoint_id: str) -> str | None:
+        head = index.heads.get(checkpoint_id)
+        if head is None:
+            return None
+        if head.parent is not None:
+            return head.parent
+        document = await self.load(index.place.name, checkpoint_id)
+        return None if document is None else document.get("parent")
+
+    async def history(
+        self, place: Place, checkpoint_id: str | None, channels: Sequence[str]
+    ) -> dict[str, DeltaChannelHistory]:
+        """Return what each channel is rebuilt from; see `get_delta_channel_history`."""
+        index = await self.index(place)
+        start = checkpoint_id or max(index.heads, default="")
+        lineage = await self.lineage(index, start, channels)
+        records = await self.writes(index, lineage.ancestors)
+        history: dict[str, DeltaChannelHistory] = {}
+        for channel in channels:
+            needed = lineage.ancestors[: lineage.depths[channel]]
+            history[channel] = {
+                "writes": [
+                    write
+                    for ancestor in reversed(needed)
+                    for write in merged(self.serde, records[ancestor], channel)
+                ]
+            }
+            if channel in lineage.seeds:
+                history[channel]["seed"] = decode_value(self.serde, lineage.seeds[channel])
+        return history
+
+
+def _reaches_back(infos: Sequence[CheckpointInfo]) -> bool:
+    """Whether the greatest id must be among these newest records."""
+    return len(infos) < WINDOW or not Head.of(infos[0]).low
+
+
+def _holds_all(writes: Sequence[CheckpointInfo], checkpoint_id: str) -> bool:
+    """Whether all writes of the greatest checkpoint must be among these newest records.
+
+    Unless marked as late, writes are of the checkpoint that was the greatest at their time.
+    """
+    return len(writes) < WINDOW or any(
+        info.metadata.get("of") != checkpoint_id and "late" not in info.metadata for info in writes
+    )
+
+
+def _matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(metadata.get(key) == value for key, value in wanted.items())

@@ -1,0 +1,122 @@
+"""Where LangGraph's threads are kept: which of our threads stands for which of theirs.
+
+Each pair of a thread id and a checkpoint namespace has a thread of ours for its checkpoints
+and, once there are pending writes that came alone, another for those. Their names are JSON,
+so that any character may stand in an id and no thread is ever taken for its neighbour.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Final, Self, cast
+
+from langchain_core.runnables import RunnableConfig
+
+from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
+
+__all__ = ["WINDOW", "Place", "all_heads", "heads_of", "places", "prefix_of"]
+
+_SCHEME = "langgraph:"
+_WRITES = "writes"
+_PAGE = 500
+
+WINDOW: Final = 32
+"""How many of the newest records are looked at first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A LangGraph thread's checkpoints in one namespace.
+
+    Attributes:
+        thread_id: LangGraph's.
+        namespace: LangGraph's `checkpoint_ns`; empty for the graph itself.
+        name: Our thread of its checkpoints.
+        writes: Our thread of its pending writes.
+    """
+
+    thread_id: str
+    namespace: str
+    name: str
+    writes: str
+
+    @classmethod
+    def at(cls, thread_id: str, namespace: str) -> Self:
+        """Return the place of a thread id and a namespace."""
+        name, writes = _name(thread_id, namespace), _name(thread_id, namespace, _WRITES)
+        return cls(thread_id, namespace, name, writes)
+
+    @classmethod
+    def of(cls, config: RunnableConfig) -> Self:
+        """Return the place that a config is about."""
+        configurable = config.get("configurable", {})
+        return cls.at(str(configurable["thread_id"]), configurable.get("checkpoint_ns") or "")
+
+    @classmethod
+    def named(cls, name: str) -> Self | None:
+        """Return the place of one of our threads; `None` if it is not LangGraph's."""
+        try:
+            thread_id, namespace, *_ = cast("list[str]", json.loads(name.removeprefix(_SCHEME)))
+        except (ValueError, TypeError):
+            return None
+        place = cls.at(thread_id, namespace)
+        return place if name in (place.name, place.writes) else None
+
+    def moved(self, thread_id: str) -> Place:
+        """Return the place of the same namespace in another thread."""
+        return Place.at(thread_id, self.namespace)
+
+    def config(self, checkpoint_id: str) -> RunnableConfig:
+        """Return the config that names a checkpoint here."""
+        configurable: dict[str, Any] = {
+            "thread_id": self.thread_id,
+            "checkpoint_ns": self.namespace,
+            "checkpoint_id": checkpoint_id,
+        }
+        return {"configurable": configurable}
+
+
+def _name(*parts: str) -> str:
+    return _SCHEME + json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+
+
+def prefix_of(thread_id: str | None) -> str:
+    """Return what the names of exactly the threads of one LangGraph thread begin with.
+
+    `None` stands for all of them.
+    """
+    if thread_id is None:
+        return f"{_SCHEME}["
+    return _name(thread_id)[:-1] + ","
+
+
+async def places(checkpointer: BaseCheckpointer, thread_id: str | None) -> list[Place]:
+    """Return where a LangGraph thread, or any, has checkpoints or writes."""
+    found: dict[Place, None] = {}
+    prefix, after = prefix_of(thread_id), None
+    while names := await checkpointer.list_threads(_PAGE, prefix=prefix, after=after):
+        after = names[-1]
+        for name in names:
+            place = Place.named(name)
+            if place is not None:
+                found[place] = None
+    return list(found)
+
+
+async def all_heads(checkpointer: BaseCheckpointer, name: str) -> list[CheckpointInfo]:
+    """Return what is known of all records of a thread of ours, newest first."""
+    return [head async for head in heads_of(checkpointer, name)]
+
+
+async def heads_of(checkpointer: BaseCheckpointer, name: str) -> AsyncIterator[CheckpointInfo]:
+    """Yield what is known of the records of a thread of ours, newest first, page by page."""
+    before: str | None = None
+    size = WINDOW
+    while page := await checkpointer.list_with_metadata(name, size, before=before):
+        for head in page:
+            yield head
+        if len(page) < size:
+            return
+        before, size = page[-1].checkpoint_id, _PAGE
