@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 
 import pytest
@@ -247,8 +248,8 @@ class TestNetwork:
 
     async def test_one_that_never_answers_is_unavailable(self, schema):
         async def silent(reader, writer):
-            await reader.read()
-            writer.close()
+            with contextlib.closing(writer):
+                await reader.read()
 
         server = await asyncio.start_server(silent, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
@@ -261,9 +262,9 @@ class TestNetwork:
 
     async def test_one_that_talks_nonsense_is_an_error_of_ours(self, schema):
         async def nonsense(reader, writer):
-            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-            await reader.read()
-            writer.close()
+            with contextlib.closing(writer):
+                writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                await reader.read()
 
         server = await asyncio.start_server(nonsense, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
