@@ -78,9 +78,10 @@ def _write_out(value: Any) -> Any:
 
 
 def _write_out_object(value: dict[str, Any]) -> dict[str, Any]:
-    if _MARKS.isdisjoint(value) and all(map(_is_whole, value)):
-        return {key: _write_out(part) for key, part in value.items()}
-    return {_OBJECT: [[_write_out(key), _write_out(part)] for key, part in value.items()]}
+    written = {key: _write_out(part) for key, part in value.items()}
+    return (
+        written if _MARKS.isdisjoint(value) else {_OBJECT: [list(pair) for pair in written.items()]}
+    )
 
 
 def _read(value: Any) -> Any:
@@ -92,7 +93,7 @@ def _read(value: Any) -> Any:
         return {key: _read(part) for key, part in value.items()}
     ((mark, written),) = value.items()
     if mark == _OBJECT:
-        return {_read(key): _read(part) for key, part in written}
+        return {key: _read(part) for key, part in written}
     if mark == _TEXT:
         return json.loads(written)
     return int(written, 16) if mark == _INTEGER else float(written)
