@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from functools import partial
+from typing import Any, Final
 
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from locus_memory.integrations.langgraph_texts import Pool
 from locus_memory.integrations.langgraph_values import encode_leaf, encode_value, list_of
 
 __all__ = ["ALWAYS_ENCODED", "Known", "KnownCache", "encode_channels"]
@@ -36,7 +38,8 @@ class Known:
         greatest: The greatest checkpoint id there was in the namespace; empty for none, `None`
             if nobody looked.
         is_delta: Whether the graph has delta channels, so that its saves wait for writes.
-        values: Each channel's value, encoded.
+        values: Each channel's value, encoded, its long texts in the pool.
+        pool: The long texts.
         elements: The elements of each channel that is a list, beside their encodings.
         indexes: Which writes of each task are stored already, as far as it is known.
         weight: About how many bytes all this takes.
@@ -46,6 +49,7 @@ class Known:
     greatest: str | None
     is_delta: bool = False
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    pool: Pool = field(default_factory=Pool)
     elements: Mapping[str, list[Any]] = field(default_factory=dict[str, list[Any]])
     indexes: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     weight: int = field(init=False)
@@ -53,13 +57,14 @@ class Known:
     _rewritten: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
-        self.weight = 1024 + sum(map(_weight, self.values.values()))
+        texts = sum(map(len, self.pool.texts))
+        self.weight = 1024 + 2 * texts + sum(map(_weight, self.values.values()))
 
     def saw(self, writes: Sequence[tuple[str, Any]]) -> None:
         """Take note of objects that a task wrote, which it may have changed."""
         for channel, value in writes:
             if type(value) is list:
-                self._written.update((id(element), element) for element in cast("list[Any]", value))
+                self._written.update((id(element), element) for element in value)
             elif isinstance(value, BaseMessage):
                 self._written[id(value)] = value
             elif not isinstance(value, _CONSTANT):
@@ -138,6 +143,7 @@ def encode_channels(
     channels: Mapping[str, Any],
     changed: Mapping[str, Any],
     parent: Known | None,
+    pool: Pool,
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """Return each channel's value encoded, and the elements of those that are lists.
 
@@ -145,7 +151,8 @@ def encode_channels(
         serde: What turns values to bytes.
         channels: The values.
         changed: The channels that may differ from the parent's.
-        parent: What is known of the parent.
+        parent: What is known of the parent, whose pool it is then.
+        pool: Where the long texts go.
     """
     values: dict[str, Any] = {}
     elements: dict[str, list[Any]] = {}
@@ -155,21 +162,27 @@ def encode_channels(
             if channel in parent.elements:
                 elements[channel] = parent.elements[channel]
         elif type(value) is list:
-            elements[channel] = list(cast("list[Any]", value))
+            elements[channel] = list(value)
             known = {} if parent is None else parent.encodings(channel)
-            values[channel] = {"l": _encode_elements(serde, elements[channel], known)}
+            encode = partial(_folded, serde, pool)
+            values[channel] = {"l": _encode_elements(elements[channel], known, encode)}
         else:
-            values[channel] = encode_value(serde, value)
+            values[channel] = pool.fold(encode_value(serde, value))
     return values, elements
 
 
+def _folded(serde: SerializerProtocol, pool: Pool, element: Any) -> Any:
+    return pool.fold(encode_leaf(serde, element))
+
+
 def _encode_elements(
-    serde: SerializerProtocol, elements: list[Any], known: Mapping[int, Any]
+    elements: list[Any], known: Mapping[int, Any], encode: Callable[[Any], Any]
 ) -> list[Any]:
     old = max(0, len(elements) - ALWAYS_ENCODED)
     encoded: list[Any] = []
     for element in elements[:old]:
         before = known.get(id(element))
-        encoded.append(encode_leaf(serde, element) if before is None else before)
-    encoded += [encode_leaf(serde, element) for element in elements[old:]]
+        # What is encoded as `None` is as quickly encoded again.
+        encoded.append(encode(element) if before is None else before)
+    encoded += map(encode, elements[old:])
     return encoded

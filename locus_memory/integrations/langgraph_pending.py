@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -55,7 +55,7 @@ class WaitingRoom:
             self._leave(key, waiting)
 
     @contextmanager
-    def saving(self, name: str) -> Iterator[None]:
+    def saving(self, name: str) -> Generator[None]:
         """Have writes wait while a checkpoint is saved: the next one is often close behind."""
         key = (id(asyncio.get_running_loop()), name)
         self._saving[key] += 1
@@ -104,7 +104,7 @@ def encode_writes(
         str(WRITES_IDX_MAP.get(channel, index)): [channel, encode_value(serde, value)]
         for index, (channel, value) in enumerate(writes)
     }
-    return {"task": task_id, "path": path, "writes": encoded}
+    return TaskWrites(task_id, path, encoded)
 
 
 def is_special(index: str) -> bool:
@@ -116,7 +116,7 @@ def indexes_of(records: Iterable[TaskWrites]) -> dict[str, set[str]]:
     """Return which writes there are of each task."""
     indexes: dict[str, set[str]] = {}
     for record in records:
-        indexes.setdefault(record["task"], set()).update(record["writes"])
+        indexes.setdefault(record.task, set()).update(record.writes)
     return indexes
 
 
@@ -144,14 +144,14 @@ def merged(
 def _merge(
     found: dict[tuple[str, str, int], Sequence[Any]],
     paths: dict[tuple[str, str], str],
-    record: Mapping[str, Any],
+    record: TaskWrites,
 ) -> None:
-    task: str = record["task"]
-    for index, write in record["writes"].items():
+    task, path, writes = record
+    for index, write in writes.items():
         first = paths.get((task, index))
         if first is not None and not is_special(index):
             continue
         if first is not None:
             del found[writes_sort_key(first, task, int(index))]
-        paths[task, index] = record["path"]
-        found[writes_sort_key(record["path"], task, int(index))] = write
+        paths[task, index] = path
+        found[writes_sort_key(path, task, int(index))] = write

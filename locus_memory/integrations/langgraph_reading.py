@@ -15,12 +15,16 @@ from locus_memory.integrations.langgraph_known import Known, KnownCache
 from locus_memory.integrations.langgraph_pending import indexes_of, merged
 from locus_memory.integrations.langgraph_records import (
     COUNTERS,
+    Document,
     Head,
     TaskWrites,
+    before_of,
     checkpoint_of,
     digest_of,
     metadata_of,
+    parent_of,
 )
+from locus_memory.integrations.langgraph_texts import Pool, unfold
 from locus_memory.integrations.langgraph_threads import WINDOW, Place, all_heads, heads_of
 from locus_memory.integrations.langgraph_values import decode_value, list_of
 
@@ -28,8 +32,6 @@ __all__ = ["Index", "Lineage", "Reader"]
 
 _AHEAD = 4
 """How many checkpoints of a listing are loaded at once."""
-
-_Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,10 @@ class Reader:
 
     async def latest(self, place: Place) -> CheckpointTuple | None:
         """Return the checkpoint with the greatest id, or `None`."""
+        known = self.known.get(place.name)
+        guess = known.checkpoint_id if known is not None else ""
         document, infos, writes = await asyncio.gather(
-            self.load(place.name),
+            self._guessed(place.name, guess),
             self.checkpointer.list_with_metadata(place.name, WINDOW),
             self.checkpointer.list_with_metadata(place.writes, WINDOW),
         )
@@ -106,9 +110,12 @@ class Reader:
         if not (_reaches_back(infos) and _holds_all(writes, greatest)):
             index = await self.index(place)
             greatest = max(index.heads, default="")
-        if document is None or document["id"] != greatest:
+        if greatest != guess:
             document = await self.load(place.name, greatest)
         return await self._remembered(index, greatest, document, greatest)
+
+    async def _guessed(self, name: str, guess: str) -> Document | None:
+        return await self.load(name, guess) if guess else None
 
     async def named(self, place: Place, checkpoint_id: str) -> CheckpointTuple | None:
         """Return one checkpoint, or `None`."""
@@ -138,10 +145,13 @@ class Reader:
         )
         return Index.of(place, infos, writes)
 
-    async def load(self, name: str, checkpoint_id: str | None = None) -> _Document | None:
+    async def load(self, name: str, checkpoint_id: str) -> Document | None:
         """Return a document, or `None`."""
-        state = await self.checkpointer.load(name, checkpoint_id)
-        return state.to_checkpoint() if hasattr(state, "to_checkpoint") else state
+        state: Any = await self.checkpointer.load(name, checkpoint_id)
+        document: Document | None = (
+            state.to_checkpoint() if hasattr(state, "to_checkpoint") else state
+        )
+        return document
 
     async def _newer(self, name: str, checkpoint_id: str) -> list[CheckpointInfo]:
         """Return the heads from the newest one to this one."""
@@ -153,24 +163,22 @@ class Reader:
         return infos
 
     async def _remembered(
-        self, index: Index, checkpoint_id: str, document: _Document | None, greatest: str | None
+        self, index: Index, checkpoint_id: str, document: Document | None, greatest: str | None
     ) -> CheckpointTuple | None:
         head = index.heads.get(checkpoint_id)
         if document is None or head is None:
             return None
         records = (await self.writes(index, [checkpoint_id]))[checkpoint_id]
-        values = {
-            channel: decode_value(self.serde, encoded)
-            for channel, encoded in document["values"].items()
-        }
+        values = self._values(document)
         known = Known(
             checkpoint_id,
             greatest,
             is_delta=bool(head.metadata.get(COUNTERS)),
-            values=document["values"],
+            values=document["v"],
+            pool=Pool(document["t"]),
             elements={
                 channel: list(values[channel])
-                for channel, encoded in document["values"].items()
+                for channel, encoded in document["v"].items()
                 if list_of(encoded) is not None
             },
             indexes=indexes_of(records),
@@ -178,20 +186,24 @@ class Reader:
         self.known.put(index.place.name, known)
         return self._tuple(index.place, head, document, records, values)
 
+    def _values(self, document: Document) -> dict[str, Any]:
+        return {
+            channel: decode_value(self.serde, encoded, document["t"])
+            for channel, encoded in document["v"].items()
+        }
+
     def _tuple(
         self,
         place: Place,
         head: Head,
-        document: _Document,
+        document: Document,
         records: Sequence[TaskWrites],
         values: dict[str, Any],
     ) -> CheckpointTuple:
-        checkpoint = checkpoint_of(self.serde, document)
-        checkpoint["channel_values"] = values
-        parent: str | None = document.get("parent")
+        parent = parent_of(document)
         return CheckpointTuple(
             config=place.config(head.checkpoint_id),
-            checkpoint=checkpoint,
+            checkpoint=checkpoint_of(self.serde, head.checkpoint_id, document, values),
             metadata=metadata_of(self.serde, head, document),
             parent_config=place.config(parent) if parent else None,
             pending_writes=merged(self.serde, records),
@@ -209,10 +221,10 @@ class Reader:
             *(self.load(index.place.writes, name) for name in alone),
         )
         for document in filter(None, documents):
-            of = document["of"] if "of" in document else document.get("parent")
+            of = document["of"] if "of" in document else parent_of(document)
             # The digest of a carrier may have deceived.
             if of in records:
-                records[of] += document["before"]
+                records[of] += before_of(document)
         return records
 
     async def listed(
@@ -255,10 +267,7 @@ class Reader:
         )
         if document is None:
             return None
-        values = {
-            channel: decode_value(self.serde, encoded)
-            for channel, encoded in document["values"].items()
-        }
+        values = self._values(document)
         return self._tuple(index.place, head, document, writes[head.checkpoint_id], values)
 
     async def lineage(self, index: Index, checkpoint_id: str, channels: Collection[str]) -> Lineage:
@@ -274,12 +283,12 @@ class Reader:
             if all(map(head.lacks, left)):
                 cursor = head.parent
                 continue
-            document = await self.load(index.place.name, cursor) or {"values": {}}
-            for channel in left & document["values"].keys():
-                lineage.seeds[channel] = document["values"][channel]
+            document = await self.load(index.place.name, cursor) or {"v": {}}
+            for channel in left & document["v"].keys():
+                lineage.seeds[channel] = unfold(document["v"][channel], document["t"])
                 lineage.depths[channel] = len(lineage.ancestors)
                 left.discard(channel)
-            cursor = document.get("parent")
+            cursor = parent_of(document)
         lineage.depths.update(dict.fromkeys(left, len(lineage.ancestors)))
         return lineage
 
@@ -290,7 +299,7 @@ class Reader:
         if head.parent is not None:
             return head.parent
         document = await self.load(index.place.name, checkpoint_id)
-        return None if document is None else document.get("parent")
+        return None if document is None else parent_of(document)
 
     async def history(
         self, place: Place, checkpoint_id: str | None, channels: Sequence[str]

@@ -1,14 +1,23 @@
 """The record of a LangGraph checkpoint: its document and the metadata beside it. Pure.
 
-The document is plain JSON:
+The document is plain JSON. A delta of it names what changed, so the names are short:
 
-- `id` and `parent`: LangGraph's ids; `parent` is missing for the first.
-- `checkpoint`: what LangGraph says of it, its channels' values apart.
-- `values`: each channel's value, as `langgraph_values` writes it.
-- `before`: the writes that led from the parent here, if they came together with it.
-- `metadata`: all of it, if not all can stand beside the document.
+| name | holds |
+|---|---|
+| `c` | what LangGraph says of the checkpoint, but for its id and its channels' values |
+| `v` | each channel's value, as `langgraph_values` writes it |
+| `t` | the long texts of all values, see `langgraph_texts` |
+| `p` | the parent's id; missing for the first |
+| `b` | the writes that led from the parent here, if they came together with it |
+| `m` | all of the metadata, if not all can stand beside the document |
 
-The metadata is LangGraph's, and under `~` what has to be known without the document.
+Within `c`, `n` are the channels' versions, `s` the versions seen, `u` the channels updated, and
+`at` is the time in microseconds since 1970. Writes are a task's id, its path, where `^` stands
+for the usual beginning, and by index the channel and the value.
+
+The metadata is LangGraph's, and under keys that begin with `~` what has to be known without
+the document. A thread of writes that came alone has documents of `of`, the checkpoint's id, and
+`b`.
 """
 
 from __future__ import annotations
@@ -16,37 +25,48 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict, cast
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple, cast
 
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from locus_memory.checkpoint.base import CheckpointInfo
 from locus_memory.errors import CheckpointCorruptError, ValueNotSerializableError
+from locus_memory.integrations.langgraph_texts import Pool, unfold
 from locus_memory.integrations.langgraph_values import decode_value, encode_value
 from locus_memory.store.item import encode_json
 
 __all__ = [
     "COUNTERS",
+    "Document",
     "Head",
     "TaskWrites",
+    "alone_of",
+    "before_of",
     "checkpoint_of",
     "digest_of",
     "document_of",
     "metadata_beside",
     "metadata_of",
+    "parent_of",
+    "written",
 ]
 
 COUNTERS: Final = "counters_since_delta_snapshot"
 """LangGraph's metadata key: the delta channels that a checkpoint holds no value of."""
 
-_OURS: Final = "~"
+Document = dict[str, Any]
 
-_SHORT = {"channel_versions": "versions", "versions_seen": "seen", "updated_channels": "updated"}
+_OURS = "~"
+_SHORT = {"channel_versions": "n", "versions_seen": "s", "updated_channels": "u", "ts": "at"}
 _LONG = {short: name for name, short in _SHORT.items()}
+_USUAL = "~__pregel_pull, "
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
-class TaskWrites(TypedDict):
+class TaskWrites(NamedTuple):
     """What one task wrote, or one call's part of it.
 
     Attributes:
@@ -85,16 +105,16 @@ class Head:
     @classmethod
     def of(cls, info: CheckpointInfo) -> Head:
         """Return the head of a record."""
-        metadata = dict(info.metadata)
-        ours = metadata.pop(_OURS, None) or {}
+        metadata = info.metadata
+        ours = {key: value for key, value in metadata.items() if key.startswith(_OURS)}
         return cls(
             checkpoint_id=info.checkpoint_id,
-            metadata=metadata,
-            whole="part" not in ours,
-            low="low" in ours,
-            carries=ours.get("of"),
-            parent=ours.get("parent"),
-            held=frozenset(ours.get("held", ())),
+            metadata={key: value for key, value in metadata.items() if key not in ours},
+            whole="~part" not in ours,
+            low="~low" in ours,
+            carries=ours.get("~of"),
+            parent=ours.get("~parent"),
+            held=frozenset(ours.get("~held", ())),
         )
 
     def lacks(self, channel: str) -> bool:
@@ -104,8 +124,8 @@ class Head:
 
 
 def digest_of(checkpoint_id: str) -> str:
-    """Return a few characters that nearly always tell one checkpoint id from another."""
-    return f"{zlib.crc32(checkpoint_id.encode()):08x}"
+    """Return a few characters that mostly tell one checkpoint id from another."""
+    return f"{zlib.crc32(checkpoint_id.encode()) & 0xFFFFFF:06x}"
 
 
 def document_of(
@@ -113,29 +133,22 @@ def document_of(
     checkpoint: Checkpoint,
     metadata: Mapping[str, Any],
     parent: str | None,
-    values: Mapping[str, Any],
-    before: Sequence[TaskWrites],
-) -> dict[str, Any]:
-    """Return the document of a checkpoint."""
-    document: dict[str, Any] = {
-        "id": checkpoint["id"],
-        "checkpoint": _described(serde, checkpoint),
-        "values": values,
-    }
+) -> Document:
+    """Return the document of a checkpoint, but for `v`, `t` and `b`."""
+    document: Document = {"c": _described(serde, checkpoint)}
     if parent:
-        document["parent"] = parent
-    if before:
-        document["before"] = before
+        document["p"] = parent
     if len(_plain(metadata)) < len(metadata):
-        document["metadata"] = encode_value(serde, metadata)
+        document["m"] = encode_value(serde, dict(metadata))
     return document
 
 
 def _described(serde: SerializerProtocol, checkpoint: Checkpoint) -> Any:
     """Return what is said of a checkpoint: an object if it is plain JSON, else encoded."""
     taken = ("id", "channel_values")
-    rest = {name: value for name, value in checkpoint.items() if name not in taken}
+    rest: dict[str, Any] = {name: v for name, v in checkpoint.items() if name not in taken}
     short = {_SHORT.get(name, name): value for name, value in rest.items()}
+    short["at"] = _instant(short.get("at"))
     try:
         encode_json(short)
     except ValueNotSerializableError:
@@ -143,57 +156,106 @@ def _described(serde: SerializerProtocol, checkpoint: Checkpoint) -> Any:
     return short if rest.keys().isdisjoint(_LONG) else encode_value(serde, rest)
 
 
-def checkpoint_of(serde: SerializerProtocol, document: dict[str, Any]) -> Checkpoint:
-    """Return the checkpoint of a document, all but its channels' values."""
+def _instant(stamp: Any) -> Any:
+    """Return a time in microseconds, if that is enough to write it again as it was."""
     try:
-        described = document["checkpoint"]
-        if isinstance(described, dict):
-            named = cast("dict[str, Any]", described)
-            rest = {_LONG.get(name, name): value for name, value in named.items()}
-        else:
-            rest = decode_value(serde, described)
-        return cast("Checkpoint", {**rest, "id": document["id"], "channel_values": {}})
-    except KeyError as error:
-        raise CheckpointCorruptError("", document.get("id"), f"it has no {error}") from error
+        instant = (datetime.fromisoformat(stamp) - _EPOCH) // _MICROSECOND
+    except (TypeError, ValueError, OverflowError):
+        return stamp
+    return instant if _stamp(instant) == stamp else stamp
+
+
+def _stamp(instant: Any) -> Any:
+    return (_EPOCH + instant * _MICROSECOND).isoformat() if type(instant) is int else instant
+
+
+def checkpoint_of(
+    serde: SerializerProtocol, checkpoint_id: str, document: Document, values: dict[str, Any]
+) -> Checkpoint:
+    """Return the checkpoint of a document.
+
+    Raises:
+        CheckpointCorruptError: The document is not one of a checkpoint.
+    """
+    if "c" not in document:
+        raise CheckpointCorruptError("", checkpoint_id, "it is not a checkpoint of LangGraph's")
+    described = document["c"]
+    if isinstance(described, dict):
+        named = cast("dict[str, Any]", described)
+        rest = {_LONG.get(name, name): value for name, value in named.items()}
+        rest["ts"] = _stamp(rest["ts"])
+    else:
+        rest = decode_value(serde, described)
+    return cast("Checkpoint", {**rest, "id": checkpoint_id, "channel_values": values})
+
+
+def parent_of(document: Document) -> str | None:
+    """Return the parent's id."""
+    return document.get("p")
+
+
+def before_of(document: Document) -> list[TaskWrites]:
+    """Return the writes that a document carries, their long texts in place."""
+    texts = document.get("t", ())
+    return [
+        TaskWrites(task, _long_path(path), unfold(writes, texts))
+        for task, path, writes in document.get("b", ())
+    ]
+
+
+def written(record: TaskWrites, pool: Pool | None = None) -> list[Any]:
+    """Return writes as a document holds them, their long texts in the pool if there is one."""
+    task, path, writes = record
+    if path.startswith(_USUAL):
+        path = "^" + path.removeprefix(_USUAL)
+    elif path.startswith("^"):
+        path = "^" + path
+    return [task, path, writes if pool is None else pool.fold(writes)]
+
+
+def _long_path(path: str) -> str:
+    if path.startswith("^^"):
+        return path[1:]
+    return _USUAL + path[1:] if path.startswith("^") else path
+
+
+def alone_of(checkpoint_id: str, records: Sequence[TaskWrites]) -> Document:
+    """Return the document of writes that came alone."""
+    return {"of": checkpoint_id, "b": [written(record) for record in records]}
 
 
 def metadata_beside(
-    metadata: Mapping[str, Any], document: Mapping[str, Any], *, low: bool
+    metadata: Mapping[str, Any], document: Document, *, low: bool
 ) -> dict[str, Any]:
-    """Return what stands beside a document of `document_of`.
+    """Return what stands beside a document.
 
     Args:
         metadata: LangGraph's.
-        document: The document.
+        document: The document, complete.
         low: Whether there is a greater id already.
     """
     beside = _plain(metadata)
-    ours: dict[str, Any] = {}
-    if "metadata" in document:
-        ours["part"] = 1
+    if "m" in document:
+        beside["~part"] = 1
     if low:
-        ours["low"] = 1
-    if "before" in document:
-        ours["of"] = digest_of(document["parent"])
+        beside["~low"] = 1
+    if "b" in document:
+        beside["~of"] = digest_of(document["p"])
     counters: Mapping[str, Any] | None = beside.get(COUNTERS)
     if counters:
-        ours["parent"] = document.get("parent", "")
-        held = [channel for channel in counters if channel in document["values"]]
+        beside["~parent"] = document.get("p", "")
+        held = [channel for channel in counters if channel in document["v"]]
         if held:
-            ours["held"] = held
-    if ours:
-        beside[_OURS] = ours
+            beside["~held"] = held
     return beside
 
 
 def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata that is plain JSON, where a tuple counts as a list."""
-    listed = {key: _listed(value) for key, value in metadata.items() if key != _OURS}
-    try:
-        encode_json(listed)
-    except ValueNotSerializableError:
-        return {key: value for key, value in listed.items() if _is_plain({key: value})}
-    return listed
+    listed = {key: _listed(v) for key, v in metadata.items() if not key.startswith(_OURS)}
+    if _is_plain(listed):
+        return listed
+    return {key: value for key, value in listed.items() if _is_plain({key: value})}
 
 
 def _is_plain(item: Any) -> bool:
@@ -206,16 +268,13 @@ def _is_plain(item: Any) -> bool:
 
 def _listed(value: Any) -> Any:
     if type(value) is dict:
-        return {key: _listed(child) for key, child in cast("dict[Any, Any]", value).items()}
+        return {key: _listed(child) for key, child in cast("dict[str, Any]", value).items()}
     if type(value) in (tuple, list):
         return [_listed(child) for child in cast("list[Any]", value)]
     return value
 
 
-def metadata_of(
-    serde: SerializerProtocol, head: Head, document: Mapping[str, Any]
-) -> CheckpointMetadata:
+def metadata_of(serde: SerializerProtocol, head: Head, document: Document) -> CheckpointMetadata:
     """Return all of a checkpoint's metadata."""
-    if head.whole or "metadata" not in document:
-        return cast("CheckpointMetadata", head.metadata)
-    return cast("CheckpointMetadata", decode_value(serde, document["metadata"]))
+    whole = head.metadata if head.whole else decode_value(serde, document["m"])
+    return cast("CheckpointMetadata", whole)

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 from locus_memory.errors import CheckpointConflictError
 from locus_memory.integrations.langgraph_reading import Index, Reader
-from locus_memory.integrations.langgraph_records import COUNTERS, digest_of
+from locus_memory.integrations.langgraph_records import (
+    COUNTERS,
+    alone_of,
+    before_of,
+    digest_of,
+    parent_of,
+)
 from locus_memory.integrations.langgraph_threads import Place, all_heads, places
 
 __all__ = ["Remover"]
@@ -93,9 +99,10 @@ class Remover:
             if head is None or head.carries not in digests:
                 continue
             document = await self.reader.load(index.place.name, name)
-            if document is not None and document.get("parent") in stay:
-                kept = {"of": document["parent"], "before": document["before"]}
-                beside = {"of": document["parent"], "late": 1}
+            parent = None if document is None else parent_of(document)
+            if document is not None and parent in stay:
+                kept = alone_of(parent, before_of(document))
+                beside = {"of": parent, "late": 1}
                 await self._checkpointer.save(kept, index.place.writes, metadata=beside)
 
     async def _drop(self, name: str, records: set[str]) -> None:

@@ -41,10 +41,15 @@ from locus_memory.integrations.langgraph_records import (
     COUNTERS,
     Head,
     TaskWrites,
+    alone_of,
+    before_of,
     document_of,
     metadata_beside,
+    parent_of,
+    written,
 )
 from locus_memory.integrations.langgraph_removal import Remover
+from locus_memory.integrations.langgraph_texts import Pool
 from locus_memory.integrations.langgraph_threads import Place, places
 from locus_memory.integrations.langgraph_values import StrictSerializer
 from locus_memory.registry import as_checkpointer
@@ -152,10 +157,15 @@ class LocusSaver(BaseCheckpointSaver[int]):
             stored = False
             try:
                 before += [waiting.writes for waiting in taken]
-                known = self._encoded(place, parent, greatest, checkpoint, new_versions)
                 full: Mapping[str, Any] = get_serializable_checkpoint_metadata(config, metadata)
+                known = self._encoded(place, parent, checkpoint, new_versions)
+                known.greatest = max(greatest, checkpoint["id"])
                 known.is_delta = bool(full.get(COUNTERS))
-                document = document_of(self.serde, checkpoint, full, parent, known.values, before)
+                document = document_of(self.serde, checkpoint, full, parent)
+                document["v"] = known.values
+                if before:
+                    document["b"] = [written(record, known.pool) for record in before]
+                document["t"] = known.pool.texts
                 beside = metadata_beside(full, document, low=checkpoint["id"] < greatest)
                 # Before it is stored: tasks of the next step may write while it is.
                 self._known.put(place.name, known)
@@ -178,26 +188,26 @@ class LocusSaver(BaseCheckpointSaver[int]):
         if checkpoint_id > greatest:
             return []
         document = await self._reader.load(place.name, checkpoint_id)
-        if document is None or document.get("parent") != parent:
+        if document is None or parent_of(document) != parent:
             return []
-        return list(document.get("before", ()))
+        return before_of(document)
 
     def _encoded(
         self,
         place: Place,
         parent: str | None,
-        greatest: str,
         checkpoint: Checkpoint,
         changed: ChannelVersions,
     ) -> Known:
-        values, elements = encode_channels(
-            self.serde,
-            checkpoint["channel_values"],
-            changed,
-            self._known.at(place.name, parent) if parent else None,
-        )
-        greatest = max(greatest, checkpoint["id"])
-        return Known(checkpoint["id"], greatest, values=values, elements=elements)
+        latest = self._known.get(place.name)
+        pool = Pool() if latest is None else latest.pool
+        known = latest if latest is not None and latest.checkpoint_id == parent else None
+        channels = checkpoint["channel_values"]
+        values, elements = encode_channels(self.serde, channels, changed, known, pool)
+        if pool.is_stale(values):
+            pool = Pool()
+            values, elements = encode_channels(self.serde, channels, changed, None, pool)
+        return Known(checkpoint["id"], None, values=values, elements=elements, pool=pool)
 
     @override
     async def aput_writes(
@@ -213,10 +223,10 @@ class LocusSaver(BaseCheckpointSaver[int]):
         if known is not None:
             known.saw(writes)
             there = known.indexes.get(task_id, set())
-            for index in there.intersection(record["writes"]):
+            for index in there.intersection(record.writes):
                 if not is_special(index):
-                    del record["writes"][index]
-        if record["writes"]:
+                    del record.writes[index]
+        if record.writes:
             await self._store_writes(place, checkpoint_id, record, known)
 
     async def _store_writes(
@@ -224,7 +234,7 @@ class LocusSaver(BaseCheckpointSaver[int]):
     ) -> None:
         latest = self._known.get(place.name)
         may_wait = latest is not None and not latest.is_delta
-        if any(map(is_special, record["writes"])):
+        if any(map(is_special, record.writes)):
             may_wait = False
         if not (may_wait and await self._waiting.wait(place.name, checkpoint_id, record)):
             await self._store_alone(place, checkpoint_id, record)
@@ -237,7 +247,7 @@ class LocusSaver(BaseCheckpointSaver[int]):
         beside: dict[str, Any] = {"of": checkpoint_id}
         if known is None or known.greatest != checkpoint_id:
             beside["late"] = 1
-        document = {"of": checkpoint_id, "before": [record]}
+        document = alone_of(checkpoint_id, [record])
         await self._checkpointer.save(document, place.writes, metadata=beside)
 
     @override

@@ -6,19 +6,16 @@ written element by element, so that a delta of the checkpoint holds only what wa
 | JSON | stands for |
 |---|---|
 | `"text"` | bytes of the type `msgpack` |
+| `null` | no bytes, of the type `null` |
 | `["type", "text"]` | bytes of another type |
-| `{"l": [...]}` | a list, each element one of the two above |
+| `{"l": [...]}` | a list, each element one of the three above |
 | `{"s": ...}` | a snapshot of a `DeltaChannel`, around its value |
 
-In the text each byte is the Latin-1 character of its number, with two exceptions that make it
-short and legible. UTF-8 sequences beyond Latin-1 are the characters they encode; and phrases
-that every LangChain message holds are one private character each. Both can be taken back
-without knowing where they were applied, so every sequence of bytes comes back as it was.
+For the text see `langgraph_texts`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -29,50 +26,15 @@ from langgraph.checkpoint.serde.types import (
 )
 from typing_extensions import override
 
-from locus_memory.errors import CheckpointCorruptError
+from locus_memory.integrations.langgraph_texts import bytes_of, text_of, unfold
 
 __all__ = [
     "StrictSerializer",
-    "bytes_of",
     "decode_value",
     "encode_leaf",
     "encode_value",
     "list_of",
-    "text_of",
 ]
-
-_PHRASES = (
-    "\xbdlangchain_core.messages.human\xacHumanMessage\x86\xa7content",
-    "\xbalangchain_core.messages.ai\xa9AIMessage\x89\xa7content",
-    "\xbclangchain_core.messages.tool\xabToolMessage\x89\xa7content",
-    "\xbelangchain_core.messages.system\xadSystemMessage\x86\xa7content",
-    "\xb1additional_kwargs\x80\xb1response_metadata\x80",
-    "\xb1additional_kwargs\x80\xb1response_metadata",
-    "\xa4type\xa5human\xa4name\xc0\xa2id",
-    "\xa4type\xa2ai\xa4name\xc0\xa2id",
-    "\xa4type\xa4tool\xa4name",
-    "\xa4type\xa6system\xa4name\xc0\xa2id",
-    "\xaatool_calls\x90\xb2invalid_tool_calls\x90\xaeusage_metadata",
-    "\xb2invalid_tool_calls\x90\xaeusage_metadata",
-    "\xacinput_tokens",
-    "\xadoutput_tokens",
-    "\xactotal_tokens",
-    "\xb3model_validate_json",
-    "\xaatool_calls",
-    "\xactool_call_id",
-    "\xa8artifact\xc0\xa6status\xa7success",
-    "\xaamodel_name",
-    "\xadfinish_reason",
-)
-"""The position of a phrase is part of the stored format: append only, 256 at most."""
-
-_PRIVATE = 0xE000
-_TOKENS = {chr(_PRIVATE + position): phrase for position, phrase in enumerate(_PHRASES)}
-_ANY_TOKEN = re.compile("[\ue000-\ue0ff]")
-_SEQUENCES = re.compile(
-    "(?:[\xc4-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3})+"
-)
-_BEYOND = re.compile("[\ue000-\ue0ff]|[^\x00-\xff\ue000-\ue0ff]+")
 
 _OWN_TYPES = frozenset({"null", "bytes", "bytearray", "msgpack"})
 
@@ -98,8 +60,7 @@ class StrictSerializer(JsonPlusSerializer):
 def encode_value(serde: SerializerProtocol, value: Any) -> Any:
     """Return a value as JSON; see the table of this module."""
     if type(value) is list:
-        elements = cast("list[Any]", value)
-        return {"l": [encode_leaf(serde, element) for element in elements]}
+        return {"l": [encode_leaf(serde, element) for element in value]}
     if type(value) is DeltaSnapshot:
         return {"s": encode_value(serde, value.value)}
     return encode_leaf(serde, value)
@@ -108,63 +69,35 @@ def encode_value(serde: SerializerProtocol, value: Any) -> Any:
 def encode_leaf(serde: SerializerProtocol, value: Any) -> Any:
     """Return a value that is not taken apart as JSON."""
     kind, data = serde.dumps_typed(value)
+    if kind == "null" and not data:
+        return None
     text = text_of(data)
     return text if kind == "msgpack" else [kind, text]
 
 
-def decode_value(serde: SerializerProtocol, encoded: Any) -> Any:
+def decode_value(serde: SerializerProtocol, encoded: Any, texts: Sequence[str] = ()) -> Any:
     """Return the value that `encode_value` wrote, as the serializer brings it back.
+
+    Args:
+        serde: What turns bytes to values.
+        encoded: The JSON.
+        texts: The pool it was folded into, if it was.
 
     Raises:
         NotImplementedError: The serializer does not know the type of the bytes.
     """
-    if isinstance(encoded, str):
-        return serde.loads_typed(("msgpack", bytes_of(encoded)))
-    if isinstance(encoded, list):
-        kind, text = cast("list[str]", encoded)
-        return serde.loads_typed((kind, bytes_of(text)))
-    if "s" in encoded:
-        return DeltaSnapshot(decode_value(serde, encoded["s"]))
-    return [decode_value(serde, element) for element in list_of(encoded) or ()]
+    if isinstance(encoded, dict):
+        parts = cast("dict[str, Any]", encoded)
+        if "s" in parts:
+            return DeltaSnapshot(decode_value(serde, parts["s"], texts))
+        return [decode_value(serde, element, texts) for element in parts["l"]]
+    if encoded is None:
+        return serde.loads_typed(("null", b""))
+    leaf = unfold(encoded, texts)
+    kind, text = ("msgpack", leaf) if isinstance(leaf, str) else leaf
+    return serde.loads_typed((kind, bytes_of(text)))
 
 
 def list_of(encoded: Any) -> Sequence[Any] | None:
     """Return the encoded elements of a list; `None` where it is no list."""
     return encoded.get("l") if isinstance(encoded, dict) else None
-
-
-def text_of(data: bytes) -> str:
-    """Return bytes as text."""
-    text = data.decode("latin-1")
-    for token, phrase in _TOKENS.items():
-        text = text.replace(phrase, token)
-    return _SEQUENCES.sub(_characters, text)
-
-
-def bytes_of(text: str) -> bytes:
-    """Return the bytes that `text_of` wrote.
-
-    Raises:
-        CheckpointCorruptError: The text has a private character without a meaning.
-    """
-    return _BEYOND.sub(_sequence, text).encode("latin-1")
-
-
-def _characters(match: re.Match[str]) -> str:
-    run = match[0]
-    try:
-        characters = run.encode("latin-1").decode()
-    except UnicodeDecodeError:
-        return run
-    return run if _ANY_TOKEN.search(characters) else characters
-
-
-def _sequence(match: re.Match[str]) -> str:
-    run = match[0]
-    if "\ue000" <= run[0] <= "\ue0ff":
-        try:
-            return _TOKENS[run[0]]
-        except KeyError:
-            reason = "a stored value was written by a newer version"
-            raise CheckpointCorruptError("", None, reason) from None
-    return run.encode().decode("latin-1")

@@ -1,0 +1,196 @@
+"""How bytes become text that compresses well, and how a document holds a long text once. Pure.
+
+Each byte is the Latin-1 character of its number, with two exceptions that make the text short
+and legible. UTF-8 sequences are the characters they encode, those of Latin-1 itself moved to a
+private range; and phrases that every LangChain message holds are one private character each.
+Both can be taken back without knowing where they were applied, so every sequence of bytes
+comes back as it was.
+
+What a user says goes through several channels on its way into a conversation. So the long
+legible runs of all values of a document lie in one pool, and a private character stands for
+each where it is used.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, cast
+
+from locus_memory.errors import CheckpointCorruptError
+
+__all__ = ["SHORTEST", "Pool", "bytes_of", "text_of", "unfold"]
+
+SHORTEST: Final = 48
+"""Characters of the shortest run that is pooled."""
+
+_PHRASES = (
+    "\xbdlangchain_core.messages.human\xacHumanMessage\x86\xa7content",
+    "\xbalangchain_core.messages.ai\xa9AIMessage\x89\xa7content",
+    "\xbclangchain_core.messages.tool\xabToolMessage\x89\xa7content",
+    "\xbelangchain_core.messages.system\xadSystemMessage\x86\xa7content",
+    "\xb1additional_kwargs\x80\xb1response_metadata\x80",
+    "\xb1additional_kwargs\x80\xb1response_metadata",
+    "\xa4type\xa5human\xa4name\xc0\xa2id",
+    "\xa4type\xa2ai\xa4name\xc0\xa2id",
+    "\xa4type\xa4tool\xa4name",
+    "\xa4type\xa6system\xa4name\xc0\xa2id",
+    "\xaatool_calls\x90\xb2invalid_tool_calls\x90\xaeusage_metadata",
+    "\xb2invalid_tool_calls\x90\xaeusage_metadata",
+    "\xacinput_tokens",
+    "\xadoutput_tokens",
+    "\xactotal_tokens",
+    "\xb3model_validate_json",
+    "\xaatool_calls",
+    "\xactool_call_id",
+    "\xa8artifact\xc0\xa6status\xa7success",
+    "\xaamodel_name",
+    "\xadfinish_reason",
+)
+"""The position of a phrase is part of the stored format: append only, 256 at most."""
+
+# Private characters: U+E000 to U+E0FF are phrases, U+E180 to U+E1FF Latin-1's upper half, and
+# all from U+F0000 on are places in a pool. Text that has any of its own keeps them as bytes.
+_TOKENS = {chr(0xE000 + position): phrase for position, phrase in enumerate(_PHRASES)}
+_PRIVATE = re.compile("[\ue000-\ue1ff\U000f0000-\U0010ffff]")
+_RAISED = {number: number + 0xE100 for number in range(0x80, 0x100)}
+_LOWERED = {raised: number for number, raised in _RAISED.items()}
+_SEQUENCES = re.compile(
+    "(?:[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3})+"
+)
+_BEYOND = re.compile("[\ue000-\ue0ff]|[^\x00-\xff\ue000-\ue0ff]+")
+
+_FIRST_PLACE = 0xF0000
+_PLACES = 0x10FFFF - _FIRST_PLACE
+_PLACE = re.compile("[\U000f0000-\U0010ffff]")
+_RUN = re.compile(
+    f"[\t\n\r -~\u0100-\ud7ff\ue180-\ue1ff\uf900-\U000effff]{{{SHORTEST},}}",
+)
+
+_STEP = 16
+"""A pool is looked through for texts out of use each time it has grown by this many."""
+
+
+def text_of(data: bytes) -> str:
+    """Return bytes as text."""
+    text = data.decode("latin-1")
+    for token, phrase in _TOKENS.items():
+        text = text.replace(phrase, token)
+    return _SEQUENCES.sub(_characters, text)
+
+
+def bytes_of(text: str) -> bytes:
+    """Return the bytes that `text_of` wrote.
+
+    Raises:
+        CheckpointCorruptError: The text has a private character without a meaning.
+    """
+    return _BEYOND.sub(_sequence, text).encode("latin-1")
+
+
+def _characters(match: re.Match[str]) -> str:
+    run = match[0]
+    try:
+        characters = run.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return run
+    return run if _PRIVATE.search(characters) else characters.translate(_RAISED)
+
+
+def _sequence(match: re.Match[str]) -> str:
+    run = match[0]
+    if "\ue000" <= run[0] <= "\ue0ff":
+        phrase = _TOKENS.get(run[0])
+        if phrase is None:
+            raise _too_new()
+        return phrase
+    return run.translate(_LOWERED).encode().decode("latin-1")
+
+
+def _too_new() -> CheckpointCorruptError:
+    return CheckpointCorruptError("", None, "a value of it was written by a newer version")
+
+
+def unfold(encoded: Any, texts: Sequence[str]) -> Any:
+    """Return JSON with each place filled by the text that lies there."""
+
+    def text_at(match: re.Match[str]) -> str:
+        place = ord(match[0]) - _FIRST_PLACE
+        if place >= len(texts):
+            raise _too_new()
+        return texts[place]
+
+    def unfolded(part: Any) -> Any:
+        if isinstance(part, str):
+            return _PLACE.sub(text_at, part)
+        if isinstance(part, list):
+            return [unfolded(child) for child in part]
+        if isinstance(part, dict):
+            return {key: unfolded(child) for key, child in cast("dict[str, Any]", part).items()}
+        return part
+
+    return unfolded(encoded)
+
+
+class Pool:
+    """The long texts of a document, and of those that follow it. It only grows.
+
+    Safe to share among threads.
+    """
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._texts = list(texts)
+        self._places = {text: place for place, text in enumerate(self._texts)}
+        self._lock = threading.Lock()
+        self._looked = len(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts, as a document holds them."""
+        return self._texts.copy()
+
+    def fold(self, encoded: Any) -> Any:
+        """Return JSON with places instead of long texts, which the pool has from now on."""
+        if isinstance(encoded, str):
+            return _RUN.sub(self._placed, encoded)
+        if isinstance(encoded, list):
+            return [self.fold(part) for part in encoded]
+        if isinstance(encoded, dict):
+            return {key: self.fold(part) for key, part in cast("dict[str, Any]", encoded).items()}
+        return encoded
+
+    def _placed(self, match: re.Match[str]) -> str:
+        text = match[0]
+        with self._lock:
+            place = self._places.get(text)
+            if place is None:
+                if len(self._texts) > _PLACES:
+                    return text
+                place = self._places[text] = len(self._texts)
+                self._texts.append(text)
+        return chr(_FIRST_PLACE + place)
+
+    def is_stale(self, folded: Any) -> bool:
+        """Whether less than half of the texts are used here; looks now and then only."""
+        grown = len(self._texts)
+        if grown // _STEP == self._looked // _STEP:
+            return False
+        self._looked = grown
+        used: set[str] = set()
+        _collect(folded, used)
+        return len(used) * 2 < grown
+
+
+def _collect(folded: Any, used: set[str]) -> None:
+    if isinstance(folded, str):
+        used.update(_PLACE.findall(folded))
+    elif isinstance(folded, list):
+        for part in folded:
+            _collect(part, used)
+    elif isinstance(folded, dict):
+        for part in cast("dict[str, Any]", folded).values():
+            _collect(part, used)
