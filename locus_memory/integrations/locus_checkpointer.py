@@ -146,7 +146,8 @@ class LocusCheckpointer(BaseCheckpointer):
             found = await checkpointer.load(thread_id, checkpoint_id)
         state = self._format.from_checkpoint(found) if isinstance(found, dict) else found
         if checkpoint_id is None:
-            LOADED.set(Loaded(self, thread_id, state.messages if state else ()))
+            messages = state.messages if state else ()
+            LOADED.set(Loaded(self, thread_id, len(messages), messages[-1] if messages else None))
         loaded: AgentState | None = state
         return loaded
 
@@ -368,26 +369,32 @@ def register(name: str = "locus_memory") -> None:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The thread that was loaded last in this context, and the messages it had."""
+    """A thread that was loaded, and where its conversation ended."""
 
     checkpointer: LocusCheckpointer
     thread_id: str
-    messages: tuple[Message, ...]
+    count: int
+    last: Message | None
 
     def goes_on_in(self, state: AgentState) -> bool:
         """Whether a run goes on from it, rather than being some other one."""
-        if not self.messages:
+        if self.last is None:
             return all(message.role != Role.ASSISTANT for message in state.messages)
-        return any(message is self.messages[-1] for message in reversed(state.messages))
+        return any(message is self.last for message in reversed(state.messages))
 
     async def origin(self) -> dict[str, Any]:
-        """Return what a memory manager of ours is to know of the thread, as metadata."""
+        """Return what a memory manager of ours is to know of the thread, as metadata.
+
+        Raises:
+            BackendError: The database failed.
+        """
         known: dict[str, Any] = {"thread_id": self.thread_id}
-        if self.messages:
+        if self.count:
             saved = await self.checkpointer.get_metadata(self.thread_id) or {}
-            if isinstance(saved.get("forked_from"), str):
-                shared = {"thread_id": saved["forked_from"], "messages": len(self.messages)}
-                known["forked_from"] = shared
+            # Written by `Agent.fork`.
+            parent = saved.get("forked_from")
+            if isinstance(parent, str):
+                known["forked_from"] = {"thread_id": parent, "messages": self.count}
         return known
 
 

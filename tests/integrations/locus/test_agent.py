@@ -173,8 +173,9 @@ asyncio.run(agent.arun("pay, then die", thread_id="t"))
 
 async def test_a_turn_whose_process_was_killed(tmp_path, make_agent):
     where = f"sqlite:{tmp_path}/agent.db"
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, where], check=False, capture_output=True, timeout=120
+    command = [sys.executable, "-c", KILLED, where]
+    killed = await asyncio.to_thread(
+        subprocess.run, command, check=False, capture_output=True, timeout=120
     )
     assert killed.returncode == 9, killed.stderr
     async with LocusCheckpointer(where) as checkpointer:
