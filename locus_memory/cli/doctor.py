@@ -21,11 +21,13 @@ from locus_memory.cli.outcome import CommandError
 from locus_memory.cli.output import snippet, table
 from locus_memory.cli.session import Session
 from locus_memory.errors import ConfigurationError
+from locus_memory.events import subscribe
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
+    from locus_memory.events import Event
 
 __all__ = ["doctor"]
 
@@ -35,7 +37,8 @@ Check = dict[str, Any]
 def doctor(context: typer.Context, *, url: Url = None, as_json: AsJson = False) -> None:
     """Check the installation and the database.
 
-    What it writes there, to see that it works, it removes again.
+    What it writes there, to see that it works, it removes again. A note, marked `!`, is an event
+    that the database caused meanwhile: all works, but look at it.
     """
     session = Session.of(context, url, as_json=as_json)
     checks = [_check("python", _python), _check("sqlite", _sqlite), _check("url", _url(session))]
@@ -123,11 +126,23 @@ def _check_database(session: Session) -> list[Check]:
 
 
 def _probe(session: Session) -> list[Check]:
+    notes: list[Check] = []
+    stop = subscribe(lambda event: notes.append(_note(event)))
     try:
-        return session.run(_probe_backend, create=True)
+        return [*session.run(_probe_backend, create=True), *notes]
     except Exception as error:  # noqa: BLE001 - whatever is wrong is the finding
         detail = f"{type(error).__name__}: {error}"
         return [{"check": "database", "ok": False, "detail": detail}]
+    finally:
+        stop()
+
+
+def _note(event: Event) -> Check:
+    """Return what happened while the database was looked at, such as that it may lose keys."""
+    facts = [f"{name} {value}" for name, value in event.attributes.items()]
+    if event.error is not None:
+        facts.append(f"{type(event.error).__name__}: {event.error}")
+    return {"check": "note", "ok": True, "detail": f"{event.name}: {', '.join(facts)}"}
 
 
 async def _probe_backend(backend: Backend) -> list[Check]:
@@ -184,10 +199,16 @@ async def _checkpoint_round_trip(backend: Backend) -> str:
 def _render(console: Console, checks: list[Check]) -> None:
     rows = [
         [
-            Text("ok", style="green") if check["ok"] else Text("FAILED", style="bold red"),
+            _mark(check),
             check["check"],
             snippet(check["detail"], 400),
         ]
         for check in checks
     ]
     console.print(table(["", "check", "finding"], rows))
+
+
+def _mark(check: Check) -> Text:
+    if not check["ok"]:
+        return Text("FAILED", style="bold red")
+    return Text("!", style="yellow") if check["check"] == "note" else Text("ok", style="green")

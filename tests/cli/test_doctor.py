@@ -4,6 +4,8 @@ import sqlite3
 
 import pytest
 
+from locus_memory.testing.servers import RedisServer
+
 
 def findings(document):
     return {check["check"]: check["detail"] for check in document["checks"]}
@@ -70,3 +72,12 @@ def test_a_database_without_a_log(run, ok, empty_directory):
     result = run("doctor", "--json")
     assert result.code == 1
     assert "block each other" in findings(result.json)["journal"]
+
+
+def test_a_server_that_evicts_is_noted(ok):
+    with RedisServer(maxmemory_policy="allkeys-lru") as server:
+        document = ok("--url", server.url, "doctor", "--json").json
+        assert document["ok"] is True
+        assert "redis.evicts" in findings(document)["note"]
+        assert "allkeys-lru" in findings(document)["note"]
+        assert "\n!   note" in ok("--url", server.url, "doctor").out
