@@ -87,13 +87,11 @@ def _entry(name: object, wanted: Any) -> Filter:
 
 
 def _combination(name: Any, wanted: Any) -> Filter:
-    parse_filter({name: [{}] if name in ("$and", "$or") and wanted else wanted})
+    _check_combination(name, wanted)
     if name == "$not":
         part = _compile(wanted)
         pushed = {"$not": part.pushed} if part.exact else {}
         return Filter(pushed, part.exact, lambda fields: not part.test(fields))
-    if not isinstance(wanted, list | tuple):
-        raise InvalidFilterError(f"{name} takes a list of filters, not {wanted!r}")
     parts = [_compile(each) for each in wanted]
     quantifier = all if name == "$and" else any
     return Filter(
@@ -101,6 +99,14 @@ def _combination(name: Any, wanted: Any) -> Filter:
         all(part.exact for part in parts),
         lambda fields: quantifier(part.test(fields) for part in parts),
     )
+
+
+def _check_combination(name: Any, wanted: Any) -> None:
+    # The filters inside are checked one by one.
+    if isinstance(wanted, Mapping):
+        parse_filter({name: {}})
+    else:
+        parse_filter({name: [{} for _ in wanted] if isinstance(wanted, list | tuple) else wanted})
 
 
 def _look_up(name: str, fields: _Document) -> Any:

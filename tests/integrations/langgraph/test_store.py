@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 
 import pytest
 from langgraph.store.base import (
+    BaseStore,
     GetOp,
     InvalidNamespaceError,
     Item,
@@ -30,6 +33,7 @@ from locus_memory import (
 )
 from locus_memory.errors import BackendClosedError, BackendWriteError, InvalidArgumentError
 from locus_memory.events import subscribe
+from locus_memory.integrations import langgraph
 from locus_memory.integrations.langgraph_store import LocusStore
 from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing import FakeClock
@@ -435,6 +439,27 @@ class TestTTL:
         assert (await store.start_ttl_sweeper()).result() is None
         assert store.stop_ttl_sweeper(timeout=1)
         assert await store.stop_ttl_sweeper()
+
+
+WITHOUT_LANGGRAPH = """
+import sys
+sys.modules["langgraph.checkpoint.base"] = sys.modules["langgraph.store.base"] = None
+import locus_memory.integrations.langgraph
+"""
+
+
+def test_without_langgraph_it_says_what_to_install():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_LANGGRAPH], capture_output=True, text=True, check=False
+    )
+    assert "MissingDriverError" in done.stderr
+    assert "pip install 'locus-memory[langgraph]'" in done.stderr
+
+
+def test_the_module_that_users_import_has_it():
+    assert langgraph.LocusStore is LocusStore
+    assert issubclass(langgraph.LocusStore, BaseStore)
+    assert langgraph.__all__ == ["LocusSaver", "LocusStore"]
 
 
 class TestUse:
