@@ -26,6 +26,8 @@ __all__ = ["ALWAYS_ENCODED", "Known", "KnownCache", "encode_channels"]
 ALWAYS_ENCODED: Final = 16
 """How many of a list's last elements are never taken for unchanged."""
 
+_ELEMENT = 1024
+
 _CONSTANT = (str, int, float, bool, bytes, type(None))
 
 
@@ -57,8 +59,7 @@ class Known:
     _rewritten: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
-        texts = sum(map(len, self.pool.texts))
-        self.weight = 1024 + 2 * texts + sum(map(_weight, self.values.values()))
+        self.weight = 1024 + 2 * self.pool.characters + sum(map(_weight, self.values.values()))
 
     def saw(self, writes: Sequence[tuple[str, Any]]) -> None:
         """Take note of objects that a task wrote, which it may have changed."""
@@ -133,9 +134,11 @@ class KnownCache:
 
 
 def _weight(encoded: Any) -> int:
-    """Return about how many bytes a value takes: encoded, and as the objects it was."""
-    texts = list_of(encoded) or (encoded,)
-    return sum(2 * len(text) + 128 for text in texts if isinstance(text, str))
+    """Return about how many bytes a value takes, its long texts apart."""
+    elements = list_of(encoded)
+    if elements is None:
+        return len(encoded) if isinstance(encoded, str) else _ELEMENT
+    return _ELEMENT * len(elements)
 
 
 def encode_channels(
@@ -164,15 +167,11 @@ def encode_channels(
         elif type(value) is list:
             elements[channel] = list(value)
             known = {} if parent is None else parent.encodings(channel)
-            encode = partial(_folded, serde, pool)
+            encode = partial(encode_leaf, serde, pool=pool)
             values[channel] = {"l": _encode_elements(elements[channel], known, encode)}
         else:
-            values[channel] = pool.fold(encode_value(serde, value))
+            values[channel] = encode_value(serde, value, pool)
     return values, elements
-
-
-def _folded(serde: SerializerProtocol, pool: Pool, element: Any) -> Any:
-    return pool.fold(encode_leaf(serde, element))
 
 
 def _encode_elements(

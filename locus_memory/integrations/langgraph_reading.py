@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
-from locus_memory.integrations.langgraph_known import Known, KnownCache
+from locus_memory.integrations.langgraph_known import ALWAYS_ENCODED, Known, KnownCache
 from locus_memory.integrations.langgraph_pending import indexes_of, merged
 from locus_memory.integrations.langgraph_records import (
     COUNTERS,
@@ -26,7 +26,7 @@ from locus_memory.integrations.langgraph_records import (
 )
 from locus_memory.integrations.langgraph_texts import Pool, unfold
 from locus_memory.integrations.langgraph_threads import WINDOW, Place, all_heads, heads_of
-from locus_memory.integrations.langgraph_values import decode_value, list_of
+from locus_memory.integrations.langgraph_values import decode_value, list_of, typed_bytes
 
 __all__ = ["Index", "Lineage", "Reader"]
 
@@ -175,7 +175,7 @@ class Reader:
             greatest,
             is_delta=bool(head.metadata.get(COUNTERS)),
             values=document["v"],
-            pool=Pool(document["t"]),
+            pool=_pool_of(document),
             elements={
                 channel: list(values[channel])
                 for channel, encoded in document["v"].items()
@@ -322,6 +322,15 @@ class Reader:
             if channel in lineage.seeds:
                 history[channel]["seed"] = decode_value(self.serde, lineage.seeds[channel])
         return history
+
+
+def _pool_of(document: Document) -> Pool:
+    """Return the pool of a document, prepared for what is always encoded again."""
+    pool = Pool(document["t"])
+    for encoded in document["v"].values():
+        for element in (list_of(encoded) or ())[-ALWAYS_ENCODED:]:
+            pool.remember(*typed_bytes(element, document["t"]), element)
+    return pool
 
 
 def _reaches_back(infos: Sequence[CheckpointInfo]) -> bool:

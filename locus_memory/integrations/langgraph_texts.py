@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
@@ -59,7 +60,9 @@ _LOWERED = {raised: number for number, raised in _RAISED.items()}
 _SEQUENCES = re.compile(
     "(?:[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3})+"
 )
-_BEYOND = re.compile("[\ue000-\ue0ff]|[^\x00-\xff\ue000-\ue0ff]+")
+_BEYOND = re.compile(
+    "[\ue000-\ue0ff\U000f0000-\U0010ffff]|[^\x00-\xff\ue000-\ue0ff\U000f0000-\U0010ffff]+"
+)
 
 _FIRST_PLACE = 0xF0000
 _PLACES = 0x10FFFF - _FIRST_PLACE
@@ -67,6 +70,12 @@ _PLACE = re.compile("[\U000f0000-\U0010ffff]")
 _RUN = re.compile(
     f"[\t\n\r -~\u0100-\ud7ff\ue180-\ue1ff\uf900-\U000effff]{{{SHORTEST},}}",
 )
+
+_INDEXED = 64
+"""How many of the last texts of a loaded document are known again: a text comes back soon."""
+
+_LEAVES = 64
+_LONGEST_LEAF = 32 * 1024
 
 _STEP = 16
 """A pool is looked through for texts out of use each time it has grown by this many."""
@@ -80,13 +89,41 @@ def text_of(data: bytes) -> str:
     return _SEQUENCES.sub(_characters, text)
 
 
-def bytes_of(text: str) -> bytes:
+def bytes_of(text: str, texts: Sequence[str] = ()) -> bytes:
     """Return the bytes that `text_of` wrote.
+
+    Args:
+        text: The text, folded or not.
+        texts: The texts of the pool it was folded into.
 
     Raises:
         CheckpointCorruptError: The text has a private character without a meaning.
     """
-    return _BEYOND.sub(_sequence, text).encode("latin-1")
+
+    def latin(match: re.Match[str]) -> str:
+        run = match[0]
+        phrase = _TOKENS.get(run)
+        if phrase is not None:
+            return phrase
+        if run < "\U000f0000":
+            return _sequence(run)
+        pooled = _text_at(run, texts)
+        return pooled if pooled.isascii() else _BEYOND.sub(latin, pooled)
+
+    return _BEYOND.sub(latin, text).encode("latin-1")
+
+
+def _sequence(run: str) -> str:
+    if "\ue000" <= run[0] <= "\ue0ff":
+        raise _too_new()
+    return run.translate(_LOWERED).encode().decode("latin-1")
+
+
+def _text_at(place: str, texts: Sequence[str]) -> str:
+    index = ord(place) - _FIRST_PLACE
+    if index >= len(texts):
+        raise _too_new()
+    return texts[index]
 
 
 def _characters(match: re.Match[str]) -> str:
@@ -98,16 +135,6 @@ def _characters(match: re.Match[str]) -> str:
     return run if _PRIVATE.search(characters) else characters.translate(_RAISED)
 
 
-def _sequence(match: re.Match[str]) -> str:
-    run = match[0]
-    if "\ue000" <= run[0] <= "\ue0ff":
-        phrase = _TOKENS.get(run[0])
-        if phrase is None:
-            raise _too_new()
-        return phrase
-    return run.translate(_LOWERED).encode().decode("latin-1")
-
-
 def _too_new() -> CheckpointCorruptError:
     return CheckpointCorruptError("", None, "a value of it was written by a newer version")
 
@@ -116,10 +143,7 @@ def unfold(encoded: Any, texts: Sequence[str]) -> Any:
     """Return JSON with each place filled by the text that lies there."""
 
     def text_at(match: re.Match[str]) -> str:
-        place = ord(match[0]) - _FIRST_PLACE
-        if place >= len(texts):
-            raise _too_new()
-        return texts[place]
+        return _text_at(match[0], texts)
 
     def unfolded(part: Any) -> Any:
         if isinstance(part, str):
@@ -137,13 +161,19 @@ class Pool:
     """The long texts of a document, and of those that follow it. It only grows.
 
     Safe to share among threads.
+
+    Attributes:
+        characters: The length of all texts together.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._texts = list(texts)
-        self._places = {text: place for place, text in enumerate(self._texts)}
+        first = max(0, len(self._texts) - _INDEXED)
+        self._places = {text: place for place, text in enumerate(self._texts[first:], first)}
         self._lock = threading.Lock()
         self._looked = len(self._texts)
+        self._leaves: OrderedDict[tuple[str, bytes], Any] = OrderedDict()
+        self.characters = sum(map(len, self._texts))
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -172,7 +202,26 @@ class Pool:
                     return text
                 place = self._places[text] = len(self._texts)
                 self._texts.append(text)
+                self.characters += len(text)
         return chr(_FIRST_PLACE + place)
+
+    def leaf(self, kind: str, data: bytes) -> Any:
+        """Return typed bytes as folded JSON; the last ones are remembered."""
+        with self._lock:
+            known = self._leaves.get((kind, data))
+        if known is None:
+            text = self.fold(text_of(data))
+            known = text if kind == "msgpack" else [kind, text]
+            self.remember(kind, data, known)
+        return known
+
+    def remember(self, kind: str, data: bytes, folded: Any) -> None:
+        """Take note of what `leaf` has to return."""
+        if len(data) <= _LONGEST_LEAF:
+            with self._lock:
+                self._leaves[kind, data] = folded
+                while len(self._leaves) > _LEAVES:
+                    self._leaves.popitem(last=False)
 
     def is_stale(self, folded: Any) -> bool:
         """Whether less than half of the texts are used here; looks now and then only."""

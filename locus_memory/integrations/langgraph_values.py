@@ -26,7 +26,7 @@ from langgraph.checkpoint.serde.types import (
 )
 from typing_extensions import override
 
-from locus_memory.integrations.langgraph_texts import bytes_of, text_of, unfold
+from locus_memory.integrations.langgraph_texts import Pool, bytes_of, text_of
 
 __all__ = [
     "StrictSerializer",
@@ -34,6 +34,7 @@ __all__ = [
     "encode_leaf",
     "encode_value",
     "list_of",
+    "typed_bytes",
 ]
 
 _OWN_TYPES = frozenset({"null", "bytes", "bytearray", "msgpack"})
@@ -57,22 +58,29 @@ class StrictSerializer(JsonPlusSerializer):
         return super().loads_typed(data)
 
 
-def encode_value(serde: SerializerProtocol, value: Any) -> Any:
-    """Return a value as JSON; see the table of this module."""
+def encode_value(serde: SerializerProtocol, value: Any, pool: Pool | None = None) -> Any:
+    """Return a value as JSON; see the table of this module.
+
+    Args:
+        serde: What turns values to bytes.
+        value: The value.
+        pool: Where its long texts go; `None` leaves them where they are.
+    """
     if type(value) is list:
-        return {"l": [encode_leaf(serde, element) for element in value]}
+        return {"l": [encode_leaf(serde, element, pool) for element in value]}
     if type(value) is DeltaSnapshot:
-        return {"s": encode_value(serde, value.value)}
-    return encode_leaf(serde, value)
+        return {"s": encode_value(serde, value.value, pool)}
+    return encode_leaf(serde, value, pool)
 
 
-def encode_leaf(serde: SerializerProtocol, value: Any) -> Any:
+def encode_leaf(serde: SerializerProtocol, value: Any, pool: Pool | None = None) -> Any:
     """Return a value that is not taken apart as JSON."""
     kind, data = serde.dumps_typed(value)
     if kind == "null" and not data:
         return None
-    text = text_of(data)
-    return text if kind == "msgpack" else [kind, text]
+    if pool is not None:
+        return pool.leaf(kind, data)
+    return text_of(data) if kind == "msgpack" else [kind, text_of(data)]
 
 
 def decode_value(serde: SerializerProtocol, encoded: Any, texts: Sequence[str] = ()) -> Any:
@@ -90,12 +98,18 @@ def decode_value(serde: SerializerProtocol, encoded: Any, texts: Sequence[str] =
         parts = cast("dict[str, Any]", encoded)
         if "s" in parts:
             return DeltaSnapshot(decode_value(serde, parts["s"], texts))
-        return [decode_value(serde, element, texts) for element in parts["l"]]
+        return [serde.loads_typed(typed_bytes(element, texts)) for element in parts["l"]]
+    return serde.loads_typed(typed_bytes(encoded, texts))
+
+
+def typed_bytes(encoded: Any, texts: Sequence[str] = ()) -> tuple[str, bytes]:
+    """Return the typed bytes of a value that is not taken apart."""
     if encoded is None:
-        return serde.loads_typed(("null", b""))
-    leaf = unfold(encoded, texts)
-    kind, text = ("msgpack", leaf) if isinstance(leaf, str) else leaf
-    return serde.loads_typed((kind, bytes_of(text)))
+        return "null", b""
+    if isinstance(encoded, str):
+        return "msgpack", bytes_of(encoded, texts)
+    kind, text = cast("list[str]", encoded)
+    return kind, bytes_of(text, texts)
 
 
 def list_of(encoded: Any) -> Sequence[Any] | None:
