@@ -151,9 +151,7 @@ async def _similar(
     pages = _FurtherPages(store, wanted.prefix, vector, 2 * needed)
     items, page = await asyncio.gather(_matching(store, wanted, needed, 0), pages.next())
     ranking = _Ranking(items, needed, is_filtered=not wanted.filter.is_empty)
-    while page:
-        if not await _offer(store, page, ranking, wanted.filter):
-            break
+    while page and await _offer_all(store, page, ranking, wanted.filter, needed):
         page = await pages.next()
     if ranking.stale:
         # Not before, since the pages are counted from the nearest.
@@ -192,10 +190,24 @@ async def _nearest(
     return []
 
 
+async def _offer_all(
+    store: BaseStore,
+    hits: list[SemanticSearchResult],
+    ranking: _Ranking,
+    condition: Filter,
+    step: int,
+) -> bool:
+    """Offer a page of further vectors, a few at a time; returns whether the next may matter."""
+    for start in range(0, len(hits), step):
+        await _offer(store, hits[start : start + step], ranking, condition)
+        if ranking.is_full:
+            return False
+    return True
+
+
 async def _offer(
     store: BaseStore, hits: list[SemanticSearchResult], ranking: _Ranking, condition: Filter
-) -> bool:
-    """Offer a page of further vectors; returns whether the next may matter."""
+) -> None:
     unknown = ranking.unknown(owner_of(hit.item) for hit in hits)
     owners = await side_by_side(lambda name: store.get_item(*name), unknown)
     ranking.known.update(zip(unknown, owners, strict=True))
@@ -208,7 +220,6 @@ async def _offer(
             ranking.stale += _remains(hit.item, owner)
         elif not ranking.is_full and condition.matches(owner):
             ranking.offer(owner, 1 - hit.distance)
-    return not ranking.is_full
 
 
 def _remains(vector: StoreItem, owner: StoreItem | None) -> list[Name]:

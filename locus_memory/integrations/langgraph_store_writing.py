@@ -72,6 +72,7 @@ def _checked_texts(index: VectorIndex | None, op: PutOp) -> list[str]:
     if op.value is None:
         return []
     encode_json(dict(op.value))
+    check_ttl(op.ttl)
     check_ttl(_seconds(op))
     return [] if index is None else index.texts(op)
 

@@ -127,6 +127,12 @@ class TestItems:
             await store.abatch([PutOp(("a",), "good", {}), PutOp(("a",), "bad", value)])
         assert await store.asearch(("a",)) == []
 
+    @pytest.mark.parametrize("ttl", [0, -1, True, "1", float("nan")])
+    async def test_what_is_no_ttl(self, store, ttl):
+        with pytest.raises(InvalidArgumentError):
+            await store.aput(("a",), "k", {}, ttl=ttl)
+        assert await store.aget(("a",), "k") is None
+
     async def test_what_is_no_operation(self, store):
         with pytest.raises(InvalidArgumentError):
             await store.abatch(["get"])
