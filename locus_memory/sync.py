@@ -67,6 +67,9 @@ class Bridge:
         try:
             return future.result()
         except CancelledError:
+            if not self._closed:
+                # The awaitable was cancelled by something else, which is its own affair.
+                raise
             raise BlockingCallError("the bridge was closed while a call was running") from None
         except BaseException:
             # An interrupt of the wait; where the call itself failed, there is nothing to cancel.

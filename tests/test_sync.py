@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 import pytest
 
@@ -131,6 +131,15 @@ def test_a_blocking_call_inside_its_own_bridge_is_refused(bridge):
 
 async def _close_inside(bridge):
     bridge.close()
+
+
+def test_a_call_that_is_cancelled_from_within_is_not_taken_for_a_closed_bridge(bridge):
+    async def cancelled():
+        raise asyncio.CancelledError
+
+    with pytest.raises(CancelledError):
+        bridge.run(cancelled())
+    assert bridge.run(asyncio.sleep(0, 7)) == 7
 
 
 def test_after_close_it_refuses(bridge):

@@ -13,7 +13,7 @@ from langgraph.store.base import PutOp, SearchOp
 from locus_memory import ConfigurationError, InvalidEmbeddingError, get_store
 from locus_memory.errors import BackendWriteError
 from locus_memory.integrations.langgraph_store import LocusStore
-from locus_memory.integrations.langgraph_store_notes import HIDDEN
+from locus_memory.integrations.langgraph_store_notes import HIDDEN, name_write
 from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing import FakeClock, FakeEmbedder
 
@@ -197,6 +197,15 @@ class TestSeveralTexts:
         assert [item.key for item in await hidden(ours)] == (
             ["of:k"] if done in ("put", "copy") else []
         )
+
+    async def test_numbers_may_come_back_in_another_form(self, ours):
+        """What a database makes of `1.0` is equal to it, so its vectors are up to date."""
+        store = over(ours, "t[*]")
+        await store.aput(("u",), "k", {"t": ["a", "b"], "n": [1.0, 1e20, -0.0, 0.1, 7, True]})
+        [hit] = await store.asearch(("u",), query="b")
+        assert hit.score == pytest.approx(1, abs=1e-5)
+        assert name_write({"n": 1.0})[24:] == name_write({"n": 1})[24:]
+        assert name_write({"n": 1})[24:] != name_write({"n": True})[24:]
 
     async def test_what_is_being_put_is_not_taken_for_left_behind(self, tmp_path):
         """Vectors come before their item; a search in between leaves them alone."""
