@@ -18,6 +18,7 @@ from locus.memory.registry import get_checkpointer, list_checkpointers
 
 from locus_memory import open_backend
 from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
+from locus_memory.checkpoint.base import BaseCheckpointer as OurCheckpointer
 from locus_memory.errors import (
     BackendClosedError,
     CheckpointConflictError,
@@ -271,6 +272,31 @@ async def test_what_was_passed_in_is_never_closed():
             async with LocusCheckpointer(where) as checkpointer:
                 await checkpointer.save(AgentState(iteration=1), "t")
             assert (await LocusCheckpointer(where).load("t")).iteration == 1
+
+
+class Plain(OurCheckpointer):
+    """A checkpointer that is no `DeltaCheckpointer`, and loads dicts."""
+
+    def __init__(self):
+        self.inner = MemoryCheckpointer(state_type=None)
+
+
+def _passed_on(verb):
+    if verb == "capabilities":
+        return property(lambda self: self.inner.capabilities)
+    return lambda self, *args, **options: getattr(self.inner, verb)(*args, **options)
+
+
+for verb in OurCheckpointer.__abstractmethods__:
+    setattr(Plain, verb, _passed_on(verb))
+Plain.__abstractmethods__ = frozenset()
+
+
+async def test_a_checkpointer_of_ones_own():
+    checkpointer = LocusCheckpointer(Plain())
+    state = AgentState(metadata={"n": 2**70})
+    await checkpointer.save(state, "t")
+    assert await checkpointer.load("t") == state
 
 
 async def test_the_registry_of_the_sdk(tmp_path):

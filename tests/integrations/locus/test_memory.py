@@ -177,6 +177,15 @@ async def test_an_extract_function_of_the_sdk(make_agent):
     await manager.close()
 
 
+async def test_what_was_passed_in_is_never_closed():
+    async with open_backend("memory") as backend, LLMMemoryManager(backend) as ours:
+        manager = LocusMemoryManager(ours)
+        assert "LLMMemoryManager" in repr(manager)
+        await manager.close()
+        await LocusMemoryManager(backend).close()
+        assert await manager.retrieve() == []
+
+
 async def test_memories_by_what_they_are_about():
     manager = LocusMemoryManager("memory")
     await manager.save(
