@@ -168,7 +168,8 @@ def _normal(value: Any) -> Any:
         return {key: _normal(value[key]) for key in sorted(value)}
     if isinstance(value, list):
         return [_normal(each) for each in value]
-    return repr(float(value)) if _is_number(value) else value
+    # Adding 0.0 takes away the sign of a zero.
+    return repr(float(value) + 0.0) if _is_number(value) else value
 
 
 def _is_number(value: Any) -> bool:
