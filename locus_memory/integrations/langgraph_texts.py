@@ -27,6 +27,9 @@ SHORTEST: Final = 48
 """Characters of the shortest run that is pooled."""
 
 _PHRASES = (
+    "\xb1additional_kwargs\x80\xb1response_metadata\x80\xa4type\xa5human\xa4name\xc0\xa2id\xd9$",
+    "\xb1additional_kwargs\x80\xb1response_metadata\x80\xa4type\xa2ai\xa4name\xc0\xa2id\xd9$",
+    "\xaatool_calls\x90\xb2invalid_tool_calls\x90\xaeusage_metadata\xc0\xb3model_validate_json",
     "\xbdlangchain_core.messages.human\xacHumanMessage\x86\xa7content",
     "\xbalangchain_core.messages.ai\xa9AIMessage\x89\xa7content",
     "\xbclangchain_core.messages.tool\xabToolMessage\x89\xa7content",

@@ -22,7 +22,7 @@ _SCHEME = "langgraph:"
 _WRITES = "writes"
 _PAGE = 500
 
-WINDOW: Final = 32
+WINDOW: Final = 8
 """How many of the newest records are looked at first."""
 
 

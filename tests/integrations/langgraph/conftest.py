@@ -1,0 +1,61 @@
+"""Graphs and savers for the tests of the LangGraph adapters."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, TypedDict
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+
+from locus_memory.integrations.langgraph_saver import LocusSaver
+
+
+class Conversation(TypedDict):
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+@pytest.fixture
+def conversation():
+    """Compiles a graph of one node, which answers with the number of the message."""
+
+    def answer(state):
+        return {"messages": [AIMessage(f"answer {len(state['messages'])}")]}
+
+    def compiled(saver, **options):
+        builder = StateGraph(Conversation)
+        builder.add_node("model", answer)
+        builder.add_edge(START, "model")
+        builder.add_edge("model", END)
+        return builder.compile(checkpointer=saver, **options)
+
+    return compiled
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql", "redis"])
+def provider(request, tmp_path):
+    """A backend of each kind, empty: its provider string and its options."""
+    name = "t_" + hashlib.sha256(str(tmp_path).encode()).hexdigest()[:16]
+    if request.param == "memory":
+        return "memory", {}
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path / 'test.db'}", {}
+    server = request.getfixturevalue(f"{request.param}_server")
+    if request.param == "postgresql":
+        return server.url, {"schema": name}
+    return server.url, {"key_prefix": f"{name}:"}
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def where(request, tmp_path):
+    """A provider string of an embedded database, empty."""
+    return "memory" if request.param == "memory" else f"sqlite:{tmp_path / 'test.db'}"
+
+
+@pytest.fixture
+async def saver(where):
+    """A saver on an embedded database."""
+    async with LocusSaver(where) as opened:
+        yield opened
