@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
+from locus_memory import get_checkpointer
 from locus_memory.errors import ConfigurationError
 from locus_memory.integrations.langgraph import LocusSaver
 
@@ -232,8 +233,6 @@ async def test_each_durability_ends_with_the_same_state(saver, conversation):
 
 
 async def test_a_checkpointer_of_the_callers_is_not_closed(where):
-    from locus_memory import get_checkpointer
-
     async with get_checkpointer(where) as checkpointer:
         async with LocusSaver(checkpointer) as saver:
             assert await saver.aget_tuple(ADA) is None
