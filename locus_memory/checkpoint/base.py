@@ -129,6 +129,14 @@ class BaseCheckpointer(Resource, ABC):
     def capabilities(self) -> CheckpointerCapabilities:
         """What this checkpointer can do; true, not hoped for."""
 
+    @property
+    def deletes_single_checkpoints(self) -> bool:
+        """Whether `delete` can remove one checkpoint and leave the rest: it always can.
+
+        The agent of the Locus SDK asks for it, and then saves the steps of a turn as well.
+        """
+        return True
+
     @abstractmethod
     async def save(
         self,

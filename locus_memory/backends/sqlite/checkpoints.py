@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from locus_memory.backends.sqlite.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.filters import compile_filter
+from locus_memory.backends.sqlite.opening import MEMORY
 from locus_memory.backends.sqlite.records import (
     HEAD,
     blaming,
@@ -151,6 +152,7 @@ class SQLiteDeltaStorage(DeltaStorage):
         self._database = database or SQLiteDatabase(
             path, busy_timeout=busy_timeout, synchronous=synchronous
         )
+        self.persistent = self._database.path != MEMORY
 
     def __repr__(self) -> str:
         return f"SQLiteDeltaStorage({self._database.path!r})"

@@ -193,3 +193,10 @@ async def test_a_bound_that_is_no_text_is_refused(tmp_path, bound):
         with pytest.raises(InvalidKeyError, match="cursor"):
             await checkpointer.list_threads(after=bound)
         assert await checkpointer.list_threads(prefix="", after="") == []
+
+
+@pytest.mark.parametrize(("path", "outlives"), [(":memory:", False), ("a.db", True)])
+async def test_what_outlives_the_process_says_so(tmp_path, monkeypatch, path, outlives):
+    monkeypatch.chdir(tmp_path)
+    async with SQLiteCheckpointer(path) as checkpointer:
+        assert checkpointer.capabilities.persistent_checkpoint_ids is outlives
