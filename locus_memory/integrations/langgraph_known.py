@@ -59,7 +59,7 @@ class Known:
     _rewritten: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
-        self.weight = 1024 + 2 * self.pool.characters + sum(map(_weight, self.values.values()))
+        self.weight = 1024 + self.pool.weight + sum(map(_weight, self.values.values()))
 
     def saw(self, writes: Sequence[tuple[str, Any]]) -> None:
         """Take note of objects that a task wrote, which it may have changed."""

@@ -77,8 +77,8 @@ _RUN = re.compile(
 _INDEXED = 64
 """How many of the last texts of a loaded document are known again: a text comes back soon."""
 
-_LEAVES = 64
-_LONGEST_LEAF = 32 * 1024
+_LEAVES = 32
+_LONGEST_LEAF = 8 * 1024
 
 _STEP = 16
 """A pool is looked through for texts out of use each time it has grown by this many."""
@@ -180,6 +180,13 @@ class Pool:
 
     def __len__(self) -> int:
         return len(self._texts)
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes the pool takes."""
+        with self._lock:
+            leaves = sum(len(data) for _, data in self._leaves)
+        return 2 * self.characters + 2 * leaves
 
     @property
     def texts(self) -> list[str]:

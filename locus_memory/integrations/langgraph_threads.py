@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Self, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -45,7 +46,7 @@ class Place:
     @classmethod
     def at(cls, thread_id: str, namespace: str) -> Self:
         """Return the place of a thread id and a namespace."""
-        name, writes = _name(thread_id, namespace), _name(thread_id, namespace, _WRITES)
+        name, writes = _names(thread_id, namespace)
         return cls(thread_id, namespace, name, writes)
 
     @classmethod
@@ -76,6 +77,11 @@ class Place:
             "checkpoint_id": checkpoint_id,
         }
         return {"configurable": configurable}
+
+
+@lru_cache(maxsize=1024)
+def _names(thread_id: str, namespace: str) -> tuple[str, str]:
+    return _name(thread_id, namespace), _name(thread_id, namespace, _WRITES)
 
 
 def _name(*parts: str) -> str:

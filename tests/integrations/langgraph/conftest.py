@@ -6,6 +6,9 @@ import hashlib
 from typing import Annotated, TypedDict
 
 import pytest
+
+pytest.importorskip("langgraph")
+
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
