@@ -335,8 +335,10 @@ class TestNamespaces:
             MatchCondition("suffix", ("f",)),
             MatchCondition("prefix", ()),
         )
-        [found] = await store.abatch([ListNamespacesOp(conditions, max_depth=2)])
-        assert found == [("a", "b")]
+        [found] = await store.abatch([ListNamespacesOp(conditions, max_depth=1)])
+        assert found == [("a",)]
+        conditions += (MatchCondition("prefix", ("*", "c")),)
+        assert await store.abatch([ListNamespacesOp(conditions, max_depth=1)]) == [[]]
         with pytest.raises(InvalidArgumentError):
             await store.abatch([ListNamespacesOp((MatchCondition("infix", ("a",)),))])
 
@@ -428,6 +430,11 @@ class TestTTL:
         finally:
             unsubscribe()
         assert [event.name for event in events] == ["langgraph.renewal_failed"]
+
+    async def test_a_filter_does_not_see_what_is_noted(self, store):
+        await store.aput(("a",), "k", {"langgraph": "yes"}, ttl=1)
+        assert await names(store, "a", filter={"langgraph": "yes"}) == ["k"]
+        assert await names(store, "a", filter={"langgraph": {"ttl": 1}}) == []
 
     async def test_what_others_note_is_theirs(self, ours, clock):
         """Metadata that only look like ours do no harm, and others' expiry stays as it is."""
