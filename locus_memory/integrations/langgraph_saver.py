@@ -52,6 +52,7 @@ from locus_memory.integrations.langgraph_removal import Remover
 from locus_memory.integrations.langgraph_texts import Pool
 from locus_memory.integrations.langgraph_threads import Place, places
 from locus_memory.integrations.langgraph_values import StrictSerializer
+from locus_memory.recent import RecentlyUsed
 from locus_memory.registry import as_checkpointer
 from locus_memory.sync import blocking
 
@@ -93,6 +94,8 @@ class LocusSaver(BaseCheckpointSaver[int]):
         self._checkpointer = _of_documents(self._owned)
         self._known = KnownCache(_KNOWN_PLACES, _KNOWN_BYTES)
         self._waiting = WaitingRoom()
+        # What tasks wrote on a checkpoint whose own save has not begun yet.
+        self._early: RecentlyUsed[list[tuple[str, Any]]] = RecentlyUsed(_KNOWN_PLACES)
 
     @property
     def _reader(self) -> Reader:
@@ -168,12 +171,18 @@ class LocusSaver(BaseCheckpointSaver[int]):
                 document["t"] = known.pool.texts
                 beside = metadata_beside(full, document, low=checkpoint["id"] < greatest)
                 # Before it is stored: tasks of the next step may write while it is.
-                self._known.put(place.name, known)
+                self._remember(place, known)
                 await self._checkpointer.save(document, place.name, checkpoint["id"], beside)
                 stored = True
             finally:
                 self._waiting.tell(taken, carried=stored)
         return place.config(checkpoint["id"])
+
+    def _remember(self, place: Place, known: Known) -> None:
+        early = _early_key(place, known.checkpoint_id)
+        known.saw(self._early.get(early) or ())
+        self._early.discard(early)
+        self._known.put(place.name, known)
 
     async def _greatest(self, place: Place) -> str:
         known = self._known.get(place.name)
@@ -220,7 +229,10 @@ class LocusSaver(BaseCheckpointSaver[int]):
         place, checkpoint_id = Place.of(config), get_checkpoint_id(config) or ""
         record = encode_writes(self.serde, writes, task_id, task_path)
         known = self._known.at(place.name, checkpoint_id)
-        if known is not None:
+        if known is None:
+            early = _early_key(place, checkpoint_id)
+            self._early.put(early, [*(self._early.get(early) or ()), *writes])
+        else:
             known.saw(writes)
             there = known.indexes.get(task_id, set())
             for index in there.intersection(record.writes):
@@ -374,6 +386,10 @@ class LocusSaver(BaseCheckpointSaver[int]):
             config=config, channels=channels
         )
         return found
+
+
+def _early_key(place: Place, checkpoint_id: str) -> str:
+    return f"{place.name}{checkpoint_id}"
 
 
 def _of_documents(checkpointer: BaseCheckpointer) -> BaseCheckpointer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import operator
 from typing import Annotated, TypedDict
 
@@ -10,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
-from locus_memory import get_checkpointer
+from locus_memory import get_checkpointer, open_backend
 from locus_memory.errors import ConfigurationError
 from locus_memory.integrations.langgraph import LocusSaver
 
@@ -38,13 +39,12 @@ def texts(state):
     return [message.content for message in state["messages"]]
 
 
-async def test_a_conversation_goes_on_in_another_process(where, conversation):
-    if where == "memory":
-        pytest.skip("memory has no other process")
-    for turn in range(3):
-        async with LocusSaver(where) as saver:
-            graph = conversation(saver)
-            state = await graph.ainvoke({"messages": [HumanMessage(f"question {turn}")]}, ADA)
+async def test_a_conversation_goes_on_with_another_saver(where, conversation):
+    async with open_backend(where) as backend:
+        for turn in range(3):
+            async with LocusSaver(backend) as saver:
+                graph = conversation(saver)
+                state = await graph.ainvoke({"messages": [HumanMessage(f"question {turn}")]}, ADA)
     assert texts(state) == [
         "question 0", "answer 1", "question 1", "answer 3", "question 2", "answer 5",
     ]  # fmt: skip
@@ -143,30 +143,43 @@ async def test_a_subgraph_has_its_own_namespace(saver):
     assert len(namespaces) == 2
 
 
+class Telling(LocusSaver):
+    """Tells when the writes of the node `works` are stored."""
+
+    def __init__(self, where):
+        super().__init__(where)
+        self.written = asyncio.Event()
+
+    async def aput_writes(self, config, writes, task_id, task_path=""):
+        await super().aput_writes(config, writes, task_id, task_path)
+        if ("log", ["works"]) in writes:
+            self.written.set()
+
+
 async def test_what_a_task_wrote_survives_the_crash_of_its_neighbour(where):
     ran = []
 
-    def works(_state):
+    async def works(_state):
         ran.append("works")
         return {"log": ["works"]}
 
-    def fails(_state):
-        ran.append("fails")
-        if ran.count("fails") == 1:
+    def fails_beside(saver):
+        async def fails(_state):
+            ran.append("fails")
+            if ran.count("fails") > 1:
+                return {"log": ["fails"]}
+            await saver.written.wait()
             raise RuntimeError("the machine caught fire")
-        return {"log": ["fails"]}
 
-    edges = [(START, "works"), (START, "fails"), ("works", END), ("fails", END)]
-    async with LocusSaver(where) as saver:
-        graph = graph_of(saver, {"works": works, "fails": fails}, edges)
-        with pytest.raises(RuntimeError, match="fire"):
-            await graph.ainvoke({"log": []}, ADA)
-        if where == "memory":
-            state = await graph.ainvoke(None, ADA)
-    if where != "memory":
-        async with LocusSaver(where) as fresh:
-            graph = graph_of(fresh, {"works": works, "fails": fails}, edges)
-            state = await graph.ainvoke(None, ADA)
+        edges = [(START, "works"), (START, "fails"), ("works", END), ("fails", END)]
+        return graph_of(saver, {"works": works, "fails": fails}, edges)
+
+    async with open_backend(where) as backend:
+        async with Telling(backend) as saver:
+            with pytest.raises(RuntimeError, match="fire"):
+                await fails_beside(saver).ainvoke({"log": []}, ADA)
+        async with LocusSaver(backend) as fresh:
+            state = await fails_beside(fresh).ainvoke(None, ADA)
     assert sorted(state["log"]) == ["fails", "works"]
     assert ran.count("works") == 1
 
@@ -245,11 +258,10 @@ def test_what_leads_to_no_checkpointer_is_refused():
 
 
 async def test_two_savers_take_turns_on_one_thread(where, conversation):
-    if where == "memory":
-        pytest.skip("two savers in memory share nothing")
-    async with LocusSaver(where) as one, LocusSaver(where) as two:
+    async with open_backend(where) as backend:
+        savers = LocusSaver(backend), LocusSaver(backend)
         for turn in range(6):
-            graph = conversation((one, two)[turn % 2])
+            graph = conversation(savers[turn % 2])
             state = await graph.ainvoke({"messages": [HumanMessage(f"question {turn}")]}, ADA)
     assert len(state["messages"]) == 12
     assert isinstance(state["messages"][-1], AIMessage)
