@@ -221,9 +221,13 @@ def test_the_shared_bridge_ends_with_the_process():
     )
 
 
+# On a busy machine asyncio's debug mode also tells of steps that took long, as a warning.
+QUIET = "import logging; logging.getLogger('asyncio').setLevel(logging.ERROR)\n"
+
+
 def run(code):
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", code],
+        [sys.executable, "-X", "dev", "-c", QUIET + code],
         capture_output=True,
         text=True,
         check=True,

@@ -362,8 +362,10 @@ async def _keys(connection, prefix):
             return
 
 
+# On a busy machine asyncio's debug mode also tells of steps that took long, as a warning.
 ABANDONED = """
-import asyncio, sys
+import asyncio, logging, sys
+logging.getLogger("asyncio").setLevel(logging.ERROR)
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer
 checkpointer = RedisCheckpointer(sys.argv[1], state_type=None, pool_size=4)
 
