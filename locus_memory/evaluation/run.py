@@ -1,0 +1,186 @@
+"""Running an evaluation: conversations are indexed, their questions asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Final, Literal
+
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.evaluation.dataset import Conversation, Question
+from locus_memory.evaluation.report import BUDGETS, Answer, Report, Scores
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.hybrid import HybridSearch, Mode, SearchResult
+from locus_memory.retrieval.options import SearchOptions
+from locus_memory.retrieval.turns import index_turns
+from locus_memory.store.base import BaseStore, has_semantic_search
+from locus_memory.store.item import Namespace
+
+if TYPE_CHECKING:
+    from locus_memory.retrieval.rerankers.base import Reranker
+
+__all__ = ["NAMESPACE", "evaluate"]
+
+NAMESPACE: Final = ("locus-memory-evaluation",)
+"""Where conversations are indexed; it is cleared before and after."""
+
+_HITS: Final = 200
+"""How many turns are asked for: enough to fill the largest budget."""
+
+_OPTIONS: Final = SearchOptions()
+
+Progress = Callable[[int, int], None]
+"""Is told how many steps are done, and of how many."""
+
+
+async def evaluate(
+    conversations: Sequence[Conversation],
+    store: BaseStore,
+    embedder: Embedder | None = None,
+    *,
+    reranker: Reranker | None = None,
+    options: SearchOptions = _OPTIONS,
+    namespace: Namespace = NAMESPACE,
+    on_progress: Progress | None = None,
+) -> Report:
+    """Return how well hybrid search finds the evidence of the questions.
+
+    Each conversation is indexed in a namespace of its own, a turn at a time, and each of its
+    questions is asked there. The result depends on the arguments only, but for the time.
+
+    Args:
+        conversations: What to index and to ask.
+        store: Any store that can search.
+        embedder: Searches by meaning as well, if the store can.
+        reranker: Puts the best in order anew.
+        options: What counts how much.
+        namespace: Where to index. **Everything in it and below it is deleted**, before and
+            after.
+        on_progress: Called after each step, from within the running loop.
+
+    Raises:
+        InvalidArgumentError: There is no question at all.
+        StoreCapabilityError: The store cannot search.
+        BackendError: The store failed.
+    """
+    if not any(each.questions for each in conversations):
+        raise InvalidArgumentError("none of the conversations has a question with evidence")
+    prepared = None
+    if embedder is not None and await has_semantic_search(store):
+        prepared = _Prepared(embedder)
+    run = _Run(store, prepared, reranker, options, namespace, _Steps.of(conversations, on_progress))
+    await store.clear_namespace(namespace, recursive=True)
+    try:
+        for conversation in conversations:
+            await run.take(conversation)
+    finally:
+        await store.clear_namespace(namespace, recursive=True)
+    return run.report(conversations)
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Counts what is done."""
+
+    total: int
+    told: Progress | None
+    done: int = 0
+
+    @classmethod
+    def of(cls, conversations: Sequence[Conversation], told: Progress | None) -> _Steps:
+        return cls(sum(len(each.sessions) + len(each.questions) for each in conversations), told)
+
+    def step(self) -> None:
+        self.done += 1
+        if self.told is not None:
+            self.told(self.done, self.total)
+
+
+class _Prepared:
+    """An embedder that is asked for all queries at once, so that their time is not measured."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.name = embedder.name
+        self.dimension = embedder.dimension
+        self._queries: dict[str, Sequence[float]] = {}
+
+    async def prepare(self, queries: Sequence[str]) -> None:
+        self._queries = dict(
+            zip(queries, await embed(self._embedder, queries, "query"), strict=True)
+        )
+
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["document", "query"]
+    ) -> Sequence[Sequence[float]]:
+        if kind == "document":
+            return await self._embedder.embed(texts, kind=kind)
+        return [self._queries[text] for text in texts]
+
+
+@dataclass(slots=True)
+class _Run:
+    """One evaluation under way."""
+
+    store: BaseStore
+    embedder: _Prepared | None
+    reranker: Reranker | None
+    options: SearchOptions
+    namespace: Namespace
+    steps: _Steps
+    answers: list[Answer] = field(default_factory=list[Answer])
+    times: list[float] = field(default_factory=list[float])
+    mode: Mode = "text"
+
+    async def take(self, conversation: Conversation) -> None:
+        """Index a conversation and ask its questions."""
+        place = (*self.namespace, conversation.id)
+        for session in conversation.sessions:
+            await self.store.put_batch(
+                await index_turns(place, session.turns, self.embedder, session=session.name)
+            )
+            self.steps.step()
+        if self.embedder is not None:
+            await self.embedder.prepare([each.text for each in conversation.questions])
+        search = HybridSearch(
+            self.store, self.embedder, reranker=self.reranker, options=self.options
+        )
+        for question in conversation.questions:
+            await self._ask(search, place, question)
+            self.steps.step()
+
+    async def _ask(self, search: HybridSearch, place: Namespace, question: Question) -> None:
+        # What an agent asks for is timed; the figures need more hits.
+        start = time.perf_counter()
+        await search.search(place, question.text)
+        self.times.append(time.perf_counter() - start)
+        result = await search.search(place, question.text, _HITS)
+        self.mode = result.mode
+        self.answers.append(_answer(question, result))
+
+    def report(self, conversations: Sequence[Conversation]) -> Report:
+        categories = sorted({each.category for each in self.answers})
+        return Report(
+            overall=Scores.of(self.answers),
+            categories={
+                name: Scores.of([each for each in self.answers if each.category == name])
+                for name in categories
+            },
+            conversations=len(conversations),
+            turns=sum(len(each.turns) for entry in conversations for each in entry.sessions),
+            mode=self.mode,
+            embedder=None if self.embedder is None else self.embedder.name,
+            reranker=None if self.reranker is None else self.reranker.name,
+            median_ms=median(self.times) * 1000,
+        )
+
+
+def _answer(question: Question, result: SearchResult) -> Answer:
+    names = {id(hit): str(hit.item.metadata["turn"]) for hit in result}
+    packed = {
+        budget: tuple(names[id(hit)] for hit in result.pack(budget).items) for budget in BUDGETS
+    }
+    return Answer(question.category, question.evidence, tuple(names.values()), packed)

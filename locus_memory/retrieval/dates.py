@@ -1,0 +1,173 @@
+"""Finding the dates that a text names: "8 May 2023", "in May", "last week"."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Final
+
+__all__ = ["Period", "find_dates"]
+
+_MONTHS: Final = (
+    *("january", "february", "march", "april", "may", "june", "july", "august"),
+    *("september", "october", "november", "december"),
+)
+_MONTH_NUMBERS: Final = {
+    **{month: number for number, month in enumerate(_MONTHS, 1)},
+    **{month[:3]: number for number, month in enumerate(_MONTHS, 1)},
+    "sept": 9,
+}
+_DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_COUNTED: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NUMBERS: Final = {**{word: number for number, word in enumerate(_COUNTED, 1)}, "a": 1, "an": 1}
+
+_LEAP_YEAR: Final = 2000
+"""Stands for any year: it has every day that a year can have."""
+
+_MONTH: Final = (
+    r"(?P<month>January|February|March|April|May|June|July|August|September|October|November"
+    r"|December|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
+)
+_DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR: Final = r"(?:,?\s+(?:of\s+)?(?P<year>\d{4})\b)"
+_NAMED: Final = tuple(
+    re.compile(pattern, flags)
+    for pattern, flags in (
+        (r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b", 0),
+        (rf"\b{_DAY}(?:\s+of)?\s+{_MONTH}{_YEAR}?", re.IGNORECASE),
+        (rf"\b{_MONTH}\s+{_DAY}(?!\d){_YEAR}?", re.IGNORECASE),
+        (rf"\b{_MONTH}{_YEAR}", re.IGNORECASE),
+        # Alone, "may" and "march" are words as any other.
+        (rf"\b(?:[Ii]n|[Oo]f|[Ss]ince|[Dd]uring|[Uu]ntil|[Bb]y|[Ee]arly|[Ll]ate)\s+{_MONTH}\b", 0),
+    )
+)
+_AGO: Final = re.compile(
+    rf"\b(?P<count>\d{{1,3}}|{'|'.join(_NUMBERS)})\s+(?P<unit>day|week|month)s?\s+ago\b",
+    re.IGNORECASE,
+)
+_LAST: Final = re.compile(rf"\blast\s+(?P<what>week|month|year|{'|'.join(_DAYS)})\b", re.IGNORECASE)
+_NEAR: Final = re.compile(r"\b(?P<what>today|yesterday)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Days that a text names.
+
+    Attributes:
+        first: The first day.
+        last: The last day, itself included.
+        every_year: Whether the year was left open; the year of the dates is then 2000.
+    """
+
+    first: date
+    last: date
+    every_year: bool = False
+
+    def covers(self, day: date, *, slack: int = 0) -> bool:
+        """Whether a day lies in the period; a period of one day is `slack` days wider."""
+        near = timedelta(days=slack if self.first == self.last else 0)
+        if not self.every_year:
+            # Differences, not sums: a sum may leave the calendar.
+            return self.first - day <= near and day - self.last <= near
+        years = (_LEAP_YEAR - 1, _LEAP_YEAR, _LEAP_YEAR + 1)
+        moved = (_in_year(day, year) for year in years)
+        return any(self.first - each <= near and each - self.last <= near for each in moved)
+
+
+def _in_year(day: date, year: int) -> date:
+    return day.replace(year=year, day=min(day.day, monthrange(year, day.month)[1]))
+
+
+def find_dates(text: str, *, today: date | None = None) -> tuple[Period, ...]:
+    """Return the periods that a text names, in no particular order, each once.
+
+    Understood are English days, months with or without a year, and ISO dates; and, if `today`
+    is given, "yesterday", "three weeks ago", "last month", "last Friday" and the like.
+
+    Args:
+        text: Any text.
+        today: What relative dates count from; `None`: they are not looked for.
+    """
+    found = list(_named_periods(text))
+    if today is not None:
+        found += _relative_periods(text, today)
+    return tuple(dict.fromkeys(found))
+
+
+def _named_periods(text: str) -> Iterator[Period]:
+    taken: list[tuple[int, int]] = []
+    # The patterns go from the fullest to the barest: what one has read is not read again.
+    for pattern in _NAMED:
+        for match in pattern.finditer(text):
+            start, end = match.span()
+            if any(start < other_end and other < end for other, other_end in taken):
+                continue
+            period = _named_period(match.groupdict())
+            if period is not None:
+                taken.append((start, end))
+                yield period
+
+
+def _named_period(parts: dict[str, str | None]) -> Period | None:
+    name = (parts["month"] or "").lower().rstrip(".")
+    month = int(name) if name.isdigit() else _MONTH_NUMBERS[name]
+    day = int(parts.get("day") or 0)
+    year = int(parts.get("year") or _LEAP_YEAR)
+    every_year = parts.get("year") is None
+    try:
+        first = date(year, month, day or 1)
+    except ValueError:
+        return None
+    last = first if day else first.replace(day=monthrange(year, month)[1])
+    return Period(first, last, every_year)
+
+
+def _relative_periods(text: str, today: date) -> Iterator[Period]:
+    readings: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], date], Period]], ...] = (
+        (_NEAR, _near),
+        (_LAST, _last),
+        (_AGO, _ago),
+    )
+    for pattern, read in readings:
+        for match in pattern.finditer(text):
+            try:
+                yield read(match, today)
+            except (OverflowError, ValueError):
+                continue
+
+
+def _near(match: re.Match[str], today: date) -> Period:
+    day = today - timedelta(days=match["what"].lower() == "yesterday")
+    return Period(day, day)
+
+
+def _last(match: re.Match[str], today: date) -> Period:
+    what = match["what"].lower()
+    if what == "week":
+        monday = today - timedelta(days=today.weekday() + 7)
+        return Period(monday, monday + timedelta(days=6))
+    if what == "month":
+        return _month_before(today, 1)
+    if what == "year":
+        return Period(date(today.year - 1, 1, 1), date(today.year - 1, 12, 31))
+    back = (today.weekday() - _DAYS.index(what) - 1) % 7 + 1
+    day = today - timedelta(days=back)
+    return Period(day, day)
+
+
+def _ago(match: re.Match[str], today: date) -> Period:
+    count = int(_NUMBERS.get(match["count"].lower(), 0) or match["count"])
+    unit = match["unit"].lower()
+    if unit == "month":
+        return _month_before(today, count)
+    day = today - timedelta(days=count * (7 if unit == "week" else 1))
+    return Period(day, day)
+
+
+def _month_before(today: date, count: int) -> Period:
+    year, month = divmod(today.year * 12 + today.month - 1 - count, 12)
+    first = date(year, month + 1, 1)
+    return Period(first, first.replace(day=monthrange(year, month + 1)[1]))

@@ -1,0 +1,74 @@
+"""How hybrid search ranks, in one frozen value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from locus_memory.errors import ConfigurationError
+
+__all__ = ["SearchOptions"]
+
+_FUSIONS = ("weighted", "rrf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """What counts how much; the defaults are one setting for everything, and flat around it.
+
+    A candidate's evidence is the weighted sum of its text score, its vector score (each
+    stretched over 0 to 1) and how well its own words match; `docs/retrieval.md` shows what
+    each part is worth.
+
+    Attributes:
+        depth: How many candidates each search brings.
+        fusion: `weighted`: scores are added; `rrf`: only places count.
+        rrf_k: How little the first places stand out, for `rrf`.
+        text_weight: Of the text search, which also sees a turn's neighbours.
+        vector_weight: Of the vector search.
+        word_weight: Of the words in the item itself, neighbours left aside.
+        neighbour_weight: How much an item gains from a good one beside it in a conversation.
+        speaker_boost: Factor for items of a speaker, or a role, whom the query names.
+        date_boost: Factor for items of a date that the query names.
+        date_slack: How many days off a named day still counts.
+        mmr_balance: Reorders the results so that they do not repeat one another, 1 for not at
+            all; `None`: off.
+        rerank_depth: How many of the best the reranker sees.
+        rerank_weight: What its score counts beside the hybrid one, which counts 1.
+
+    Raises:
+        ConfigurationError: A negative or infinite number, no depth, or an unknown fusion.
+    """
+
+    depth: int = 100
+    fusion: Literal["weighted", "rrf"] = "weighted"
+    rrf_k: float = 10
+    text_weight: float = 1.0
+    vector_weight: float = 1.0
+    word_weight: float = 0.5
+    neighbour_weight: float = 0.3
+    speaker_boost: float = 1.75
+    date_boost: float = 1.3
+    date_slack: int = 3
+    mmr_balance: float | None = None
+    rerank_depth: int = 50
+    rerank_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.fusion not in _FUSIONS:
+            raise ConfigurationError(f"fusion is 'weighted' or 'rrf', not {self.fusion!r}")
+        for field in fields(self):
+            _check(field.name, getattr(self, field.name))
+        if self.depth < 1 or (self.mmr_balance or 0) > 1:
+            raise ConfigurationError("depth is at least 1, and mmr_balance at most 1")
+
+
+def _check(name: str, value: Any) -> None:
+    if name == "fusion" or (name == "mmr_balance" and value is None):
+        return
+    whole = name in ("depth", "date_slack", "rerank_depth")
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+        raise ConfigurationError(f"{name} is a number, not {value!r}")
+    if not 0 <= value < math.inf:
+        raise ConfigurationError(f"{name} is a finite number of at least 0, not {value!r}")

@@ -1,0 +1,66 @@
+"""Filling a budget of tokens with the best of a ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from locus_memory.conversation.tokens import as_token_counter
+from locus_memory.store.item import check_limit
+
+__all__ = ["Packed", "pack"]
+
+_T = TypeVar("_T")
+
+_LINE: Final = 1
+"""Tokens of the line feed between two texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packed(Generic[_T]):
+    """What fits into a budget.
+
+    Attributes:
+        items: What was taken, the best first.
+        tokens: How many they are together.
+        left_out: How many did not fit.
+    """
+
+    items: tuple[_T, ...]
+    tokens: int
+    left_out: int
+
+
+def pack(
+    ranked: Iterable[_T],
+    budget: int,
+    *,
+    text_of: Callable[[_T], str] = str,
+    counter: object | None = None,
+) -> Packed[_T]:
+    """Return the best items that together are at most `budget` tokens.
+
+    An item that does not fit any more is left out, and shorter ones after it still get in.
+
+    Args:
+        ranked: Items, the best first.
+        budget: Tokens, at least 0; a line feed after each item counts.
+        text_of: The text of an item, as it will stand in the prompt.
+        counter: See `locus_memory.conversation.tokens.as_token_counter`.
+
+    Raises:
+        InvalidArgumentError: A budget that is no integer of at least 0.
+    """
+    check_limit(budget, "budget")
+    count = as_token_counter(counter)
+    taken: list[_T] = []
+    used = left_out = 0
+    for item in ranked:
+        tokens = count(text_of(item)) + _LINE
+        if used + tokens <= budget:
+            taken.append(item)
+            used += tokens
+        else:
+            left_out += 1
+    return Packed(tuple(taken), used, left_out)

@@ -1,0 +1,161 @@
+"""Conversations made searchable, a turn at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedding import embed
+from locus_memory.store.item import Namespace, Put, check_limit
+
+__all__ = ["Turn", "index_turns", "turn_puts"]
+
+_AROUND: Final = (-1, -2, 1, -3, -4, 2, 3)
+"""Which neighbours join a turn, in this order: what it answers says more than what follows."""
+
+_WORDS: Final = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One turn of a conversation.
+
+    Attributes:
+        text: What was said.
+        speaker: Who said it; `""`: not known.
+        said_at: When; without a time zone, UTC.
+        caption: What a picture that came with it shows.
+        id: Its name where it comes from.
+        metadata: What else to store beside it.
+    """
+
+    text: str
+    speaker: str = ""
+    said_at: datetime | None = None
+    caption: str = ""
+    id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def words(self) -> str:
+        """The text, with the caption after it in brackets."""
+        return f"{self.text} [{self.caption}]".lstrip() if self.caption else self.text
+
+    @property
+    def spoken(self) -> str:
+        """The text with its speaker in front: what a vector is made of."""
+        return f"{self.speaker}: {self.words}" if self.speaker else self.words
+
+
+def turn_puts(
+    namespace: Namespace,
+    turns: Sequence[Turn],
+    *,
+    session: str = "",
+    first: int = 0,
+    words: int = _WORDS,
+) -> list[Put]:
+    """Return a put for each turn of a session, without vectors.
+
+    The value is the turn's own `text`. What text search sees is the turn together with its
+    neighbours, as whole turns and while all are at most `words` words, and the day: the words
+    of a question are often those of the turn before. The metadata tells `speaker`, `date`,
+    `session`, `position` and `turn`, the id, where they are known: what `HybridSearch` reads.
+
+    Keys are in the order of time: the moment if it is known, the session and the position. The
+    same turns always get the same keys, so indexing again replaces.
+
+    Args:
+        namespace: Where the items go.
+        turns: One session in its order; neighbours never come from elsewhere.
+        session: Its name.
+        first: The position of the first turn. To add to a session, pass the last few turns of
+            before once more: they get their new neighbours.
+        words: How long the searched text may get by its neighbours.
+
+    Raises:
+        InvalidArgumentError: A position or a number of words that is no integer of at least 0.
+    """
+    check_limit(first, "first")
+    check_limit(words, "words")
+    lengths = [len(turn.spoken.split()) for turn in turns]
+    return [
+        Put(
+            namespace=namespace,
+            key=_key(turn, session, first + place),
+            value={"text": turn.words},
+            metadata=_metadata(turn, session, first + place),
+            text="\n".join(
+                [turns[each].spoken for each in _with_neighbours(place, lengths, words)]
+                + ([_day(turn.said_at)] if turn.said_at else [])
+            ),
+        )
+        for place, turn in enumerate(turns)
+    ]
+
+
+async def index_turns(
+    namespace: Namespace,
+    turns: Sequence[Turn],
+    embedder: Embedder | None = None,
+    *,
+    session: str = "",
+    first: int = 0,
+    words: int = _WORDS,
+) -> list[Put]:
+    """Return a put for each turn of a session, with a vector of "Speaker: text".
+
+    Pass them to `put_batch`. Without an embedder it is `turn_puts`, which says what is stored.
+
+    Raises:
+        InvalidArgumentError: As for `turn_puts`.
+        InvalidEmbeddingError: The embedder does not return what it promises.
+    """
+    puts = turn_puts(namespace, turns, session=session, first=first, words=words)
+    if embedder is None:
+        return puts
+    # A picture alone, or an empty message, has nothing to embed.
+    chosen = [place for place, turn in enumerate(turns) if turn.words.strip()]
+    vectors = await embed(embedder, [turns[place].spoken for place in chosen], "document")
+    for place, vector in zip(chosen, vectors, strict=True):
+        puts[place] = replace(puts[place], embedding=vector)
+    return puts
+
+
+def _with_neighbours(place: int, lengths: Sequence[int], words: int) -> list[int]:
+    chosen, total = [place], lengths[place]
+    for step in _AROUND:
+        other = place + step
+        if 0 <= other < len(lengths) and total + lengths[other] <= words:
+            chosen.append(other)
+            total += lengths[other]
+    return chosen
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _day(moment: datetime) -> str:
+    # Not by strftime: its month names go by the locale, and its "%-d" by the platform.
+    months = "January February March April May June July August September October November December"
+    return f"{moment.day} {months.split()[moment.month - 1]} {moment.year}"
+
+
+def _key(turn: Turn, session: str, position: int) -> str:
+    moment = [_utc(turn.said_at).isoformat(timespec="microseconds")] if turn.said_at else []
+    return "/".join([*moment, *([session] if session else []), f"{position:08}"])
+
+
+def _metadata(turn: Turn, session: str, position: int) -> dict[str, Any]:
+    known = {
+        "speaker": turn.speaker,
+        "date": turn.said_at.isoformat() if turn.said_at else "",
+        "session": session,
+        "turn": turn.id,
+    }
+    told = {name: value for name, value in known.items() if value}
+    return {**turn.metadata, **told, "position": position}
