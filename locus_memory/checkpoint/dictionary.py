@@ -1,0 +1,57 @@
+"""What small records have in common, for zlib to refer to rather than to spell out.
+
+A delta of a few hundred bytes is mostly names: of fields, of roles, of what the delta itself is
+made of. With this text before them (RFC 1950, section 2.2, "preset dictionary") only what is new
+takes space: half of a record without a text of its own.
+
+Every record ever stored needs these very bytes. They may never change; another text would be
+another format version.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["DICTIONARY"]
+
+# Messages of LangChain, as `integrations.langgraph_texts` has them.
+_HUMAN: Final = "\u00c8\\u0003\\u0004\\u0005\u0094\ue003\u00da\\u0002\U000f00d9\ue000-\ue012"
+_AI: Final = "\u00c8\\u0005\u0083\\u0005\u0094\ue004\u00da\\u0004\u00b0\U000f00d9\ue001-\ue002"
+
+# The most useful parts come last: zlib spells the distance, and near ones are shorter.
+_PARTS: Final = (
+    '"errors":[],"metadata":{"source":"',
+    '"tool_executions":["l",[,[{"tool_name":"","tool_call_id":"call_","arguments":{"query":"',
+    '","result":"","error":null,"duration_ms":,"idempotent":false',
+    '"additional_kwargs":{},"response_metadata":{},"usage_metadata":{"input_tokens":',
+    '"started_at":["=","2026-01-01T00:00:00Z"],"updated_at":["=","2026-',
+    '{"role":"system","content":"","metadata":{}}',
+    '{"role":"assistant","content":"","tool_calls":[],"tool_call_id":null,"name":null,"metadata":{}}',
+    '"run_id":["=","","iteration":["=",1]',
+    '["d",{"messages":["l",[,[{"role":"user","content":"","id":""}]]]},["iteration"]]',
+    '{"role":"assistant","tool_calls":[{"id":"call_","name":"search","arguments":{"query":""}}],"id":"',
+    '{"role":"tool","content":"","tool_call_id":"call_","name":"","id":"',
+    '{"role":"assistant","content":"","id":"',
+    '["d",{"c":["d",{"at":["=",179],"n":["d",{"__start__":["=",3]}],"u":["l",[-1,["__start__"]]]}],',
+    '"p":["=","1f1e6529-"],"v":["d",{"__start__":["=","\u0081\u00a8messages\u0091'
+    + _HUMAN
+    + '"]}],"t":["l",[2,[""]]]},["b"]]',
+    '["d",{"c":["d",{"at":["=",179],"n":["=",{"__start__":3,"messages":3,"branch:to:model":3}],',
+    '"s":["d",{"__start__":["=",{"__start__":3}]}],"u":["l",[-1,["branch:to:model"],["messages"]]]}],',
+    '"p":["=","1f1e6529-006"],"v":["d",{"messages":["d",{"l":["l",[2,["' + _HUMAN + '"]]]}],',
+    '"branch:to:model":["=",null]},["__start__"]],',
+    '"b":["=",[["-","^__start__",{"0":["messages",{"l":["'
+    + _HUMAN
+    + '"]}],"1":["branch:to:model",null]}]]]}]',
+    '["d",{"c":["d",{"at":["=",179],"n":["d",{"messages":["=",3],"branch:to:model":["=",3]}],',
+    '"s":["d",{"model":["=",{"branch:to:model":3}]}],"u":["l",[-1,1]]}],"p":["=","1f1e6529-006"],',
+    '"v":["d",{"messages":["d",{"l":["l",[2,["'
+    + _AI
+    + '"]]]}]},["branch:to:model"]],"b":["l",[{"~":["l",[-2,',
+    '["-","^model"],{"~":["d",{"0":["l",[1,{"~":["d",{"l":["l",[-1,["'
+    + _AI
+    + '"]]]}]}]]},["1"]]}]]}]],',
+    '"t":["l",[2,[""]]]}]',
+)
+
+DICTIONARY: Final = "".join(_PARTS).encode()
