@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Literal
 
@@ -27,7 +28,10 @@ class FastEmbedEmbedder:
         name: Names the model beside its vectors; by default `model` without the owner.
         query_prefix: Put before what is searched with; `None`: what fastembed does, and for the
             English bge models, for which it does nothing, what their makers ask for.
-        **options: For `fastembed.TextEmbedding`, such as `cache_dir` or `threads`.
+        folder: Holds the model's files, so that nothing is fetched.
+        cache_dir: Where fetched models are kept; by default fastembed's own place.
+        threads: How many cores it uses; by default all.
+        local_files_only: Never use the network: what is not there is missing at once.
 
     Attributes:
         name: Names the model.
@@ -44,7 +48,10 @@ class FastEmbedEmbedder:
         *,
         name: str | None = None,
         query_prefix: str | None = None,
-        **options: Any,
+        folder: str | Path | None = None,
+        cache_dir: str | Path | None = None,
+        threads: int | None = None,
+        local_files_only: bool = False,
     ) -> None:
         self._class: Any = require("fastembed", "fastembed").TextEmbedding
         known = {each["model"]: each["dim"] for each in self._class.list_supported_models()}
@@ -58,7 +65,13 @@ class FastEmbedEmbedder:
         if query_prefix is None and model.startswith("BAAI/bge-") and "-en" in model:
             self._prefix = _PREFIXES["bge"]
         self._model = model
-        self._options = options
+        settings = {
+            "specific_model_path": None if folder is None else str(folder),
+            "cache_dir": None if cache_dir is None else str(cache_dir),
+            "threads": threads,
+            "local_files_only": local_files_only or None,
+        }
+        self._options = {key: value for key, value in settings.items() if value is not None}
         self._lock = Lock()
         self._loaded: Any = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
 import orjson
 from typing_extensions import override
@@ -116,7 +116,18 @@ class LocalEmbedder(Resource):
         await self._model.close()
 
 
-def open_local(folder: str | Path | None = None, **options: Any) -> Embedder:
+class LocalOptions(TypedDict, total=False):
+    """The options of a `LocalEmbedder`."""
+
+    name: str | None
+    query_prefix: str
+    document_prefix: str
+    pooling: Literal["cls", "mean"]
+    max_tokens: int
+    threads: int | None
+
+
+def open_local(folder: str | Path | None = None, **options: Unpack[LocalOptions]) -> Embedder:
     """Return the embedder of this machine: what `get_embedder("local")` does.
 
     It is a `LocalEmbedder` where a folder is given or an installed package carries the model.
@@ -133,7 +144,12 @@ def open_local(folder: str | Path | None = None, **options: Any) -> Embedder:
     )
 
     try:
-        return FastEmbedEmbedder(_HUB_NAME, name=_DEFAULT, **options)
+        return FastEmbedEmbedder(
+            _HUB_NAME,
+            name=options.get("name") or _DEFAULT,
+            query_prefix=options.get("query_prefix"),
+            threads=options.get("threads"),
+        )
     except MissingDriverError:
         _carried()
         raise

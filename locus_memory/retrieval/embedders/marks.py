@@ -8,15 +8,23 @@ says exactly which items are still to be embedded anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.store.item import Namespace, StoreItem
+from locus_memory.store.item import Namespace, Put, StoreItem
 
-__all__ = ["MARK", "EmbeddingMark", "check_marks", "mark_of", "marked", "unmarked"]
+__all__ = [
+    "MARK",
+    "EmbeddingMark",
+    "check_marks",
+    "embedded_put",
+    "mark_of",
+    "marked",
+    "unmarked",
+]
 
 MARK: Final = "locus_memory:embedding"
 """The reserved key of the metadata."""
@@ -24,6 +32,7 @@ MARK: Final = "locus_memory:embedding"
 _MODEL: Final = "model"
 _DIMENSION: Final = "dimension"
 _TEXT: Final = "text"
+_SOURCE: Final = "source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +42,19 @@ class EmbeddingMark:
     Attributes:
         model: The name of the embedder that made it.
         dimension: Its length.
-        text: What was embedded, where the value does not say it.
+        text: The `text` that the item was put with, which no store gives back; `None`: none.
+        source: What was embedded; `None`: the text, or without one the value's strings.
     """
 
     model: str
     dimension: int
     text: str | None = None
+    source: str | None = None
 
     @classmethod
-    def by(cls, embedder: Embedder, text: str | None = None) -> Self:
+    def by(cls, embedder: Embedder, text: str | None = None, source: str | None = None) -> Self:
         """Return the mark of what the embedder makes."""
-        return cls(embedder.name, embedder.dimension, text)
+        return cls(embedder.name, embedder.dimension, text, source)
 
     def made_by(self, embedder: Embedder) -> bool:
         """Whether the embedder's vectors can be compared with this one."""
@@ -53,9 +64,30 @@ class EmbeddingMark:
 def marked(metadata: Mapping[str, Any] | None, mark: EmbeddingMark) -> dict[str, Any]:
     """Return the metadata with the mark in it."""
     written: dict[str, Any] = {_MODEL: mark.model, _DIMENSION: mark.dimension}
-    if mark.text is not None:
-        written[_TEXT] = mark.text
+    texts = {_TEXT: mark.text, _SOURCE: mark.source}
+    written |= {name: text for name, text in texts.items() if text is not None}
     return {**(metadata or {}), MARK: written}
+
+
+def embedded_put(
+    put: Put,
+    vector: Sequence[float],
+    embedder: Embedder,
+    *,
+    source: str | None = None,
+    keep_text: bool = True,
+) -> Put:
+    """Return the put with a vector and its mark, so that `reembed` can make it anew.
+
+    Args:
+        put: What is to be stored.
+        vector: Of shape `(dimension,)`.
+        embedder: What made it.
+        source: What it was made of; `None`: the put's text, or without one the value's strings.
+        keep_text: Whether the mark keeps the put's text. Not where the store must not see it.
+    """
+    mark = EmbeddingMark.by(embedder, put.text if keep_text else None, source)
+    return replace(put, embedding=vector, metadata=marked(put.metadata, mark))
 
 
 def unmarked(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,7 +99,9 @@ def mark_of(metadata: Mapping[str, Any]) -> EmbeddingMark | None:
     """Return the mark in the metadata; `None`: there is none."""
     try:
         written = metadata[MARK]
-        return EmbeddingMark(written[_MODEL], written[_DIMENSION], written.get(_TEXT))
+        return EmbeddingMark(
+            written[_MODEL], written[_DIMENSION], written.get(_TEXT), written.get(_SOURCE)
+        )
     except (KeyError, TypeError, AttributeError):
         return None
 

@@ -10,22 +10,32 @@ from typing_extensions import override
 
 from locus_memory.errors import ConfigurationError, InvalidEmbeddingError
 from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.marks import (
+    MARK,
+    check_marks,
+    embedded_put,
+    unmarked,
+)
 from locus_memory.store.base import BaseStore, as_operations, as_puts, has_semantic_search
 from locus_memory.store.item import (
     Delete,
     Namespace,
     Put,
+    SemanticSearchResult,
     StoreCapabilities,
     StoreItem,
     check_key,
     check_namespace,
     check_text,
     encode_json,
+    encode_metadata,
 )
 from locus_memory.store.text import index_text
 from locus_memory.store.wrappers.base import StoreWrapper
 
 __all__ = ["EmbeddingStore"]
+
+_MOST_CHECKED = 10_000
 
 
 class EmbeddingStore(StoreWrapper):
@@ -34,6 +44,13 @@ class EmbeddingStore(StoreWrapper):
     A put without a vector gets one, made from `text` if it is given, else from the value; an
     item without any text is stored without a vector. `search` with a query finds the nearest
     items, best first; without a query it is the inner store's. Everything else passes through.
+
+    Each vector that is made here is marked with the embedder's name and dimension, in the
+    metadata of the inner store's item (see `locus_memory.retrieval.embedders.marks`); the mark
+    is not seen through this store. Vectors of another embedder are neither added to nor
+    searched: that is a `ConfigurationError` which names both, and `reembed` makes them anew. A
+    `text` that was given is kept in the mark, so that it can be embedded again, unless the
+    inner store has no text search, as an `EncryptingStore`, which must not see it.
 
     Args:
         store: The inner store.
@@ -61,6 +78,7 @@ class EmbeddingStore(StoreWrapper):
             )
         self._embedder = embedder
         self._text_of = text_of
+        self._checked: set[Namespace] = set()
 
     @property
     @override
@@ -107,7 +125,7 @@ class EmbeddingStore(StoreWrapper):
             key,
             value,
             embedded.embedding,
-            metadata,
+            embedded.metadata,
             ttl=ttl,
             if_version=if_version,
             text=text,
@@ -138,25 +156,93 @@ class EmbeddingStore(StoreWrapper):
         recursive: bool = False,
     ) -> list[StoreItem]:
         if query is None:
-            return await super().search(
+            items = await super().search(
                 namespace, None, limit, filter=filter, offset=offset, recursive=recursive
             )
+            return [_clean(item) for item in items]
         if not (check_text(query, "a query") or "").strip():
             return []
         [vector] = await self._vectors([query], "query")
+        try:
+            hits = await super().search_by_embedding(
+                namespace, vector, limit, None, filter, offset=offset, recursive=recursive
+            )
+        except InvalidEmbeddingError:
+            await self._check(namespace, recursive=recursive)
+            raise
+        check_marks([hit.item for hit in hits], self._embedder, namespace)
+        return [_clean(hit.item) for hit in hits]
+
+    @override
+    async def search_by_embedding(
+        self,
+        namespace: Namespace,
+        query_embedding: Sequence[float],
+        limit: int = 10,
+        threshold: float | None = None,
+        metadata_filter: Mapping[str, Any] | None = None,
+        *,
+        offset: int = 0,
+        recursive: bool = False,
+    ) -> list[SemanticSearchResult]:
         hits = await super().search_by_embedding(
-            namespace, vector, limit, None, filter, offset=offset, recursive=recursive
+            namespace,
+            query_embedding,
+            limit,
+            threshold,
+            metadata_filter,
+            offset=offset,
+            recursive=recursive,
         )
-        return [hit.item for hit in hits]
+        return [replace(hit, item=_clean(hit.item)) for hit in hits]
+
+    @override
+    async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
+        item = await super().get_item(namespace, key)
+        return None if item is None else _clean(item)
+
+    @override
+    async def scan(
+        self,
+        namespace: Namespace,
+        limit: int = 100,
+        *,
+        prefix: str | None = None,
+        after: str | None = None,
+        descending: bool = False,
+    ) -> list[StoreItem]:
+        items = await super().scan(
+            namespace, limit, prefix=prefix, after=after, descending=descending
+        )
+        return [_clean(item) for item in items]
+
+    async def _check(self, namespace: Namespace, *, recursive: bool = False) -> None:
+        """Check that the vectors there, if there are any, are this embedder's."""
+        newest = await self.inner.search(
+            namespace, None, 1, filter={MARK: {"$exists": True}}, recursive=recursive
+        )
+        check_marks(newest, self._embedder, namespace)
+
+    async def _check_once(self, namespace: Namespace) -> None:
+        if namespace in self._checked:
+            return
+        await self._check(namespace)
+        if len(self._checked) >= _MOST_CHECKED:
+            self._checked.clear()
+        self._checked.add(namespace)
 
     async def _embedded(self, puts: list[Put]) -> list[Put]:
         """Return the puts with a vector for each that has a text and none of its own."""
         texts = [self._text(put) for put in puts]
         chosen = [index for index, text in enumerate(texts) if text.strip()]
+        for namespace in {puts[index].namespace for index in chosen}:
+            await self._check_once(namespace)
         vectors = await self._vectors([texts[index] for index in chosen], "document")
         made = dict(zip(chosen, vectors, strict=True))
+        keep = self.inner.capabilities.search
         return [
-            replace(put, embedding=made.get(index, put.embedding)) for index, put in enumerate(puts)
+            embedded_put(put, made[index], self._embedder, keep_text=keep) if index in made else put
+            for index, put in enumerate(puts)
         ]
 
     def _text(self, put: Put) -> str:
@@ -165,6 +251,7 @@ class EmbeddingStore(StoreWrapper):
         check_key(put.key)
         check_text(put.text, "text")
         encode_json(put.value)
+        encode_metadata(put.metadata)
         if put.embedding is not None:
             return ""
         return self._text_of(put.value) if put.text is None else put.text
@@ -181,3 +268,7 @@ class EmbeddingStore(StoreWrapper):
                 f"{sorted(lengths)} for {len(texts)} texts"
             )
         return vectors
+
+
+def _clean(item: StoreItem) -> StoreItem:
+    return replace(item, metadata=unmarked(item.metadata)) if MARK in item.metadata else item

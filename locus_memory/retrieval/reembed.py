@@ -1,0 +1,228 @@
+"""Giving stored items the vectors of another model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from locus_memory.errors import ConfigurationError, InvalidArgumentError, VersionConflictError
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
+from locus_memory.retrieval.embedding import embed
+from locus_memory.store.base import BaseStore, has_semantic_search
+from locus_memory.store.item import Namespace, Put, StoreItem, check_namespace
+from locus_memory.store.text import index_text
+from locus_memory.store.wrappers.embedding import EmbeddingStore
+
+__all__ = ["ReembedReport", "reembed"]
+
+_PAGE: Final = 500
+_ROUNDS: Final = 5
+"""How often an item that changes under our hands is embedded before it is left to its writer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReembedReport:
+    """How far it is, or what was done.
+
+    Attributes:
+        total: How many items there are.
+        seen: How many of them were looked at.
+        embedded: How many got a new vector.
+        current: How many had one of this embedder already.
+        skipped: How many have no text, or no mark while those were not asked for.
+        left: How many kept changing while they were embedded.
+    """
+
+    total: int = 0
+    seen: int = 0
+    embedded: int = 0
+    current: int = 0
+    skipped: int = 0
+    left: int = 0
+
+
+async def reembed(
+    store: BaseStore,
+    namespace: Namespace,
+    embedder: Embedder,
+    *,
+    recursive: bool = False,
+    include_unmarked: bool = False,
+    text_of: Callable[[Any], str] = index_text,
+    batch_size: int = 64,
+    on_progress: Callable[[ReembedReport], None] | None = None,
+    clock: Callable[[], float] = time.time,
+) -> ReembedReport:
+    """Give the items of a namespace vectors of this embedder, a batch at a time.
+
+    Each item says itself whose vector it has, so this may be stopped at any moment, and goes on
+    where it was when it is called again. A put that happens meanwhile is never overwritten. An
+    item keeps its value, metadata, text, creation and expiry; its version and update time move
+    on. Until it is done, a search by meaning does not find items whose vectors are of another
+    length, and raises `ConfigurationError` when it meets one of another model.
+
+    Args:
+        store: Where; of an `EmbeddingStore`, the inner store.
+        namespace: Which items.
+        embedder: Makes the vectors.
+        recursive: The items of the descendants as well.
+        include_unmarked: Those without a mark as well: items that never had a vector, and
+            those whose vector came from elsewhere. No store gives back the `text` that such an
+            item was put with, so text search sees the value's own strings from then on.
+        text_of: What to embed of a value whose mark says no text; by default all its strings.
+        batch_size: Items that are embedded and written at once.
+        on_progress: Called with how far it is, after each batch.
+        clock: Returns seconds since the epoch; the one the store reads.
+
+    Raises:
+        ConfigurationError: The store has no semantic search, or only for another dimension.
+        InvalidArgumentError: A bad namespace, or a batch size below 1.
+        InvalidEmbeddingError: The embedder returned something else than its vectors.
+        BackendError: The database failed.
+    """
+    if batch_size < 1:
+        raise InvalidArgumentError(f"batch_size is at least 1, not {batch_size}")
+    while isinstance(store, EmbeddingStore):
+        store = store.inner
+    await _check_store(store, embedder)
+    targets = await _targets(store, check_namespace(namespace), recursive=recursive)
+    report = ReembedReport(total=sum([await _count(store, each) for each in targets]))
+    work = _Work(store, embedder, text_of, include_unmarked, batch_size, clock, report)
+    for target in targets:
+        after: str | None = None
+        while (after := await work.batch(target, after)) is not None:
+            if on_progress is not None:
+                on_progress(work.report)
+    return work.report
+
+
+@dataclass(slots=True)
+class _Work:
+    """One run of `reembed`."""
+
+    store: BaseStore
+    embedder: Embedder
+    text_of: Callable[[Any], str]
+    include_unmarked: bool
+    batch_size: int
+    clock: Callable[[], float]
+    report: ReembedReport
+
+    async def batch(self, target: Namespace, after: str | None) -> str | None:
+        """Do the items after a key and return the last one's key; `None`: there are none."""
+        items = await self.store.scan(target, self.batch_size, after=after)
+        if not items:
+            return None
+        self._count(seen=len(items), current=sum(map(self._is_current, items)))
+        todo = [item for item in items if self._wants(item)]
+        self._count(skipped=len(items) - len(todo) - sum(map(self._is_current, items)))
+        for _ in range(_ROUNDS):
+            if not todo:
+                break
+            todo = await self._do(todo, target, after)
+        self._count(left=len(todo))
+        return items[-1].key
+
+    async def _do(
+        self, todo: list[StoreItem], target: Namespace, after: str | None
+    ) -> list[StoreItem]:
+        """Embed the items and write them back; returns those that changed meanwhile."""
+        puts = await self._puts(todo)
+        # Embedding takes its time. A version cannot tell an item that was deleted and put
+        # again from the one that was read, so what changed is seen by reading once more.
+        now = await self.store.scan(target, self.batch_size, after=after)
+        fresh = [put for item, put in zip(todo, puts, strict=True) if put and item in now]
+        self._count(embedded=await self._write(fresh))
+        keys = {item.key for item in todo}
+        later = await self.store.scan(target, self.batch_size, after=after)
+        return [item for item in later if item.key in keys and self._wants(item)]
+
+    async def _puts(self, items: list[StoreItem]) -> list[Put | None]:
+        texts = [self._text(item) for item in items]
+        vectors = await embed(self.embedder, texts, "document")
+        return [self._put(item, vector) for item, vector in zip(items, vectors, strict=True)]
+
+    def _put(self, item: StoreItem, vector: Sequence[float]) -> Put | None:
+        """Return the put that writes an item back, unless it has expired."""
+        ttl = None if item.expires_at is None else item.expires_at.timestamp() - self.clock()
+        if ttl is not None and ttl <= 0:
+            return None
+        mark = mark_of(item.metadata)
+        own = None if self.text_of is index_text else self.text_of(item.value)
+        put = Put(
+            namespace=item.namespace,
+            key=item.key,
+            value=item.value,
+            metadata=item.metadata,
+            ttl=ttl,
+            if_version=item.version,
+            text=mark.text if mark else None,
+        )
+        return embedded_put(put, vector, self.embedder, source=mark.source if mark else own)
+
+    async def _write(self, puts: list[Put]) -> int:
+        try:
+            return len(await self.store.put_batch(puts))
+        except VersionConflictError:
+            count = 0
+            for put in puts:
+                with suppress(VersionConflictError):
+                    count += len(await self.store.put_batch([put]))
+            return count
+
+    def _is_current(self, item: StoreItem) -> bool:
+        mark = mark_of(item.metadata)
+        return mark is not None and mark.made_by(self.embedder)
+
+    def _wants(self, item: StoreItem) -> bool:
+        mark = mark_of(item.metadata)
+        asked_for = self.include_unmarked if mark is None else not mark.made_by(self.embedder)
+        return asked_for and bool(self._text(item).strip())
+
+    def _text(self, item: StoreItem) -> str:
+        mark = mark_of(item.metadata)
+        if mark is None:
+            return self.text_of(item.value)
+        return mark.source or mark.text or self.text_of(item.value)
+
+    def _count(self, **more: int) -> None:
+        report = self.report
+        self.report = replace(
+            report, **{name: getattr(report, name) + count for name, count in more.items()}
+        )
+
+
+async def _check_store(store: BaseStore, embedder: Embedder) -> None:
+    if not await has_semantic_search(store):
+        raise ConfigurationError(f"{store!r} has no semantic search to embed for")
+    held = store.capabilities.embedding_dimension
+    if held not in (None, embedder.dimension):
+        raise ConfigurationError(
+            f"{embedder.name} makes vectors of {embedder.dimension} dimensions, "
+            f"{store!r} holds {held}"
+        )
+
+
+async def _targets(store: BaseStore, namespace: Namespace, *, recursive: bool) -> list[Namespace]:
+    if not recursive:
+        return [namespace]
+    found: list[Namespace] = []
+    after: Namespace | None = None
+    while page := await store.list_namespaces(namespace, _PAGE, after=after):
+        # A label that is "*" would match any: keep the true descendants only.
+        found += [each for each in page if each[: len(namespace)] == namespace]
+        after = page[-1]
+    return found
+
+
+async def _count(store: BaseStore, namespace: Namespace) -> int:
+    count = 0
+    after: str | None = None
+    while page := await store.list_keys(namespace, _PAGE, after=after):
+        count += len(page)
+        after = page[-1]
+    return count
