@@ -7,6 +7,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PEERS := $(VENV)/.peers
 # More arguments for the tool of a target, such as `make test ARGS="-k sqlite"`.
 ARGS ?=
 
@@ -14,11 +15,11 @@ PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
 PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CACHE_DIR PIP_DISABLE_PIP_VERSION_CHECK
 
-.PHONY: help setup demo test live bench coverage lint types docs all clean
+.PHONY: help setup demo test live bench bench-peers coverage lint types docs all clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv and install the package and its tools into it
 
@@ -44,6 +45,13 @@ live: $(READY) ## run the long tests with real processes and servers
 
 bench: $(READY) ## measure speed and size, in ratios
 	$(BIN)/python tests/benchmarks/run.py $(ARGS)
+
+bench-peers: $(PEERS) ## measure ours beside LangGraph's and the Locus SDK's own
+	$(BIN)/python tests/benchmarks/peers.py $(ARGS)
+
+$(PEERS): $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[peers]'
+	@touch $@
 
 coverage: $(READY) ## run the tests and report branch coverage
 	@mkdir -p .cache
