@@ -19,7 +19,7 @@ from typing_extensions import override
 from locus_memory import open_backend
 from locus_memory.integrations.langgraph import LocusSaver
 
-CROWD, TURNS, ROUNDS = 50, 10, 3
+CROWD, TURNS, ROUNDS = 50, 8, 3
 OURS = "LocusSaver, pool_size=16"
 SHIPPED = "AsyncPostgresSaver, as shipped, a pool of 16"
 Live = Callable[[Any, str], Coroutine[Any, Any, None]]

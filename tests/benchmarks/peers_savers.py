@@ -161,6 +161,8 @@ async def _pairs(places: Places, database: str, who: str, open_theirs: Any) -> l
 
 async def converse(contenders: list[Contender], dialogue: Dialogue) -> None:
     """Run all turns, the contenders in rotation, and a cold load at each of the marks."""
+    for each in contenders:
+        each.size = -await empty_size(each.opened, each.place)
     async with AsyncExitStack() as stack:
         graphs = [
             dialogue.graph(await stack.enter_async_context(each.opened()), each.schema)
@@ -176,7 +178,14 @@ async def converse(contenders: list[Contender], dialogue: Dialogue) -> None:
                 for each in contenders:
                     each.times.loads[turn] = await cold_loads(each, dialogue, turn)
     for each in contenders:
-        each.size = await each.place.bytes_stored()
+        each.size += await each.place.bytes_stored()
+
+
+async def empty_size(opened: Opener, place: Place) -> int:
+    """Set a place up, and return what its empty tables and indexes take."""
+    async with opened() as saver:
+        await saver.aget_tuple({"configurable": {"thread_id": "nobody"}})
+    return await place.bytes_stored()
 
 
 async def cold_loads(contender: Contender, dialogue: Dialogue, turn: int) -> list[float]:
@@ -212,6 +221,7 @@ async def savers(places: Places) -> list[Part]:
         "Milliseconds, p50 / p95: a save is a whole turn (`ainvoke`), of the 20 about turns 10,",
         "100 and 200; a load is `aget_state` by a fresh, connected saver, 20 times.",
         f"One JSON of the final state is {final / 1e6:.3f} MB: type, id and content of messages.",
+        "Bytes are those of the database, indexes included, less those of the empty one.",
         "LangGraph's Redis saver needs RedisJSON and RediSearch, which this Redis has not.",
     ]
     return [part]
