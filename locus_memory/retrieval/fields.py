@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Any, Final
 
-from locus_memory.store.item import StoreItem
+from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.store.text import index_text, tokens
 
 __all__ = ["Fields", "Passage", "Place", "words_of"]
 
-Place = tuple[tuple[str, ...], str, int]
+Place = tuple[Namespace, str, int]
 """A namespace, a session in it and a position in the session."""
 
 _LONGEST: Final = 4_000
@@ -46,8 +46,8 @@ class Passage:
 class Fields:
     """Where an item tells what the ranking wants to know.
 
-    Each attribute lists field names; the first that the item's metadata has, or else its value
-    if that is an object, is taken.
+    Each attribute lists field names; the first that the item has is taken. Fields are those of
+    its metadata, and those of its value if that is an object.
 
     Attributes:
         text: What it says; by default the strings of the whole value.
@@ -67,31 +67,39 @@ class Fields:
 
     def read(self, item: StoreItem) -> Passage:
         """Return what the ranking sees of an item; what it cannot read, it leaves out."""
-        said = _first_string(item, self.text)
-        who = (_first_string(item, self.speaker), _first_string(item, self.role))
+        value = item.value
+        told = {**value, **item.metadata} if isinstance(value, dict) else item.metadata
+        said = _first(told, self.text)
+        speaker, role = _first(told, self.speaker), _first(told, self.role)
         return Passage(
-            text=index_text(item.value) if said is None else said,
-            speakers=tuple(dict.fromkeys(name for name in who if name)),
-            day=next((day for day in map(_day, _values(item, self.date)) if day), None),
-            place=self._place(item),
+            index_text(value) if said is None else said,
+            tuple([name for name in (speaker, role) if name]),
+            _first_day(told, self.date),
+            self._place(item.namespace, told),
         )
 
-    def _place(self, item: StoreItem) -> Place | None:
-        position = next(_values(item, self.position), None)
-        if isinstance(position, bool) or not isinstance(position, int):
-            return None
-        return item.namespace, _first_string(item, self.session) or "", position
+    def _place(self, namespace: Namespace, told: Mapping[str, Any]) -> Place | None:
+        for name in self.position:
+            position = told.get(name)
+            if type(position) is int:
+                return namespace, _first(told, self.session) or "", position
+        return None
 
 
-def _values(item: StoreItem, names: tuple[str, ...]) -> Iterator[Any]:
-    documents = (item.metadata, item.value if isinstance(item.value, Mapping) else {})
-    return (
-        document[name] for document in documents for name in names if document.get(name) is not None
-    )
+def _first(told: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    for name in names:
+        value = told.get(name)
+        if isinstance(value, str):
+            return value
+    return None
 
 
-def _first_string(item: StoreItem, names: tuple[str, ...]) -> str | None:
-    return next((value for value in _values(item, names) if isinstance(value, str)), None)
+def _first_day(told: Mapping[str, Any], names: Iterable[str]) -> date | None:
+    for name in names:
+        day = _day(told.get(name))
+        if day is not None:
+            return day
+    return None
 
 
 def _day(value: object) -> date | None:

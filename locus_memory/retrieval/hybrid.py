@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -172,9 +171,9 @@ class HybridSearch:
         wanted = -(-end // self._options.depth) * self._options.depth
         request = _Request(self._store, namespace, query, wanted, filter, recursive)
         mode, by_text, by_vector = await self._candidates(request)
-        ranked = self._rank(read, by_text, by_vector, end)
+        ranked = self._rank(read, by_text, by_vector, end, explain=explain)
         ranked, reranked = await self._rerank(query, ranked, offset)
-        hits = tuple(_hit(each, explain=explain) for each in ranked[offset:end])
+        hits = tuple(map(_hit, ranked[offset:end]))
         return SearchResult(hits, mode, reranked)
 
     async def _candidates(self, request: _Request) -> tuple[Mode, list[StoreItem], list[StoreItem]]:
@@ -231,7 +230,13 @@ class HybridSearch:
             emit("retrieval.degraded", mode=mode, reason=reason)
 
     def _rank(
-        self, query: Query, by_text: list[StoreItem], by_vector: list[StoreItem], end: int
+        self,
+        query: Query,
+        by_text: list[StoreItem],
+        by_vector: list[StoreItem],
+        end: int,
+        *,
+        explain: bool,
     ) -> list[Ranked]:
         """Return a ranking of at least `end` items, if so many were found.
 
@@ -246,10 +251,15 @@ class HybridSearch:
                 break
             places = range(start, start + depth)
             text, vector = _unseen(by_text, places, seen), _unseen(by_vector, places, seen)
-            window = rank(query, text, vector, options=self._options, fields=self._fields)
-            ceiling = ranking[-1].score if ranking else math.inf
-            # What a later window found is no better than what comes before it.
-            ranking += [replace(each, score=min(each.score, ceiling)) for each in window]
+            window = rank(
+                query,
+                text,
+                vector,
+                options=self._options,
+                fields=self._fields,
+                explain=explain,
+            )
+            ranking += _capped(window, ranking[-1].score) if ranking else window
             seen.update((item.namespace, item.key) for item in (*text.values(), *vector.values()))
         return ranking
 
@@ -310,10 +320,15 @@ def _unseen(
     return {place: item for place, item in page if (item.namespace, item.key) not in seen}
 
 
-def _hit(ranked: Ranked, *, explain: bool) -> Hit:
+def _capped(window: Sequence[Ranked], ceiling: float) -> list[Ranked]:
+    """Return a later window, no better than what comes before it."""
+    return [replace(each, score=min(each.score, ceiling)) for each in window]
+
+
+def _hit(ranked: Ranked) -> Hit:
     return Hit(
         item=replace(ranked.item, score=ranked.score),
         score=ranked.score,
         text=ranked.passage.spoken,
-        parts=ranked.parts if explain else None,
+        parts=ranked.parts,
     )

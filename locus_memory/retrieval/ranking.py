@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from locus_memory.retrieval.explain import Explanation
 from locus_memory.retrieval.fields import Fields, Passage, words_of
@@ -33,13 +34,15 @@ class Ranked:
         item: The item as the store returned it.
         passage: What the ranking saw of it.
         score: Higher is better.
-        parts: What the score is made of.
+        boost: The factor of speaker and date that is in the score.
+        parts: What the score is made of, if that was asked for.
     """
 
     item: StoreItem
     passage: Passage
     score: float
-    parts: Explanation
+    boost: float = 1.0
+    parts: Explanation | None = None
 
 
 def rank(
@@ -49,6 +52,7 @@ def rank(
     *,
     options: SearchOptions,
     fields: Fields,
+    explain: bool = False,
 ) -> list[Ranked]:
     """Return the union of what two searches found, the best first.
 
@@ -58,38 +62,24 @@ def rank(
         by_vector: The hits of the vector search, by their place there, from 1.
         options: What counts how much.
         fields: Where items tell their speaker, date and place.
+        explain: Whether to say what each score is made of, which takes time.
     """
     items = {_name(item): item for item in (*by_text.values(), *by_vector.values())}
     passages = {name: fields.read(item) for name, item in items.items()}
-    text = _Search.of(by_text, options.text_weight, options)
-    vector = _Search.of(by_vector, options.vector_weight, options)
-    words = _own_words(query, passages, options)
-    evidence = {
-        name: text.worth.get(name, 0.0) + vector.worth.get(name, 0.0) + words[name]
-        for name in items
-    }
-    gains = neighbour_gains(evidence, {name: each.place for name, each in passages.items()})
-    speakers = {each.speakers for each in passages.values()}
-    named = {each: speaker_factor(query, each, options) for each in speakers}
+    made = _Evidence.of(query, by_text, by_vector, passages, options)
+    ranking = [
+        Ranked(items[name], passage, made.score(name), made.boosts[name][0] * made.boosts[name][1])
+        for name, passage in passages.items()
+    ]
+    ranking.sort(key=_score, reverse=True)
+    if options.mmr_balance is not None:
+        ranking = _diverse(ranking, options.mmr_balance)
+    if explain:
+        return [replace(each, parts=made.explain(_name(each.item))) for each in ranking]
+    return ranking
 
-    def ranked(name: Name) -> Ranked:
-        passage = passages[name]
-        parts = Explanation(
-            text_rank=text.places.get(name),
-            text_score=text.scores.get(name),
-            vector_rank=vector.places.get(name),
-            vector_score=vector.scores.get(name),
-            text=text.worth.get(name, 0.0),
-            vector=vector.worth.get(name, 0.0),
-            words=words[name],
-            neighbour=options.neighbour_weight * gains[name],
-            speaker=named[passage.speakers],
-            date=date_factor(query, passage.day, options),
-        )
-        return Ranked(items[name], passage, parts.score, parts)
 
-    ranking = sorted(map(ranked, items), key=lambda each: -each.score)
-    return ranking if options.mmr_balance is None else _diverse(ranking, options.mmr_balance)
+_score = attrgetter("score")
 
 
 def _name(item: StoreItem) -> Name:
@@ -121,6 +111,77 @@ class _Search:
             k = options.rrf_k
             worth = {name: (k + 1) / (k + place) for name, place in places.items()}
         return cls(places, scores, {name: weight * each for name, each in worth.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """All that speaks for each candidate.
+
+    Attributes:
+        text: What the text search says.
+        vector: What the vector search says.
+        words: What the candidate's own words are worth.
+        neighbour: What the better of its neighbours is worth to it.
+        boosts: The factors for its speaker and its date.
+    """
+
+    text: _Search
+    vector: _Search
+    words: Mapping[Name, float]
+    neighbour: Mapping[Name, float]
+    boosts: Mapping[Name, tuple[float, float]]
+
+    @classmethod
+    def of(
+        cls,
+        query: Query,
+        by_text: Mapping[int, StoreItem],
+        by_vector: Mapping[int, StoreItem],
+        passages: Mapping[Name, Passage],
+        options: SearchOptions,
+    ) -> _Evidence:
+        text = _Search.of(by_text, options.text_weight, options)
+        vector = _Search.of(by_vector, options.vector_weight, options)
+        words = _own_words(query, passages, options)
+        own = {
+            name: text.worth.get(name, 0.0) + vector.worth.get(name, 0.0) + words[name]
+            for name in passages
+        }
+        gains = neighbour_gains(own, {name: each.place for name, each in passages.items()})
+        weight = options.neighbour_weight
+        # Far fewer speakers than candidates.
+        speakers = {each.speakers for each in passages.values()}
+        named = {each: speaker_factor(query, each, options) for each in speakers}
+        return cls(
+            text=text,
+            vector=vector,
+            words=words,
+            neighbour={name: weight * gain for name, gain in gains.items()},
+            boosts={
+                name: (named[each.speakers], date_factor(query, each.day, options))
+                for name, each in passages.items()
+            },
+        )
+
+    def score(self, name: Name) -> float:
+        evidence = self.text.worth.get(name, 0.0) + self.vector.worth.get(name, 0.0)
+        speaker, day = self.boosts[name]
+        return (evidence + self.words[name] + self.neighbour[name]) * speaker * day
+
+    def explain(self, name: Name) -> Explanation:
+        speaker, day = self.boosts[name]
+        return Explanation(
+            text_rank=self.text.places.get(name),
+            text_score=self.text.scores.get(name),
+            vector_rank=self.vector.places.get(name),
+            vector_score=self.vector.scores.get(name),
+            text=self.text.worth.get(name, 0.0),
+            vector=self.vector.worth.get(name, 0.0),
+            words=self.words[name],
+            neighbour=self.neighbour[name],
+            speaker=speaker,
+            date=day,
+        )
 
 
 def _own_words(
@@ -161,17 +222,16 @@ def blend(ranked: Sequence[Ranked], scores: Sequence[float], weight: float) -> l
     seen, rest = ranked[: len(scores)], ranked[len(scores) :]
     before = min_max({place: each.score for place, each in enumerate(seen)})
     bare = min_max(dict(enumerate(scores)))
-    boosts = [each.parts.speaker * each.parts.date for each in seen]
-    after = min_max({place: score * boosts[place] for place, score in bare.items()})
+    after = min_max({place: score * seen[place].boost for place, score in bare.items()})
     low = min((each.score for each in seen), default=0.0)
     high = max((each.score for each in seen), default=0.0)
     blended = [
         replace(
             each,
             score=low + (high - low) * (before[place] + weight * after[place]) / (1 + weight),
-            parts=replace(each.parts, rerank=scores[place]),
+            parts=each.parts and replace(each.parts, rerank=scores[place]),
         )
         for place, each in enumerate(seen)
     ]
-    blended.sort(key=lambda each: -each.score)
+    blended.sort(key=_score, reverse=True)
     return [*blended, *rest]

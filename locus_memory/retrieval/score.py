@@ -33,8 +33,9 @@ def word_scores(words: Sequence[str], documents: Mapping[_T, Sequence[str]]) -> 
     """
     wanted = frozenset(words)
     counts = {
-        name: Counter(word for word in document if word in wanted)
+        name: Counter(matching) if matching else {}
         for name, document in documents.items()
+        for matching in ([word for word in document if word in wanted],)
     }
     spread = Counter(word for count in counts.values() for word in count)
     total = len(documents)
@@ -42,15 +43,12 @@ def word_scores(words: Sequence[str], documents: Mapping[_T, Sequence[str]]) -> 
         word: math.log(1 + (total - found + 0.5) / (found + 0.5)) for word, found in spread.items()
     }
     mean = sum(map(len, documents.values())) / (total or 1)
-    scores = {
-        name: sum(
-            rarity[word] * _saturated(times, len(documents[name]) / (mean or 1))
-            for word, times in count.items()
-        )
-        for name, count in counts.items()
-    }
+    scores = dict.fromkeys(documents, 0.0)
+    for name, count in counts.items():
+        for word, times in count.items():
+            scores[name] += rarity[word] * _saturated(times, len(documents[name]) / mean)
     best = max(scores.values(), default=0.0)
-    return {name: score / best if best > 0 else 0.0 for name, score in scores.items()}
+    return {name: score / best for name, score in scores.items()} if best > 0 else scores
 
 
 def _saturated(times: int, length: float) -> float:
@@ -67,12 +65,14 @@ def neighbour_gains(
         places: Where each stands in its conversation, if in one.
     """
     by_place = {place: evidence[name] for name, place in places.items() if place is not None}
-    gains = dict.fromkeys(evidence, 0.0)
+    gains: dict[_T, float] = {}
     for name, place in places.items():
-        if place is not None:
-            namespace, session, position = place
-            beside = (by_place.get((namespace, session, position + step)) for step in (-1, 1))
-            gains[name] = max((value for value in beside if value is not None), default=0.0)
+        if place is None:
+            gains[name] = 0.0
+            continue
+        namespace, session, position = place
+        before = by_place.get((namespace, session, position - 1), 0.0)
+        gains[name] = max(before, by_place.get((namespace, session, position + 1), 0.0))
     return gains
 
 

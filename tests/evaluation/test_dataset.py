@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.evaluation.dataset import load_sample, parse_dataset, read_dataset
+
+QUESTIONS = [
+    {"question": "Who?", "category": 1, "evidence": ["D1:1; D1:2", "D9:9"]},
+    {"question": "Whence?", "category": 5, "evidence": ["D1:1"]},
+    {"question": "Why?", "category": 2, "evidence": []},
+]
+LOCOMO = [
+    {
+        "sample_id": "c1",
+        "qa": QUESTIONS,
+        "conversation": {
+            "speaker_a": "Ana",
+            "session_2": [{"speaker": "Bo", "dia_id": "D2:1", "text": "later"}],
+            "session_2_date_time": "1:56 pm on 8 May, 2023",
+            "session_1": [
+                {"speaker": "Ana", "dia_id": "D1:1", "text": "hi", "blip_caption": "a boat"},
+                {"speaker": "Bo", "dia_id": "D1:2", "text": "ho"},
+            ],
+            "session_1_date_time": "some day",
+        },
+    }
+]
+PLAIN = [
+    {
+        "id": "c1",
+        "questions": QUESTIONS,
+        "sessions": [
+            {
+                "date_time": "some day",
+                "turns": [
+                    {"speaker": "Ana", "id": "D1:1", "text": "hi", "image_caption": "a boat"},
+                    {"speaker": "Bo", "id": "D1:2", "text": "ho"},
+                ],
+            },
+            {
+                "date_time": "1:56 pm on 8 May, 2023",
+                "turns": [{"speaker": "Bo", "id": "D2:1", "text": "later"}],
+            },
+        ],
+    }
+]
+
+
+def test_both_formats_say_the_same(tmp_path):
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps(LOCOMO))
+    (conversation,) = read_dataset(path)
+    (plain,) = parse_dataset(PLAIN)
+    assert plain == conversation
+
+
+def test_what_is_there_is_read():
+    (conversation,) = parse_dataset(LOCOMO)
+    (question,) = conversation.questions
+    assert (question.category, question.evidence) == ("multi-hop", ("D1:1", "D1:2"))
+    first, second = conversation.sessions
+    assert first.turns[0].spoken == "Ana: hi [a boat]"
+    assert first.turns[0].said_at is None
+    assert second.turns[0].said_at == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[]", "[1]", '[{"id": 1}]', '[{"id": 1, "qa": 2}]'])
+def test_what_is_no_data_set_is_refused_by_name(tmp_path, content):
+    path = tmp_path / "other.json"
+    path.write_text(content)
+    with pytest.raises(InvalidArgumentError, match=r"other\.json"):
+        read_dataset(path)
+
+
+def test_the_sample_is_whole():
+    sample = load_sample()
+    assert sum(len(each.questions) for each in sample) >= 40
+    for conversation in sample:
+        turns = [turn for session in conversation.sessions for turn in session.turns]
+        assert 60 <= len(turns) <= 100
+        assert all(turn.said_at for turn in turns)
+        assert len({turn.id for turn in turns}) == len(turns)

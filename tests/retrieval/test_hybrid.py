@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.errors import (
+    BackendUnavailableError,
+    InvalidArgumentError,
+    InvalidEmbeddingError,
+    InvalidFilterError,
+    StoreCapabilityError,
+)
+from locus_memory.events import subscribe
+from locus_memory.retrieval.hybrid import HybridSearch
+from locus_memory.retrieval.options import SearchOptions
+from locus_memory.retrieval.turns import Turn, index_turns
+from locus_memory.store.item import StoreCapabilities
+from locus_memory.store.wrappers.base import StoreWrapper
+from locus_memory.testing import FakeEmbedder
+
+PLACE = ("talks",)
+SAID = ["I adopted a grey cat", "How lovely", "The ferry was late", "We ate soup by the harbour"]
+
+
+@pytest.fixture(params=[InMemoryStore, lambda: SQLiteStore(":memory:")], ids=["memory", "sqlite"])
+async def store(request):
+    async with request.param() as made:
+        yield made
+
+
+@pytest.fixture
+def events():
+    seen = []
+    stop = subscribe(seen.append)
+    yield seen
+    stop()
+
+
+@pytest.fixture
+def embedder():
+    return FakeEmbedder()
+
+
+async def talk(store, embedder=None, texts=SAID, place=PLACE):
+    turns = [Turn(text=text, speaker="Ana", id=str(number)) for number, text in enumerate(texts)]
+    await store.put_batch(await index_turns(place, turns, embedder, words=0))
+
+
+def texts(result):
+    return [hit.text for hit in result]
+
+
+class Lame(StoreWrapper):
+    """A store without some of its abilities."""
+
+    def __init__(self, store, **lacking):
+        super().__init__(store)
+        self.lacking = lacking
+
+    @property
+    def capabilities(self):
+        return StoreCapabilities(**{"search": True, "semantic_search": True, **self.lacking})
+
+
+class Broken:
+    name = "broken"
+    dimension = 64
+
+    async def embed(self, texts, *, kind):
+        raise OSError("no network")
+
+    async def rerank(self, query, texts):
+        raise OSError("no network")
+
+
+class Backwards:
+    """A reranker that likes what the search does not."""
+
+    name = "backwards"
+
+    async def rerank(self, query, texts):
+        self.seen = texts
+        return list(range(len(texts)))
+
+
+async def test_both_searches_find(store, embedder):
+    await talk(store, embedder)
+    result = await HybridSearch(store, embedder).search(
+        PLACE, "what cat did she adopt", explain=True
+    )
+    assert result.mode == "hybrid"
+    assert result[0].text == "Ana: I adopted a grey cat"
+    assert (result[0].parts.text_rank, result[0].parts.vector_rank) == (1, 1)
+    assert result[0].item.score == result[0].score
+    assert len(result) == 4
+    assert result[1].parts.text_rank is None
+
+
+async def test_both_searches_run_at_once_and_once_each(store, embedder):
+    await talk(store, embedder)
+    started = []
+    both = asyncio.Event()
+
+    class Watched(StoreWrapper):
+        async def meet(self, name):
+            started.append(name)
+            if len(started) == 2:
+                both.set()
+            await both.wait()
+
+        async def search(self, *arguments, **options):
+            await self.meet("text")
+            return await super().search(*arguments, **options)
+
+        async def search_by_embedding(self, *arguments, **options):
+            await self.meet("vector")
+            return await super().search_by_embedding(*arguments, **options)
+
+    async with asyncio.timeout(60):
+        await HybridSearch(Watched(store), embedder).search(PLACE, "cat")
+    assert sorted(started) == ["text", "vector"]
+
+
+async def test_without_an_embedder_words_must_do_and_it_says_so_once(store, events):
+    await talk(store)
+    search = HybridSearch(store)
+    for _ in range(2):
+        result = await search.search(PLACE, "ferry")
+        assert result.mode == "text"
+        assert texts(result) == ["Ana: The ferry was late"]
+    assert [event.name for event in events].count("retrieval.degraded") == 1
+
+
+@pytest.mark.parametrize(("lacking", "mode"), [("semantic_search", "text"), ("search", "vector")])
+async def test_a_store_that_lacks_one_search_is_searched_by_the_other(
+    store, embedder, events, lacking, mode
+):
+    await talk(store, embedder)
+    result = await HybridSearch(Lame(store, **{lacking: False}), embedder).search(PLACE, "ferry")
+    assert result.mode == mode
+    assert result[0].text == "Ana: The ferry was late"
+    assert events[-1].attributes["mode"] == mode
+
+
+async def test_a_store_that_cannot_search_is_refused(store, embedder):
+    with pytest.raises(StoreCapabilityError):
+        await HybridSearch(Lame(store, search=False)).search(PLACE, "ferry")
+
+
+async def test_a_failing_embedder_is_survived_and_reported(store, events):
+    await talk(store)
+    result = await HybridSearch(store, Broken()).search(PLACE, "ferry")
+    assert (result.mode, len(result)) == ("text", 1)
+    assert isinstance(events[-1].error, OSError)
+
+
+async def test_a_failing_embedder_raises_where_words_cannot_do(store):
+    with pytest.raises(OSError, match="no network"):
+        await HybridSearch(Lame(store, search=False), Broken()).search(PLACE, "ferry")
+
+
+async def test_another_model_is_an_error(store, embedder):
+    await talk(store, embedder)
+    with pytest.raises(InvalidEmbeddingError):
+        await HybridSearch(store, FakeEmbedder(8)).search(PLACE, "ferry")
+
+
+async def test_an_outage_is_never_an_empty_result(store, embedder):
+    class Down(StoreWrapper):
+        async def search(self, *arguments, **options):
+            raise BackendUnavailableError("down")
+
+    with pytest.raises(BackendUnavailableError):
+        await HybridSearch(Down(store), embedder).search(PLACE, "ferry")
+
+
+async def test_a_cancelled_search_is_cancelled(store, embedder):
+    class Slow(StoreWrapper):
+        async def search(self, *arguments, **options):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(HybridSearch(Slow(store), embedder).search(PLACE, "ferry"))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_reranker_sees_the_best_with_their_speaker(store, embedder):
+    await talk(store, embedder)
+    plain = await HybridSearch(store, embedder).search(PLACE, "grey cat")
+    reranker = Backwards()
+    options = SearchOptions(rerank_weight=100, rerank_depth=2)
+    search = HybridSearch(store, embedder, reranker=reranker, options=options)
+    result = await search.search(PLACE, "grey cat", explain=True)
+    assert result.reranked
+    assert reranker.seen == texts(plain)[:2]
+    assert texts(result) == [*texts(plain)[1::-1], *texts(plain)[2:]]
+    assert [hit.parts.rerank for hit in result] == [1, 0, None, None]
+
+
+@pytest.mark.parametrize("reranker", [Broken(), type("Short", (Backwards,), {})()])
+async def test_a_failing_reranker_is_survived_and_reported(store, events, reranker, monkeypatch):
+    if isinstance(reranker, Backwards):
+
+        async def short(query, texts):
+            return []
+
+        monkeypatch.setattr(reranker, "rerank", short)
+    await talk(store)
+    result = await HybridSearch(store, reranker=reranker).search(PLACE, "ferry")
+    assert (len(result), result.reranked) == (1, False)
+    assert events[-1].name == "retrieval.rerank_failed"
+
+
+async def test_pages_fit_together(store, embedder):
+    await talk(store, embedder, [f"note {number} about tea {number % 7}" for number in range(25)])
+    search = HybridSearch(store, embedder, options=SearchOptions(depth=4))
+    whole = await search.search(PLACE, "tea 3", 100)
+    assert len({hit.item.key for hit in whole}) == len(whole) == 25
+    paged = [
+        hit
+        for offset in range(0, 27, 3)
+        for hit in await search.search(PLACE, "tea 3", 3, offset=offset)
+    ]
+    assert texts(paged) == texts(whole)
+    scores = [hit.score for hit in whole]
+    assert scores == sorted(scores, reverse=True)
+
+
+async def test_filters_and_scopes_hold_for_both_searches(store, embedder):
+    await talk(store, embedder)
+    await talk(store, embedder, ["The ferry sank"], (*PLACE, "old"))
+    search = HybridSearch(store, embedder)
+    only = await search.search(PLACE, "ferry", filter={"turn": "2"})
+    assert texts(only) == ["Ana: The ferry was late"]
+    everywhere = await search.search(PLACE, "ferry", recursive=True)
+    assert len(everywhere) == 5
+    with pytest.raises(InvalidFilterError):
+        await search.search(PLACE, "ferry", filter={"turn": {"$like": "2"}})
+
+
+@pytest.mark.parametrize("query", ["", "  ", "?!"])
+async def test_a_query_without_words_is_no_error(store, embedder, query):
+    await talk(store)
+    assert len(await HybridSearch(store).search(PLACE, query)) == 0
+
+
+@pytest.mark.parametrize("query", [None, 5, b"tea"])
+async def test_a_query_that_is_no_string_is_refused(store, query):
+    with pytest.raises(InvalidArgumentError):
+        await HybridSearch(store).search(PLACE, query)
+
+
+async def test_a_limit_of_nothing_finds_nothing(store, embedder):
+    await talk(store, embedder)
+    assert list(await HybridSearch(store, embedder).search(PLACE, "ferry", 0)) == []
+
+
+async def test_a_result_is_packed(store, embedder):
+    await talk(store, embedder)
+    result = await HybridSearch(store, embedder).search(PLACE, "ferry")
+    assert texts(result.pack(24, counter=len).items) == ["Ana: The ferry was late"]
+    assert texts(result[:1]) == texts(result)[:1]

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.retrieval.query import read_query
+
+
+def test_a_question_is_taken_apart():
+    query = read_query("When did Caroline's brother go camping in July 2023?")
+    assert query.words == ("carolin", "brother", "go", "camp", "juli", "2023")
+    assert query.mentions("Caroline")
+    assert query.mentions("caroline smith")
+    assert not query.mentions("Melanie")
+    assert len(query.dates) == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "speaker", "named"),
+    [
+        ("what did caroline buy", "Caroline", True),
+        ("What did the assistant recommend?", "assistant", True),
+        ("What did I say?", "user", False),
+        ("will it rain", "Will", False),
+        ("Will it rain?", "Will", False),
+        ("What did Will buy?", "Will", True),
+        ("Where does Zoë live?", "Zoe", True),
+        ("Anything", "", False),
+        ("", "Will", False),
+    ],
+)
+def test_speakers_and_roles_are_recognised(question, speaker, named):
+    assert read_query(question).mentions(speaker) is named
+
+
+def test_half_a_character_is_refused():
+    with pytest.raises(InvalidArgumentError):
+        read_query("\ud800")
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.text())
+def test_any_text_is_a_query(text):
+    query = read_query(text.encode("utf-8", "replace").decode())
+    assert len(set(query.words)) == len(query.words)
