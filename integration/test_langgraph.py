@@ -13,7 +13,7 @@ FULL = ("FULL", 81, 0)
 
 
 async def result_of(where, **options):
-    """Run the suite over a backend, print its own report, and return its level, tests passed and skipped."""
+    """Run the suite and print its report; return its level, and how many passed and skipped."""
     async with open_backend(where, **options) as backend:
 
         @checkpointer_test(name=f"LocusSaver over {backend.provider}")
