@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.store.text import index_text, tokens
@@ -20,8 +20,7 @@ _LONGEST: Final = 4_000
 """How many characters of an item are looked at for its own words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """What the ranking sees of an item.
 
     Attributes:

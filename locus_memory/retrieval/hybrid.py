@@ -322,7 +322,7 @@ def _unseen(
 
 def _capped(window: Sequence[Ranked], ceiling: float) -> list[Ranked]:
     """Return a later window, no better than what comes before it."""
-    return [replace(each, score=min(each.score, ceiling)) for each in window]
+    return [each._replace(score=min(each.score, ceiling)) for each in window]
 
 
 def _hit(ranked: Ranked) -> Hit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import NamedTuple
 
 from locus_memory.retrieval.explain import Explanation
 from locus_memory.retrieval.fields import Fields, Passage, words_of
@@ -26,8 +27,7 @@ Name = tuple[Namespace, str]
 """What tells items apart: namespace and key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A candidate that has been ranked.
 
     Attributes:
@@ -75,7 +75,7 @@ def rank(
     if options.mmr_balance is not None:
         ranking = _diverse(ranking, options.mmr_balance)
     if explain:
-        return [replace(each, parts=made.explain(_name(each.item))) for each in ranking]
+        return [each._replace(parts=made.explain(_name(each.item))) for each in ranking]
     return ranking
 
 
@@ -226,8 +226,7 @@ def blend(ranked: Sequence[Ranked], scores: Sequence[float], weight: float) -> l
     low = min((each.score for each in seen), default=0.0)
     high = max((each.score for each in seen), default=0.0)
     blended = [
-        replace(
-            each,
+        each._replace(
             score=low + (high - low) * (before[place] + weight * after[place]) / (1 + weight),
             parts=each.parts and replace(each.parts, rerank=scores[place]),
         )

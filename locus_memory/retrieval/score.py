@@ -33,9 +33,9 @@ def word_scores(words: Sequence[str], documents: Mapping[_T, Sequence[str]]) -> 
     """
     wanted = frozenset(words)
     counts = {
-        name: Counter(matching) if matching else {}
+        name: Counter(word for word in document if word in wanted)
         for name, document in documents.items()
-        for matching in ([word for word in document if word in wanted],)
+        if not wanted.isdisjoint(document)
     }
     spread = Counter(word for count in counts.values() for word in count)
     total = len(documents)

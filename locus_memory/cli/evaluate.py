@@ -1,0 +1,117 @@
+"""The command that measures retrieval: eval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from locus_memory.cli.options import AsJson, Url
+from locus_memory.cli.output import console, table
+from locus_memory.cli.session import Session
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.evaluation.dataset import Conversation
+    from locus_memory.evaluation.report import Report
+    from locus_memory.retrieval.embedders.base import Embedder
+
+__all__ = ["evaluate"]
+
+_IN_MEMORY = "sqlite::memory:"
+
+
+def evaluate(
+    context: typer.Context,
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            help="LoCoMo's file, or a plainer one; by default a small set that ships.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    embedder: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Search by meaning as well, such as local."),
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how well questions find the turns that answer them.
+
+    Without --url everything happens in memory. With it, the conversations are indexed in a
+    namespace of their own, locus-memory-evaluation, which is deleted before and after.
+    """
+    from locus_memory.evaluation.dataset import (  # noqa: PLC0415 - help must be quick
+        load_sample,
+        read_dataset,
+    )
+
+    conversations = load_sample() if path is None else read_dataset(path)
+    session = Session.of(context, url or context.obj.url or _IN_MEMORY, as_json=as_json)
+    model = None if embedder is None else _embedder(embedder)
+    report = session.run(partial(_run, conversations=conversations, embedder=model), create=True)
+    session.answer(report.to_dict(), partial(_render, report=report))
+
+
+def _embedder(name: str) -> Embedder:
+    from locus_memory.retrieval.embedders.registry import (  # noqa: PLC0415 - help must be quick
+        get_embedder,
+    )
+
+    return get_embedder(name)
+
+
+async def _run(
+    backend: Backend, *, conversations: list[Conversation], embedder: Embedder | None
+) -> Report:
+    from rich.progress import Progress  # noqa: PLC0415 - help must be quick
+
+    from locus_memory.evaluation.run import evaluate as measure  # noqa: PLC0415 - the same
+
+    with Progress(console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task("evaluating", total=None)
+
+        def step(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        return await measure(conversations, backend.store, embedder, on_progress=step)
+
+
+def _render(console: Console, report: Report) -> None:
+    models = ", ".join(filter(None, [report.embedder, report.reranker])) or "no model"
+    console.print(
+        f"{report.conversations} conversations, {report.turns} turns; {report.mode} search, "
+        f"{models}; median {report.median_ms:.1f} ms a query"
+    )
+    rows = [*report.categories.items(), ("all", report.overall)]
+    depths = [f">R@{depth}" for depth in report.overall.recall]
+    console.print()
+    console.print(
+        table(
+            ["category", ">questions", *depths, ">nDCG@10"],
+            [
+                [name, str(each.questions), *_shares(each.recall), f"{each.ndcg:.3f}"]
+                for name, each in rows
+            ],
+        )
+    )
+    budgets = [f">{budget} tokens" for budget in report.overall.evidence_recall]
+    console.print()
+    console.print(
+        table(
+            ["evidence in", *budgets],
+            [[name, *_shares(each.evidence_recall)] for name, each in rows],
+        )
+    )
+
+
+def _shares(scores: Mapping[int, float]) -> list[str]:
+    return [f"{share:.3f}" for share in scores.values()]
