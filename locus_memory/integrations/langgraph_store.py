@@ -28,13 +28,14 @@ from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.integrations.langgraph_store_filters import compile_filter
 from locus_memory.integrations.langgraph_store_index import Vector, VectorIndex
 from locus_memory.integrations.langgraph_store_namespaces import list_namespaces
-from locus_memory.integrations.langgraph_store_notes import HIDDEN, updated_at
+from locus_memory.integrations.langgraph_store_notes import updated_at
 from locus_memory.integrations.langgraph_store_search import Wanted, find, side_by_side
 from locus_memory.integrations.langgraph_store_sweeping import Sweeping
 from locus_memory.integrations.langgraph_store_writing import renew, write
 from locus_memory.registry import as_store
 from locus_memory.store.base import BaseStore as OurStore
 from locus_memory.store.base import has_semantic_search
+from locus_memory.store.companions import FURTHER_VECTORS
 from locus_memory.store.item import StoreItem
 from locus_memory.sync import blocking
 
@@ -279,5 +280,5 @@ def _check_labels(namespace: object) -> None:
     for label in namespace:
         if not isinstance(label, str) or not label:
             raise InvalidNamespaceError(f"a namespace label is a non-empty string, not {label!r}")
-    if namespace and namespace[0] == HIDDEN:
-        raise InvalidNamespaceError(f"{HIDDEN!r} is where the store keeps its vectors")
+    if namespace and namespace[0] == FURTHER_VECTORS:
+        raise InvalidNamespaceError(f"{FURTHER_VECTORS!r} is where the store keeps its vectors")

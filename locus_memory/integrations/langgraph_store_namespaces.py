@@ -8,14 +8,14 @@ from typing import Final
 from langgraph.store.base import ListNamespacesOp, MatchCondition
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.integrations.langgraph_store_notes import HIDDEN
 from locus_memory.store.base import BaseStore
+from locus_memory.store.companions import FURTHER_VECTORS
 from locus_memory.store.item import Namespace, check_limit
 
 __all__ = ["list_namespaces", "roots"]
 
 _PAGE: Final = 500
-_AFTER_HIDDEN: Final = (HIDDEN + "\x00",)
+_AFTER_HIDDEN: Final = (FURTHER_VECTORS + "\x00",)
 
 
 async def roots(store: BaseStore) -> list[Namespace]:
@@ -66,10 +66,10 @@ async def _walk(
         prefix, page, suffix=suffix, max_depth=max_depth, after=after
     ):
         for namespace in found:
-            if namespace[0] != HIDDEN:
+            if namespace[0] != FURTHER_VECTORS:
                 yield namespace
         # All that is hidden is passed over in one step.
-        after = _AFTER_HIDDEN if found[-1][0] == HIDDEN else found[-1]
+        after = _AFTER_HIDDEN if found[-1][0] == FURTHER_VECTORS else found[-1]
 
 
 def _paths(conditions: list[MatchCondition], kind: str) -> list[Namespace]:

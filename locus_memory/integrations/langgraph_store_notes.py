@@ -24,25 +24,21 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from locus_memory.integrations.langgraph_store_filters import NOTES
+from locus_memory.store.companions import further_vectors
 from locus_memory.store.item import Namespace, StoreItem, encode_json
 
 __all__ = [
-    "HIDDEN",
     "Name",
     "Notes",
     "Owned",
-    "hidden",
     "is_current",
     "name_write",
     "owner_of",
     "updated_at",
 ]
-
-HIDDEN: Final = "\x00langgraph vectors"
-"""The first label of all hidden namespaces."""
 
 Name = tuple[Namespace, str]
 """A namespace and a key."""
@@ -107,12 +103,12 @@ class Owned:
     @property
     def record(self) -> Name:
         """The name of that record."""
-        return hidden(self.namespace), f"of:{self.key}"
+        return further_vectors(self.namespace), f"of:{self.key}"
 
     @property
     def vectors(self) -> list[Name]:
         """The names of the vectors' items."""
-        return [(hidden(self.namespace), f"{self.write}:{n}") for n in range(self.count)]
+        return [(further_vectors(self.namespace), f"{self.write}:{n}") for n in range(self.count)]
 
     @classmethod
     def of(cls, name: Name, record: Any) -> Self | None:
@@ -123,11 +119,6 @@ class Owned:
         if not isinstance(write, str) or not isinstance(count, int):
             return None
         return cls(*name, write, count)
-
-
-def hidden(namespace: Namespace) -> Namespace:
-    """Return where the further vectors of a namespace's items are; `()`: those of all."""
-    return (HIDDEN, *namespace)
 
 
 def name_write(value: Any) -> str:

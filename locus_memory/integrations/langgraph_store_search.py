@@ -19,12 +19,12 @@ from locus_memory.integrations.langgraph_store_namespaces import roots
 from locus_memory.integrations.langgraph_store_notes import (
     Name,
     Owned,
-    hidden,
     is_current,
     owner_of,
     updated_at,
 )
 from locus_memory.store.base import BaseStore
+from locus_memory.store.companions import further_vectors
 from locus_memory.store.item import (
     Namespace,
     SemanticSearchResult,
@@ -164,7 +164,7 @@ class _FurtherPages:
 
     def __init__(self, store: BaseStore, prefix: Namespace, vector: Vector, size: int) -> None:
         self._store = store
-        self._prefix = hidden(prefix)
+        self._prefix = further_vectors(prefix)
         self._vector = vector
         self._read = 0
         self._size = max(size, _FIRST_PAGE)

@@ -23,6 +23,7 @@ from locus_memory.memory.forget_threads import ThreadView, all_threads, holds, r
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import Scope, split_key, user_namespace
 from locus_memory.store.base import BaseStore, has_semantic_search
+from locus_memory.store.companions import further_vectors
 from locus_memory.store.item import Namespace, check_identifier, check_key, check_namespace
 
 __all__ = ["ForgetPlan", "ForgetTarget"]
@@ -256,7 +257,8 @@ class ForgetPlan:
         if self.target.is_user:
             # What was written since.
             for root in self._roots():
-                await self.store.clear_namespace(root, recursive=True)
+                for space in (root, further_vectors(root)):
+                    await self.store.clear_namespace(space, recursive=True)
         await self.store.compact()
 
     async def _erase(self, names: Iterable[Name]) -> None:

@@ -10,7 +10,7 @@ from langgraph.store.memory import InMemoryStore, _compare_values
 
 from locus_memory.integrations.langgraph_store import LocusStore
 from locus_memory.integrations.langgraph_store_filters import compile_filter
-from locus_memory.integrations.langgraph_store_notes import HIDDEN
+from locus_memory.store.companions import FURTHER_VECTORS
 from locus_memory.store.filters import matches, parse_filter
 from locus_memory.sync import blocking
 
@@ -233,7 +233,7 @@ def test_the_best_text_of_each_item_counts(where, batches, query, prefix, limit)
         for hit in hits:
             assert hit.score == pytest.approx(max(best[hit.namespace, hit.key]), abs=1e-5)
         store.batch([PutOp(*name, None) for name in best])
-        assert blocking(store._store).search((HIDDEN,), None, recursive=True) == []
+        assert blocking(store._store).search((FURTHER_VECTORS,), None, recursive=True) == []
         assert store.list_namespaces() == []
 
 

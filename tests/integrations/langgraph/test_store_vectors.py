@@ -10,10 +10,11 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp, SearchOp
 
-from locus_memory import ConfigurationError, InvalidEmbeddingError, get_store
+from locus_memory import ConfigurationError, InvalidEmbeddingError, forget, get_store, open_backend
 from locus_memory.errors import BackendWriteError
 from locus_memory.integrations.langgraph_store import LocusStore
-from locus_memory.integrations.langgraph_store_notes import HIDDEN, name_write
+from locus_memory.integrations.langgraph_store_notes import name_write
+from locus_memory.store.companions import FURTHER_VECTORS
 from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing import FakeClock, FakeEmbedder
 
@@ -60,8 +61,8 @@ async def names(store, query, *prefix, **options):
     return [item.key for item in await store.asearch(prefix, query=query, **options)]
 
 
-async def hidden(ours):
-    return await ours.search((HIDDEN,), None, 1000, recursive=True)
+async def further_vectors(ours):
+    return await ours.search((FURTHER_VECTORS,), None, 1000, recursive=True)
 
 
 class TestOneText:
@@ -78,7 +79,7 @@ class TestOneText:
         assert hits[0].score == pytest.approx(cosine("aab", "ab"), abs=1e-5)
         assert await names(store, "ab", limit=2) == ["c", "a"]
         assert await names(store, "ab", "u", offset=1, limit=1) == ["d"]
-        assert await hidden(ours) == []
+        assert await further_vectors(ours) == []
 
     async def test_opposites_have_a_negative_score(self, ours):
         store = LocusStore(
@@ -104,7 +105,7 @@ class TestOneText:
         await store.aput(("u",), "k", {"text": "a", "more": ["b", "c"]})
         await store.aput(("u",), "k", {"text": "a", "more": ["b", "c"]}, index=index)
         assert [await names(store, query) for query in "abc"] == [[], [], []]
-        assert await hidden(ours) == []
+        assert await further_vectors(ours) == []
         assert (await store.aget(("u",), "k")).value["text"] == "a"
         assert await names(store, None) == ["k"]
 
@@ -156,26 +157,26 @@ class TestSeveralTexts:
     async def test_they_are_seen_nowhere_else(self, ours):
         store = over(ours, "$", "t[*]")
         await store.aput(("u", "x"), "k", {"t": ["a", "b", "c"]})
-        assert len(await hidden(ours)) == 4
+        assert len(await further_vectors(ours)) == 4
         assert await store.alist_namespaces() == [("u", "x")]
         assert await store.alist_namespaces(suffix=("x",)) == [("u", "x")]
         assert await store.alist_namespaces(prefix=("*",), max_depth=1) == [("u",)]
         assert [hit.key for hit in await store.asearch(())] == ["k"]
         assert [item.key for item in await ours.search(("u",), None, recursive=True)] == ["k"]
         assert await names(LocusStore(ours), "a") == ["k"]
-        assert await ours.search((HIDDEN,), "k", recursive=True) == []
+        assert await ours.search((FURTHER_VECTORS,), "k", recursive=True) == []
         assert await ours.clear_namespace(("u",), recursive=True) == 1
 
     async def test_they_go_with_their_item(self, ours):
         store = over(ours, "t[*]")
         await store.abatch([PutOp(("u",), key, {"t": ["a", "b", "c"]}) for key in "xy"])
         await store.aput(("u",), "x", {"t": ["d", "e"]})
-        assert len(await hidden(ours)) == 5
+        assert len(await further_vectors(ours)) == 5
         assert await names(store, "b", limit=1) == ["y"]
         assert await names(store, "e", limit=1) == ["x"]
         await store.aput(("u",), "x", {"t": ["g"]})
         await store.adelete(("u",), "y")
-        assert await hidden(ours) == []
+        assert await further_vectors(ours) == []
         assert await names(store, "b") == ["x"]
 
     @pytest.mark.parametrize("done", ["clear", "delete", "put", "copy"])
@@ -194,7 +195,7 @@ class TestSeveralTexts:
         else:
             await ours.put(("u",), "k", {"t": ["changed"]}, item.metadata)
         assert await names(store, "b") == ([] if done == "clear" else ["l"])
-        assert [item.key for item in await hidden(ours)] == (
+        assert [item.key for item in await further_vectors(ours)] == (
             ["of:k"] if done in ("put", "copy") else []
         )
 
@@ -225,7 +226,7 @@ class TestSeveralTexts:
         class Failing(StoreWrapper):
             async def put_batch(self, items):
                 listed = list(items)
-                if listed[0].namespace[0] != HIDDEN:
+                if listed[0].namespace[0] != FURTHER_VECTORS:
                     raise BackendWriteError("disk full")
                 return await super().put_batch(listed)
 
@@ -284,7 +285,7 @@ class TestSeveralTexts:
             assert hit.score == pytest.approx(1, abs=1e-5)
         clock.advance(61)
         assert await names(store, "c") == []
-        assert await hidden(ours) == []
+        assert await further_vectors(ours) == []
 
     async def test_any_key_and_namespace(self, ours):
         store = over(ours, "t[*]")
@@ -384,3 +385,14 @@ class TestEmbedding:
         assert await names(store, "abc") == ["k"]
         with pytest.raises(InvalidEmbeddingError):
             await names(store, "abc", "theirs")
+
+
+async def test_what_a_user_forgets_has_no_vectors_left():
+    async with open_backend("memory") as backend:
+        index = {"dims": 64, "embed": FakeEmbedder(64), "fields": ["a", "b"]}
+        async with LocusStore(backend, index=index) as store:
+            for user in ("ada", "bob"):
+                await store.aput(("users", user), "k", {"a": "tea", "b": "milk"})
+        await forget(backend, user_id="ada")
+        left = await backend.store.search((FURTHER_VECTORS,), None, recursive=True)
+        assert {item.namespace[1:] for item in left} == {("users", "bob")}
