@@ -114,6 +114,10 @@ if TYPE_CHECKING:
         register_store,
     )
     from locus_memory.retrieval.embedders.base import Embedder
+    from locus_memory.retrieval.embedders.registry import get_embedder
+    from locus_memory.retrieval.hybrid import HybridSearch
+    from locus_memory.retrieval.options import SearchOptions
+    from locus_memory.retrieval.turns import Turn, index_turns
     from locus_memory.state import AgentState
     from locus_memory.store.base import BaseStore
     from locus_memory.store.item import (
@@ -162,6 +166,7 @@ else:
             "FileDeltaStorage": "backends.file.checkpoints",
             "ForgetReport": "memory.forget_report",
             "HeuristicExtractor": "memory.heuristic",
+            "HybridSearch": "retrieval.hybrid",
             "InMemoryBackend": "backends.inmemory.backend",
             "InMemoryDeltaStorage": "backends.inmemory.checkpoints",
             "InMemoryStore": "backends.inmemory.store",
@@ -186,6 +191,7 @@ else:
             "SQLiteStore": "backends.sqlite.store",
             "Saved": "agent_events",
             "ScriptedModel": "chat.scripted",
+            "SearchOptions": "retrieval.options",
             "SemanticSearchResult": "store.item",
             "SlidingWindowManager": "conversation.window",
             "StorageStats": "checkpoint.base",
@@ -204,6 +210,7 @@ else:
             "ToolResult": "messages",
             "ToolSpec": "chat.base",
             "ToolStarted": "agent_events",
+            "Turn": "retrieval.turns",
             "as_checkpointer": "registry",
             "as_store": "registry",
             "blocking": "sync",
@@ -211,7 +218,9 @@ else:
             "estimate_tokens": "conversation.tokens",
             "forget": "memory.forget",
             "get_checkpointer": "registry",
+            "get_embedder": "retrieval.embedders.registry",
             "get_store": "registry",
+            "index_turns": "retrieval.turns",
             "list_checkpointers": "registry",
             "list_stores": "registry",
             "open_backend": "registry",
@@ -278,6 +287,7 @@ __all__ = [
     "FileDeltaStorage",
     "ForgetReport",
     "HeuristicExtractor",
+    "HybridSearch",
     "InMemoryBackend",
     "InMemoryDeltaStorage",
     "InMemoryStore",
@@ -313,6 +323,7 @@ __all__ = [
     "SQLiteStore",
     "Saved",
     "ScriptedModel",
+    "SearchOptions",
     "SemanticSearchResult",
     "SlidingWindowManager",
     "StateTypeError",
@@ -333,6 +344,7 @@ __all__ = [
     "ToolResult",
     "ToolSpec",
     "ToolStarted",
+    "Turn",
     "UnknownOptionError",
     "UnknownProviderError",
     "ValueNotSerializableError",
@@ -345,7 +357,9 @@ __all__ = [
     "estimate_tokens",
     "forget",
     "get_checkpointer",
+    "get_embedder",
     "get_store",
+    "index_turns",
     "list_checkpointers",
     "list_stores",
     "open_backend",

@@ -22,7 +22,7 @@ PACKAGES = ["locus_memory", "locus_memory.store", "locus_memory.checkpoint"]
 HEAVY = [
     *("sqlite3", "redis", "asyncpg", "psycopg", "pgvector", "opensearchpy", "oci", "oracledb"),
     *("numpy", "pydantic", "orjson", "cryptography", "typer", "rich", "asyncio", "opentelemetry"),
-    *("pytest", "hypothesis"),
+    *("pytest", "hypothesis", "tenacity", "onnxruntime", "tokenizers", "langgraph", "locus"),
 ]
 
 
@@ -196,4 +196,4 @@ def test_the_version_is_the_distributions():
 def test_core_dependencies_are_few():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     core = {re.split(r"[<>=]", requirement)[0] for requirement in project["dependencies"]}
-    assert core == {"numpy", "orjson", "pydantic", "typing-extensions"}
+    assert core == {"numpy", "orjson", "pydantic", "tenacity", "typing-extensions"}

@@ -17,9 +17,11 @@ from locus_memory.cli import (
     compare,
     demo,
     doctor,
+    evaluate,
     forgetting,
     items,
     memories,
+    reembed,
     threads,
     transfer,
 )
@@ -54,6 +56,8 @@ app.command()(threads.prune)
 app.command()(threads.stats)
 app.command("import")(transfer.import_files)
 app.command()(transfer.export)
+app.command()(reembed.reembed)
+app.command("eval")(evaluate.evaluate)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so

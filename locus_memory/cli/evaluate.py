@@ -76,7 +76,8 @@ async def _run(
 
     from locus_memory.evaluation.run import evaluate as measure  # noqa: PLC0415 - the same
 
-    with Progress(console=console(stderr=True), transient=True) as progress:
+    output = console(stderr=True)
+    with Progress(console=output, transient=True, disable=not output.is_terminal) as progress:
         task = progress.add_task("evaluating", total=None)
 
         def step(done: int, total: int) -> None:
