@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -21,7 +21,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from locus_memory.integrations.langgraph_texts import Pool
 from locus_memory.integrations.langgraph_values import encode_leaf, encode_value, list_of
 
-__all__ = ["ALWAYS_ENCODED", "Known", "KnownCache", "encode_channels"]
+__all__ = ["ALWAYS_ENCODED", "Bounded", "Known", "KnownCache", "encode_channels"]
 
 ALWAYS_ENCODED: Final = 16
 """How many of a list's last elements are never taken for unchanged."""
@@ -84,8 +84,16 @@ class Known:
         return known
 
 
-class KnownCache:
-    """What is known of the namespaces used last, bounded by number and by bytes.
+class _Weighed(Protocol):
+    @property
+    def weight(self) -> int: ...
+
+
+_Value = TypeVar("_Value", bound=_Weighed)
+
+
+class Bounded(Generic[_Value]):
+    """What is known of the threads of ours used last, bounded by number and by bytes.
 
     Safe to share among event loops in several threads.
     """
@@ -94,31 +102,27 @@ class KnownCache:
         self._entries = entries
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._known: OrderedDict[str, tuple[_Value, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def get(self, name: str) -> Known | None:
+    def get(self, name: str) -> _Value | None:
         """Return what is known of a thread of ours."""
         with self._lock:
-            known = self._known.get(name)
-            if known is not None:
-                self._known.move_to_end(name)
-            return known
+            if name not in self._known:
+                return None
+            self._known.move_to_end(name)
+            return self._known[name][0]
 
-    def at(self, name: str, checkpoint_id: str | None) -> Known | None:
-        """Return what is known of one checkpoint."""
-        known = self.get(name)
-        return known if known is not None and known.checkpoint_id == checkpoint_id else None
-
-    def put(self, name: str, known: Known) -> None:
+    def put(self, name: str, known: _Value) -> None:
         """Remember this of a thread of ours, and forget the least used beyond the bounds."""
+        weight = known.weight
         with self._lock:
             self._forget(name)
-            self._known[name] = known
-            self._bytes += known.weight
+            self._known[name] = known, weight
+            self._bytes += weight
             while len(self._known) > self._entries or self._bytes > self._max_bytes:
                 self._forget(next(iter(self._known)))
 
@@ -128,9 +132,17 @@ class KnownCache:
             self._forget(name)
 
     def _forget(self, name: str) -> None:
-        known = self._known.pop(name, None)
-        if known is not None:
-            self._bytes -= known.weight
+        if name in self._known:
+            self._bytes -= self._known.pop(name)[1]
+
+
+class KnownCache(Bounded[Known]):
+    """What is known of the last checkpoint of each namespace."""
+
+    def at(self, name: str, checkpoint_id: str | None) -> Known | None:
+        """Return what is known of one checkpoint."""
+        known = self.get(name)
+        return known if known is not None and known.checkpoint_id == checkpoint_id else None
 
 
 def _weight(encoded: Any) -> int:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
-from locus_memory.integrations.langgraph_known import ALWAYS_ENCODED, Known, KnownCache
+from locus_memory.integrations.langgraph_known import ALWAYS_ENCODED, Bounded, Known, KnownCache
 from locus_memory.integrations.langgraph_pending import indexes_of, merged
 from locus_memory.integrations.langgraph_records import (
     COUNTERS,
@@ -20,63 +21,21 @@ from locus_memory.integrations.langgraph_records import (
     TaskWrites,
     before_of,
     checkpoint_of,
-    digest_of,
     metadata_of,
     parent_of,
 )
-from locus_memory.integrations.langgraph_texts import Pool, unfold
+from locus_memory.integrations.langgraph_texts import Pool
 from locus_memory.integrations.langgraph_threads import WINDOW, Place, all_heads, heads_of
+from locus_memory.integrations.langgraph_trails import Index, Lineage, Past, Trail, Written
 from locus_memory.integrations.langgraph_values import decode_value, list_of, typed_bytes
 
-__all__ = ["Index", "Lineage", "Reader"]
+__all__ = ["Reader"]
 
 _AHEAD = 4
 """How many checkpoints of a listing are loaded at once."""
 
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """What there is in a place, or in its newest part.
-
-    Attributes:
-        place: Where.
-        heads: The checkpoints by id, newest first.
-        alone: By checkpoint id, the records of writes that came alone, oldest first.
-    """
-
-    place: Place
-    heads: dict[str, Head]
-    alone: dict[str, list[str]]
-
-    @classmethod
-    def of(
-        cls, place: Place, infos: Iterable[CheckpointInfo], writes: Sequence[CheckpointInfo]
-    ) -> Index:
-        """Return the index of what was listed, newest first."""
-        alone: dict[str, list[str]] = {}
-        for info in reversed(writes):
-            alone.setdefault(str(info.metadata.get("of")), []).append(info.checkpoint_id)
-        return cls(place, {info.checkpoint_id: Head.of(info) for info in infos}, alone)
-
-    def carriers(self, checkpoint_ids: Collection[str]) -> list[str]:
-        """Return, oldest first, the checkpoints that may carry writes of these."""
-        digests = set(map(digest_of, checkpoint_ids))
-        return [name for name, head in self.heads.items() if head.carries in digests][::-1]
-
-
-@dataclass(slots=True)
-class Lineage:
-    """The ancestors that delta channels are rebuilt from.
-
-    Attributes:
-        ancestors: Their ids, nearest first.
-        seeds: The encoded value that each channel starts from, if there is one.
-        depths: How many of the ancestors each channel needs.
-    """
-
-    ancestors: list[str] = field(default_factory=list[str])
-    seeds: dict[str, Any] = field(default_factory=dict[str, Any])
-    depths: dict[str, int] = field(default_factory=dict[str, int])
+_MOST_AHEAD = 32
+"""How many checkpoints at most are read on the way to a value before they are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +46,18 @@ class Reader:
         checkpointer: Ours, which holds them.
         serde: What turns bytes to values.
         known: Where to remember them.
+        trails: Where to remember what delta channels are rebuilt from.
     """
 
     checkpointer: BaseCheckpointer
     serde: SerializerProtocol
     known: KnownCache
+    trails: Bounded[Trail]
+
+    def forget(self, place: Place) -> None:
+        """Forget what is known of a place."""
+        self.known.discard(place.name)
+        self.trails.discard(place.name)
 
     async def latest(self, place: Place) -> CheckpointTuple | None:
         """Return the checkpoint with the greatest id, or `None`."""
@@ -143,7 +109,7 @@ class Reader:
         infos, writes = await asyncio.gather(
             all_heads(self.checkpointer, place.name), all_heads(self.checkpointer, place.writes)
         )
-        return Index.of(place, infos, writes)
+        return Index.of(place, infos, writes, whole=True)
 
     async def load(self, name: str, checkpoint_id: str) -> Document | None:
         """Return a document, or `None`."""
@@ -168,7 +134,7 @@ class Reader:
         head = index.heads.get(checkpoint_id)
         if document is None or head is None:
             return None
-        records = (await self.writes(index, [checkpoint_id]))[checkpoint_id]
+        records = (await self.writes(Trail(index), [checkpoint_id]))[checkpoint_id]
         values = self._values(document)
         known = Known(
             checkpoint_id,
@@ -210,22 +176,29 @@ class Reader:
         )
 
     async def writes(
-        self, index: Index, checkpoint_ids: Collection[str]
+        self, trail: Trail, checkpoint_ids: Collection[str]
     ) -> dict[str, list[TaskWrites]]:
         """Return the pending writes of checkpoints, in the order they were stored."""
-        records: dict[str, list[TaskWrites]] = {name: [] for name in checkpoint_ids}
+        index, known = trail.index, trail.records
         carriers = index.carriers(checkpoint_ids)
         alone = [name for of in checkpoint_ids for name in index.alone.get(of, ())]
-        documents = await asyncio.gather(
-            *(self.load(index.place.name, name) for name in carriers),
-            *(self.load(index.place.writes, name) for name in alone),
-        )
-        for document in filter(None, documents):
-            of = document["of"] if "of" in document else parent_of(document)
+        places = [(name, index.place.name) for name in carriers]
+        places += [(name, index.place.writes) for name in alone]
+        missing = [(name, place) for name, place in places if name not in known]
+        documents = await self._load_all([(place, name) for name, place in missing])
+        for (name, _), document in zip(missing, documents, strict=True):
+            if document is not None:
+                of = document["of"] if "of" in document else parent_of(document)
+                known[name] = Written(of, before_of(document))
+        records: dict[str, list[TaskWrites]] = {name: [] for name in checkpoint_ids}
+        for name in (*carriers, *alone):
             # The digest of a carrier may have deceived.
-            if of in records:
-                records[of] += before_of(document)
+            if name in known and (of := known[name].of) in records:
+                records[of] += known[name].writes
         return records
+
+    async def _load_all(self, names: Iterable[tuple[str, str]]) -> list[Document | None]:
+        return await asyncio.gather(*(self.load(*name) for name in names))
 
     async def listed(
         self,
@@ -263,52 +236,77 @@ class Reader:
     async def _whole(self, index: Index, head: Head) -> CheckpointTuple | None:
         document, writes = await asyncio.gather(
             self.load(index.place.name, head.checkpoint_id),
-            self.writes(index, [head.checkpoint_id]),
+            self.writes(Trail(index), [head.checkpoint_id]),
         )
         if document is None:
             return None
         values = self._values(document)
         return self._tuple(index.place, head, document, writes[head.checkpoint_id], values)
 
-    async def lineage(self, index: Index, checkpoint_id: str, channels: Collection[str]) -> Lineage:
+    async def lineage(self, trail: Trail, checkpoint_id: str, channels: Collection[str]) -> Lineage:
         """Return the ancestors of a checkpoint that these channels are rebuilt from.
 
         A document is read only where the head does not say that it has no value of them.
         """
-        lineage, left, ahead = Lineage(), set(channels), dict(index.heads)
-        cursor = await self._parent(index, checkpoint_id)
+        lineage, left, ahead = Lineage(), set(channels), dict(trail.index.heads)
+        cursor = await self._parent(trail, checkpoint_id, left)
         while left and (head := ahead.pop(cursor or "", None)) is not None:
             cursor = head.checkpoint_id
             lineage.ancestors.append(cursor)
             if all(map(head.lacks, left)):
                 cursor = head.parent
                 continue
-            document = await self.load(index.place.name, cursor) or {"v": {}}
-            for channel in left & document["v"].keys():
-                lineage.seeds[channel] = unfold(document["v"][channel], document["t"])
+            past = await self._past(trail, cursor, left, ahead)
+            for channel in left & past.values.keys():
+                lineage.seeds[channel] = past.values[channel]
                 lineage.depths[channel] = len(lineage.ancestors)
                 left.discard(channel)
-            cursor = parent_of(document)
+            cursor = past.parent
+        lineage.cut = bool(left and cursor)
         lineage.depths.update(dict.fromkeys(left, len(lineage.ancestors)))
         return lineage
 
-    async def _parent(self, index: Index, checkpoint_id: str) -> str | None:
-        head = index.heads.get(checkpoint_id)
+    async def _parent(
+        self, trail: Trail, checkpoint_id: str, channels: Collection[str]
+    ) -> str | None:
+        head = trail.index.heads.get(checkpoint_id)
         if head is None:
             return None
         if head.parent is not None:
             return head.parent
-        document = await self.load(index.place.name, checkpoint_id)
-        return None if document is None else parent_of(document)
+        return (await self._past(trail, checkpoint_id, channels, {})).parent
+
+    async def _past(
+        self, trail: Trail, checkpoint_id: str, wanted: Collection[str], ahead: Mapping[str, Head]
+    ) -> Past:
+        """Return what is in a checkpoint, and read some that are likely to be needed next."""
+        past = trail.past.get(checkpoint_id)
+        if past is not None and past.values.keys() >= past.channels.intersection(wanted):
+            return past
+        # Twice as many each time: the first is often all it takes.
+        likely = (
+            name
+            for name, head in ahead.items()
+            if name not in trail.past and not all(map(head.lacks, wanted))
+        )
+        names = [checkpoint_id, *islice(likely, min(len(trail.past), _MOST_AHEAD))]
+        documents = await self._load_all((trail.index.place.name, name) for name in names)
+        for name, document in zip(names, documents, strict=True):
+            trail.past[name] = Past.of(document or {"v": {}, "t": []}, wanted)
+        return trail.past[checkpoint_id]
 
     async def history(
         self, place: Place, checkpoint_id: str | None, channels: Sequence[str]
     ) -> dict[str, DeltaChannelHistory]:
         """Return what each channel is rebuilt from; see `get_delta_channel_history`."""
-        index = await self.index(place)
-        start = checkpoint_id or max(index.heads, default="")
-        lineage = await self.lineage(index, start, channels)
-        records = await self.writes(index, lineage.ancestors)
+        trail = await self._trail(place)
+        start = checkpoint_id or max(trail.index.heads, default="")
+        lineage = await self.lineage(trail, start, channels)
+        if not trail.index.whole and (lineage.cut or start not in trail.index.heads):
+            trail = trail.on(await self.index(place))
+            lineage = await self.lineage(trail, start, channels)
+        records = await self.writes(trail, lineage.ancestors)
+        self.trails.put(place.name, trail.on(trail.index.back_to({start, *lineage.ancestors})))
         history: dict[str, DeltaChannelHistory] = {}
         for channel in channels:
             needed = lineage.ancestors[: lineage.depths[channel]]
@@ -322,6 +320,23 @@ class Reader:
             if channel in lineage.seeds:
                 history[channel]["seed"] = decode_value(self.serde, lineage.seeds[channel])
         return history
+
+    async def _trail(self, place: Place) -> Trail:
+        """Return what is remembered, brought up to date by a look at the newest records."""
+        known = self.trails.get(place.name)
+        if known is None:
+            return Trail(await self.index(place))
+        infos, writes = await self._windows(place)
+        index = Index.of(place, infos, writes).onto(known.index)
+        if index is None or index.greatest not in index.heads:
+            index = await self.index(place)
+        return known.on(index)
+
+    async def _windows(self, place: Place) -> tuple[list[CheckpointInfo], list[CheckpointInfo]]:
+        return await asyncio.gather(
+            self.checkpointer.list_with_metadata(place.name, WINDOW),
+            self.checkpointer.list_with_metadata(place.writes, WINDOW),
+        )
 
 
 def _pool_of(document: Document) -> Pool:

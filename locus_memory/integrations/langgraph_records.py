@@ -92,6 +92,7 @@ class Head:
         carries: The digest of its parent, if its document holds writes of that.
         parent: The parent's id, or `""` for none; `None`: only the document says.
         held: Delta channels it has a value of although they are counted as going without.
+        saved: The record's sequence and its time: another if the id was saved again.
     """
 
     checkpoint_id: str
@@ -101,6 +102,7 @@ class Head:
     carries: str | None
     parent: str | None
     held: frozenset[str]
+    saved: tuple[int, datetime]
 
     @classmethod
     def of(cls, info: CheckpointInfo) -> Head:
@@ -115,6 +117,7 @@ class Head:
             carries=ours.get("~of"),
             parent=ours.get("~parent"),
             held=frozenset(ours.get("~held", ())),
+            saved=(info.sequence, info.created_at),
         )
 
     def lacks(self, channel: str) -> bool:

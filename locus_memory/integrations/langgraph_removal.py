@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 from locus_memory.errors import CheckpointConflictError
-from locus_memory.integrations.langgraph_reading import Index, Reader
+from locus_memory.integrations.langgraph_reading import Reader
 from locus_memory.integrations.langgraph_records import (
     COUNTERS,
     alone_of,
@@ -16,6 +16,7 @@ from locus_memory.integrations.langgraph_records import (
     parent_of,
 )
 from locus_memory.integrations.langgraph_threads import Place, all_heads, places
+from locus_memory.integrations.langgraph_trails import Index, Trail
 
 __all__ = ["Remover"]
 
@@ -42,7 +43,7 @@ class Remover:
     async def delete_thread(self, thread_id: str) -> None:
         """Delete a thread: all namespaces, checkpoints and writes."""
         for place in await places(self._checkpointer, thread_id):
-            self.reader.known.discard(place.name)
+            self.reader.forget(place)
             await self._checkpointer.delete(place.name)
             await self._checkpointer.delete(place.writes)
 
@@ -78,13 +79,13 @@ class Remover:
                 continue
             latest = max(index.heads)
             channels = index.heads[latest].metadata.get(COUNTERS) or ()
-            lineage = await self.reader.lineage(index, latest, channels)
+            lineage = await self.reader.lineage(Trail(index), latest, channels)
             await self._remove(index, index.heads.keys() - {latest, *lineage.ancestors})
 
     async def _remove(self, index: Index, checkpoint_ids: Collection[str]) -> None:
         """Delete checkpoints of a place, and the writes stored on them."""
         place = index.place
-        self.reader.known.discard(place.name)
+        self.reader.forget(place)
         await self._rescue(index, checkpoint_ids)
         await self._drop(place.name, set(checkpoint_ids))
         alone = {record for of in checkpoint_ids for record in index.alone.get(of, ())}
@@ -138,3 +139,4 @@ class Remover:
             raise
         for name in copied:
             self.reader.known.discard(name)
+            self.reader.trails.discard(name)

@@ -29,7 +29,7 @@ from locus_memory.backends.base import Backend
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.integrations.langgraph_known import Known, KnownCache, encode_channels
+from locus_memory.integrations.langgraph_known import Bounded, Known, KnownCache, encode_channels
 from locus_memory.integrations.langgraph_pending import (
     WaitingRoom,
     encode_writes,
@@ -51,6 +51,7 @@ from locus_memory.integrations.langgraph_records import (
 from locus_memory.integrations.langgraph_removal import Remover
 from locus_memory.integrations.langgraph_texts import Pool
 from locus_memory.integrations.langgraph_threads import Place, places
+from locus_memory.integrations.langgraph_trails import Trail, Written
 from locus_memory.integrations.langgraph_values import StrictSerializer
 from locus_memory.recent import RecentlyUsed
 from locus_memory.registry import as_checkpointer
@@ -93,13 +94,14 @@ class LocusSaver(BaseCheckpointSaver[int]):
         self._owned, self._owns = as_checkpointer(where)
         self._checkpointer = _of_documents(self._owned)
         self._known = KnownCache(_KNOWN_PLACES, _KNOWN_BYTES)
+        self._trails: Bounded[Trail] = Bounded(_KNOWN_PLACES, _KNOWN_BYTES)
         self._waiting = WaitingRoom()
         # What tasks wrote on a checkpoint whose own save has not begun yet.
         self._early: RecentlyUsed[list[tuple[str, Any]]] = RecentlyUsed(_KNOWN_PLACES)
 
     @property
     def _reader(self) -> Reader:
-        return Reader(self._checkpointer, self.serde, self._known)
+        return Reader(self._checkpointer, self.serde, self._known, self._trails)
 
     async def open(self) -> None:
         """Connect and set up now, rather than on first use."""
@@ -260,7 +262,10 @@ class LocusSaver(BaseCheckpointSaver[int]):
         if known is None or known.greatest != checkpoint_id:
             beside["late"] = 1
         document = alone_of(checkpoint_id, [record])
-        await self._checkpointer.save(document, place.writes, metadata=beside)
+        record_id = await self._checkpointer.save(document, place.writes, metadata=beside)
+        trail = self._trails.get(place.name)
+        if trail is not None:
+            trail.wrote(record_id, Written(checkpoint_id, [record]))
 
     @override
     async def alist(

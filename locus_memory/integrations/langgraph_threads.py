@@ -113,13 +113,20 @@ async def places(checkpointer: BaseCheckpointer, thread_id: str | None) -> list[
 
 async def all_heads(checkpointer: BaseCheckpointer, name: str) -> list[CheckpointInfo]:
     """Return what is known of all records of a thread of ours, newest first."""
-    return [head async for head in heads_of(checkpointer, name)]
+    return [head async for head in heads_of(checkpointer, name, _PAGE)]
 
 
-async def heads_of(checkpointer: BaseCheckpointer, name: str) -> AsyncIterator[CheckpointInfo]:
-    """Yield what is known of the records of a thread of ours, newest first, page by page."""
+async def heads_of(
+    checkpointer: BaseCheckpointer, name: str, size: int = WINDOW
+) -> AsyncIterator[CheckpointInfo]:
+    """Yield what is known of the records of a thread of ours, newest first, page by page.
+
+    Args:
+        checkpointer: Ours, which holds them.
+        name: The thread of ours.
+        size: How many records the first page has.
+    """
     before: str | None = None
-    size = WINDOW
     while page := await checkpointer.list_with_metadata(name, size, before=before):
         for head in page:
             yield head
