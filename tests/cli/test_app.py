@@ -13,7 +13,7 @@ from locus_memory.cli import main, outcome
 COMMANDS = [
     "demo", "doctor", "ls", "get", "put", "rm", "search", "chat", "memories", "remember",
     "history", "undo", "forget", "threads", "checkpoints", "show", "diff", "fork", "prune",
-    "stats", "import", "export",
+    "stats", "import", "export", "reembed", "eval",
 ]  # fmt: skip
 
 READING = [
