@@ -136,12 +136,13 @@ class Reader:
             return None
         records = (await self.writes(Trail(index), [checkpoint_id]))[checkpoint_id]
         values = self._values(document)
+        before = self.known.at(index.place.name, checkpoint_id)
         known = Known(
             checkpoint_id,
             greatest,
             is_delta=bool(head.metadata.get(COUNTERS)),
             values=document["v"],
-            pool=_pool_of(document),
+            pool=_pool_of(document, before),
             elements={
                 channel: list(values[channel])
                 for channel, encoded in document["v"].items()
@@ -339,8 +340,10 @@ class Reader:
         )
 
 
-def _pool_of(document: Document) -> Pool:
+def _pool_of(document: Document, known: Known | None) -> Pool:
     """Return the pool of a document, prepared for what is always encoded again."""
+    if known is not None and known.values == document["v"] and known.pool.begins(document["t"]):
+        return known.pool
     pool = Pool(document["t"])
     for encoded in document["v"].values():
         for element in (list_of(encoded) or ())[-ALWAYS_ENCODED:]:

@@ -17,6 +17,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from locus_memory.errors import CheckpointCorruptError
@@ -85,11 +86,19 @@ _STEP = 16
 
 
 def text_of(data: bytes) -> str:
-    """Return bytes as text."""
+    """Return bytes as text; of short ones the last are remembered."""
+    return _short_text(data) if len(data) <= _LONGEST_LEAF else _text(data)
+
+
+def _text(data: bytes) -> str:
     text = data.decode("latin-1")
     for token, phrase in _TOKENS.items():
         text = text.replace(phrase, token)
     return _SEQUENCES.sub(_characters, text)
+
+
+# A task's write is a part of the next checkpoint.
+_short_text = lru_cache(maxsize=256)(_text)
 
 
 def bytes_of(text: str, texts: Sequence[str] = ()) -> bytes:
@@ -187,6 +196,10 @@ class Pool:
         with self._lock:
             leaves = sum(len(data) for _, data in self._leaves)
         return 2 * self.characters + 2 * leaves
+
+    def begins(self, texts: Sequence[str]) -> bool:
+        """Whether its first texts are these."""
+        return self._texts[: len(texts)] == texts
 
     @property
     def texts(self) -> list[str]:

@@ -78,6 +78,8 @@ def encode_leaf(serde: SerializerProtocol, value: Any, pool: Pool | None = None)
     kind, data = serde.dumps_typed(value)
     if kind == "null" and not data:
         return None
+    # LangGraph's serializer hands out a `bytearray` as it is.
+    data = bytes(data)
     if pool is not None:
         return pool.leaf(kind, data)
     return text_of(data) if kind == "msgpack" else [kind, text_of(data)]

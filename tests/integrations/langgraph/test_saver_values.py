@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
@@ -217,3 +218,14 @@ def test_a_class_of_the_users_needs_to_be_allowed():
     allowing = SERDE.with_msgpack_allowlist([Own])
     assert decode_value(allowing, encoded) == Own("hello")
     assert isinstance(allowing, StrictSerializer)
+
+
+async def test_a_bytearray_comes_back_as_one(saver):
+    config = {"configurable": {"thread_id": "ada", "checkpoint_ns": ""}}
+    checkpoint = {**empty_checkpoint(), "channel_values": {"raw": bytearray(b"\xff01")}}
+    stored = await saver.aput(config, checkpoint, {}, {})
+    await saver.aput_writes(stored, [("raw", bytearray(b"more"))], "task")
+    found = await saver.aget_tuple(stored)
+    assert type(found.checkpoint["channel_values"]["raw"]) is bytearray
+    assert found.checkpoint["channel_values"] == checkpoint["channel_values"]
+    assert found.pending_writes == [("task", "raw", bytearray(b"more"))]
