@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -192,6 +193,34 @@ class LoopClient:
                 await self.link.drain()
         if not self._ended:
             await self._guard.aclose()
+
+    def close_from_elsewhere(
+        self, loop: asyncio.AbstractEventLoop, patience: float
+    ) -> Future[None]:
+        """Close the link in its own event loop, which runs in another thread.
+
+        A loop that ends at this moment closes the link itself. It would no longer get to a task,
+        so none is made then.
+        """
+        closed: Future[None] = Future()
+
+        def finish(_: object = None) -> None:
+            # Whoever waited may have given up.
+            if closed.set_running_or_notify_cancel():
+                closed.set_result(None)
+
+        def start() -> None:
+            if self._ended:
+                finish()
+            else:
+                loop.create_task(self.close(patience)).add_done_callback(finish)
+
+        try:
+            loop.call_soon_threadsafe(start)
+        except RuntimeError:
+            self.abandon()
+            finish()
+        return closed
 
     async def _until_the_loop_ends(self) -> AsyncGenerator[None]:
         try:

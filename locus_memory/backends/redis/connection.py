@@ -412,7 +412,7 @@ async def _close_in(loop: asyncio.AbstractEventLoop, client: LoopClient) -> None
     elif loop is asyncio.get_running_loop():
         await client.close(_LONGEST_CLOSE)
     elif loop.is_running():
-        closing = asyncio.run_coroutine_threadsafe(client.close(_LONGEST_CLOSE), loop)
+        closing = client.close_from_elsewhere(loop, _LONGEST_CLOSE)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LONGEST_CLOSE):
                 await asyncio.wrap_future(closing)
