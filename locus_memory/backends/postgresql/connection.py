@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from typing_extensions import override
 
+from locus_memory.backends.loops import close_elsewhere
 from locus_memory.backends.postgresql.driver import (
     DRIVER_ERRORS,
     ClientConfigurationError,
@@ -349,10 +350,7 @@ class PostgreSQLPool(Resource):
             self._opening.clear()
         own = lenders.pop(asyncio.get_running_loop(), None)
         for loop, lender in lenders.items():
-            if loop.is_running():
-                asyncio.run_coroutine_threadsafe(lender.close(), loop)
-            else:
-                lender.abandon()
+            close_elsewhere(loop, lender)
         if own is not None:
             await own.close()
 

@@ -66,6 +66,10 @@ class Lender(ABC):
     def abandon(self) -> None:
         """Close the connections without their event loop, which does not run any more."""
 
+    def has_ended(self) -> bool:
+        """Whether there is nothing left to close, since the event loop ended."""
+        return False
+
 
 class OwnPool(Lender):
     """Opens at most `size` connections; the one used last is lent first.
@@ -89,7 +93,7 @@ class OwnPool(Lender):
         self._waiting: deque[tuple[_Turn, float]] = deque()
         self._watch: asyncio.TimerHandle | None = None
         self._returned: asyncio.Event | None = None
-        self._closed = False
+        self._closed = self._ended = False
         self._ending = self._until_the_loop_ends()
 
     async def open(self) -> None:
@@ -250,11 +254,15 @@ class OwnPool(Lender):
         return BackendClosedError(f"{self._where}: used after close()")
 
     def _terminate(self) -> None:
-        self._closed = True
+        self._closed = self._ended = True
         self._refuse_all()
         for connection in (*self._lent, *(connection for connection, _ in self._idle)):
             connection.terminate()
         self._idle.clear()
+
+    def has_ended(self) -> bool:
+        """Whether the connections were closed as the event loop ended."""
+        return self._ended
 
     def abandon(self) -> None:
         """Close the sockets; the event loop is closed, or nobody runs it."""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -18,11 +17,14 @@ from redis.exceptions import TimeoutError as LateError
 from locus_memory.backends.redis.driver import Client, Driver
 from locus_memory.backends.redis.pool import Pool
 
-__all__ = ["Link", "LoopClient", "Maker"]
+__all__ = ["LONGEST_CLOSE", "Link", "LoopClient", "Maker"]
 
 T = TypeVar("T")
 
 Link = Pool | Driver
+
+LONGEST_CLOSE: Final = 10.0
+"""Seconds that closing waits for the commands that run."""
 
 _IDLE: Final = 0.05
 """Seconds without a command after which the loop looks for connections that ended."""
@@ -184,43 +186,19 @@ class LoopClient:
         before, self.link = self.link, link
         await before.close()
 
-    async def close(self, patience: float) -> None:
-        """Wait for the calls that run, for so many seconds, and close the link."""
+    def has_ended(self) -> bool:
+        """Whether the link is closed, since its event loop ended or it was told to."""
+        return self._ended
+
+    async def close(self) -> None:
+        """Wait for the calls that run, but not for ever, and close the link."""
         if self._ended:
             return
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(LONGEST_CLOSE):
                 await self.link.drain()
         if not self._ended:
             await self._guard.aclose()
-
-    def close_from_elsewhere(
-        self, loop: asyncio.AbstractEventLoop, patience: float
-    ) -> Future[None]:
-        """Close the link in its own event loop, which runs in another thread.
-
-        A loop that ends at this moment closes the link itself. It would no longer get to a task,
-        so none is made then.
-        """
-        closed: Future[None] = Future()
-
-        def finish(_: object = None) -> None:
-            # Whoever waited may have given up.
-            if closed.set_running_or_notify_cancel():
-                closed.set_result(None)
-
-        def start() -> None:
-            if self._ended:
-                finish()
-            else:
-                loop.create_task(self.close(patience)).add_done_callback(finish)
-
-        try:
-            loop.call_soon_threadsafe(start)
-        except RuntimeError:
-            self.abandon()
-            finish()
-        return closed
 
     async def _until_the_loop_ends(self) -> AsyncGenerator[None]:
         try:

@@ -20,8 +20,9 @@ from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import NoScriptError, RedisClusterException, ResponseError
 from typing_extensions import override
 
+from locus_memory.backends.loops import close_elsewhere
 from locus_memory.backends.redis.address import to_place, to_url
-from locus_memory.backends.redis.clients import Link, LoopClient, Maker
+from locus_memory.backends.redis.clients import LONGEST_CLOSE, Link, LoopClient, Maker
 from locus_memory.backends.redis.driver import Client
 from locus_memory.backends.redis.faults import (
     FAILURES,
@@ -40,9 +41,6 @@ __all__ = ["Call", "RedisConnection", "Script", "tag"]
 
 Name = str | bytes
 """A key or a part of one; text is encoded as UTF-8."""
-
-_LONGEST_CLOSE: Final = 10.0
-"""Seconds that `close` waits for the commands that run."""
 
 _PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds to wait between attempts while somebody's script keeps the server busy."""
@@ -410,11 +408,9 @@ async def _close_in(loop: asyncio.AbstractEventLoop, client: LoopClient) -> None
     if client.inherited:
         client.abandon()
     elif loop is asyncio.get_running_loop():
-        await client.close(_LONGEST_CLOSE)
-    elif loop.is_running():
-        closing = client.close_from_elsewhere(loop, _LONGEST_CLOSE)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LONGEST_CLOSE):
-                await asyncio.wrap_future(closing)
+        await client.close()
     else:
-        client.abandon()
+        closing = close_elsewhere(loop, client)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_CLOSE):
+                await asyncio.wrap_future(closing)
