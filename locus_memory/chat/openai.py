@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import AsyncIterator, Sequence
 from types import ModuleType
 from typing import Any, Final
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 from typing_extensions import override
 
 from locus_memory.chat.base import ToolSpec
+from locus_memory.chat.openai_client import make_client, secrets_of
 from locus_memory.chat.openai_errors import translated
 from locus_memory.chat.openai_stream import EndListener
 from locus_memory.chat.openai_wire import StreamedAnswer, read_answer, write_message
@@ -23,8 +23,6 @@ from locus_memory.resource import Resource
 
 __all__ = ["OpenAIChat"]
 
-_DEFAULT_URL: Final = "https://api.openai.com/v1"
-_NO_KEY: Final = "not-needed"
 _OURS: Final = frozenset({"self", "model", "messages", "tools", "stream", "timeout"})
 
 
@@ -77,7 +75,7 @@ class OpenAIChat(Resource):
         }
         given = {name: value for name, value in settings.items() if value is not None}
         self._client: Any = (
-            _make_client(self._openai, given)
+            make_client(self._openai, given, needed_by="OpenAIChat")
             if client is None
             else _checked_client(self._openai, client, given)
         )
@@ -94,7 +92,7 @@ class OpenAIChat(Resource):
         """
         request = self._request(messages, tools)
         request.pop("stream_options", None)
-        with translated(self._openai, self.model, self._secrets):
+        with translated(self._openai, self.model, secrets_of(self._client)):
             return read_answer(await self._client.chat.completions.create(**request))
 
     async def stream(
@@ -110,7 +108,7 @@ class OpenAIChat(Resource):
         """
         request = self._request(messages, tools)
         answer = StreamedAnswer()
-        with translated(self._openai, self.model, self._secrets):
+        with translated(self._openai, self.model, secrets_of(self._client)):
             stream = await self._client.chat.completions.create(**request, stream=True)
             end = EndListener.put_on(stream)
             async with stream:
@@ -131,11 +129,6 @@ class OpenAIChat(Resource):
             request.pop("tool_choice", None)
             request.pop("parallel_tool_calls", None)
         return request
-
-    @property
-    def _secrets(self) -> tuple[str, ...]:
-        key, password = self._client.api_key, urlsplit(str(self._client.base_url)).password
-        return tuple(each for each in (key, password) if each and each != _NO_KEY)
 
     @override
     async def close(self) -> None:
@@ -170,33 +163,3 @@ def _checked_client(openai: ModuleType, client: Any, given: dict[str, Any]) -> A
     if isinstance(client, openai.OpenAI):
         raise ConfigurationError("OpenAIChat: the client is an AsyncOpenAI, not an OpenAI")
     return client
-
-
-def _make_client(openai: ModuleType, given: dict[str, Any]) -> Any:
-    url = given.get("base_url", os.environ.get("OPENAI_BASE_URL") or _DEFAULT_URL)
-    _check_url(url)
-    key = given.get("api_key")
-    if key is None and (_is_openai(url) or "base_url" not in given):
-        key = os.environ.get("OPENAI_API_KEY")
-    if not key and _is_openai(url):
-        raise ConfigurationError(
-            "OpenAIChat: pass api_key= or set OPENAI_API_KEY; an endpoint of your own is base_url="
-        )
-    return openai.AsyncOpenAI(**{**given, "base_url": url, "api_key": key or _NO_KEY})
-
-
-def _check_url(url: object) -> None:
-    try:
-        parts = urlsplit(url) if isinstance(url, str) else None
-    except ValueError:
-        parts = None
-    if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
-        # Not shown: it may hold a password.
-        raise ConfigurationError(
-            "OpenAIChat: base_url is an address such as http://localhost:11434/v1"
-        )
-
-
-def _is_openai(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    return host == "openai.com" or host.endswith(".openai.com")

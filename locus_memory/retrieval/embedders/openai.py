@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any, Final, Literal
-from urllib.parse import urlsplit
 
 from typing_extensions import override
 
+from locus_memory.chat.openai_client import make_client, secrets_of
 from locus_memory.chat.openai_errors import translated
 from locus_memory.drivers import require
 from locus_memory.errors import ConfigurationError, ModelAnswerError
@@ -17,8 +15,6 @@ from locus_memory.resource import Resource
 
 __all__ = ["OpenAIEmbedder"]
 
-_DEFAULT_URL: Final = "https://api.openai.com/v1"
-_NO_KEY: Final = "not-needed"
 _DIMENSIONS: Final = {
     "text-embedding-3-small": 1536,
     "text-embedding-3-large": 3072,
@@ -81,7 +77,10 @@ class OpenAIEmbedder(Resource):
         self._batch_size = batch_size
         self._owned = client is None
         if client is None:
-            client = _make_client(self._openai, base_url, api_key, max_retries, timeout)
+            settings = {"base_url": base_url, "api_key": api_key}
+            given: dict[str, Any] = {"max_retries": max_retries, "timeout": timeout}
+            given |= {name: value for name, value in settings.items() if value is not None}
+            client = make_client(self._openai, given, needed_by=type(self).__name__)
         self._client: Any = client
 
     def __repr__(self) -> str:
@@ -105,7 +104,7 @@ class OpenAIEmbedder(Resource):
         return vectors
 
     async def _ask(self, inputs: list[str]) -> list[list[float]]:
-        with translated(self._openai, self.name, self._secrets):
+        with translated(self._openai, self.name, secrets_of(self._client)):
             answer = await self._client.embeddings.create(
                 model=self.name, input=inputs, encoding_format="float", **self._extra
             )
@@ -127,11 +126,6 @@ class OpenAIEmbedder(Resource):
             )
         return vectors
 
-    @property
-    def _secrets(self) -> tuple[str, ...]:
-        key, password = self._client.api_key, urlsplit(str(self._client.base_url)).password
-        return tuple(each for each in (key, password) if each and each != _NO_KEY)
-
     @override
     async def close(self) -> None:
         """Close the client, unless it was given; calling it again is harmless."""
@@ -147,34 +141,3 @@ def _dimension(model: str, dimension: int | None) -> int:
             f"{', '.join(_DIMENSIONS)}"
         )
     return found
-
-
-def _make_client(
-    openai: ModuleType, base_url: str | None, api_key: str | None, retries: int, timeout: float
-) -> Any:
-    url = base_url or os.environ.get("OPENAI_BASE_URL") or _DEFAULT_URL
-    host = _host(url)
-    is_openai = host == "openai.com" or host.endswith(".openai.com")
-    if api_key is None and (is_openai or base_url is None):
-        api_key = os.environ.get("OPENAI_API_KEY")
-    if not api_key and is_openai:
-        raise ConfigurationError(
-            "OpenAIEmbedder: pass api_key= or set OPENAI_API_KEY; an endpoint of your own is "
-            "base_url="
-        )
-    return openai.AsyncOpenAI(
-        base_url=url, api_key=api_key or _NO_KEY, max_retries=retries, timeout=timeout
-    )
-
-
-def _host(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        # Not shown: it may hold a password.
-        raise ConfigurationError(
-            "OpenAIEmbedder: base_url is an address such as http://localhost:11434/v1"
-        )
-    return parts.hostname
