@@ -122,17 +122,21 @@ class Remover:
         Raises:
             CheckpointConflictError: The target has checkpoints already; they are untouched.
         """
-        for taken in await places(self._checkpointer, target):
-            raise CheckpointConflictError(taken.name, None, await self.reader.greatest(taken))
+        taken = await places(self._checkpointer, target)
+        if taken:
+            greatest = await self.reader.greatest(taken[0])
+            raise CheckpointConflictError(taken[0].name, None, greatest)
+        names: list[tuple[str, str]] = []
+        for place in await places(self._checkpointer, source):
+            new = place.moved(target)
+            # The writes first: a checkpoint is never seen without them.
+            names += [(place.writes, new.writes), (place.name, new.name)]
         copied: list[str] = []
         try:
-            for place in await places(self._checkpointer, source):
-                new = place.moved(target)
-                # The writes first: a checkpoint is never seen without them.
-                for name, copy in ((place.writes, new.writes), (place.name, new.name)):
-                    if await self._checkpointer.exists(name):
-                        await self._checkpointer.copy_thread(name, copy)
-                        copied.append(copy)
+            for name, copy in names:
+                if await self._checkpointer.exists(name):
+                    await self._checkpointer.copy_thread(name, copy)
+                    copied.append(copy)
         except BaseException:
             for name in copied:
                 await self._checkpointer.delete(name)

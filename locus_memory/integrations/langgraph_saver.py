@@ -8,8 +8,7 @@ for the documents and `langgraph_values` for the values in them.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -30,6 +29,7 @@ from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.integrations.langgraph_known import Bounded, Known, KnownCache, encode_channels
+from locus_memory.integrations.langgraph_opening import Opened
 from locus_memory.integrations.langgraph_pending import (
     WaitingRoom,
     encode_writes,
@@ -63,7 +63,7 @@ _KNOWN_PLACES = 1024
 _KNOWN_BYTES = 64 * 2**20
 
 
-class LocusSaver(BaseCheckpointSaver[int]):
+class LocusSaver(Opened, BaseCheckpointSaver[int]):
     """Keeps LangGraph's checkpoints in any database of ours.
 
     ```python
@@ -103,38 +103,14 @@ class LocusSaver(BaseCheckpointSaver[int]):
     def _reader(self) -> Reader:
         return Reader(self._checkpointer, self.serde, self._known, self._trails)
 
-    async def open(self) -> None:
-        """Connect and set up now, rather than on first use."""
+    @override
+    async def aopen(self) -> None:
         await self._checkpointer.open()
 
-    async def close(self) -> None:
-        """Release what was opened here; calling it again is harmless."""
+    @override
+    async def aclose(self) -> None:
         if self._owns:
             await self._owned.close()
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    def __enter__(self) -> Self:
-        blocking(self).open()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        blocking(self).close()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._owned!r})"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from langgraph.store.base import (
     BaseStore,
@@ -25,6 +24,7 @@ from typing_extensions import override
 
 from locus_memory.backends.base import Backend
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.integrations.langgraph_opening import Opened
 from locus_memory.integrations.langgraph_store_filters import compile_filter
 from locus_memory.integrations.langgraph_store_index import Vector, VectorIndex
 from locus_memory.integrations.langgraph_store_namespaces import list_namespaces
@@ -42,7 +42,7 @@ from locus_memory.sync import blocking
 __all__ = ["LocusStore"]
 
 
-class LocusStore(Sweeping, BaseStore):
+class LocusStore(Opened, Sweeping, BaseStore):
     """A `langgraph.store.base.BaseStore` that keeps its items in a store of ours.
 
     ```python
@@ -135,6 +135,7 @@ class LocusStore(Sweeping, BaseStore):
         """
         return cast("list[Result]", blocking(self).abatch(ops))
 
+    @override
     async def aopen(self) -> None:
         """Connect and set up now, rather than on first use.
 
@@ -144,38 +145,10 @@ class LocusStore(Sweeping, BaseStore):
         await self._store.open()
         await self._need_vectors()
 
+    @override
     async def aclose(self) -> None:
-        """Close the store, if it was made here; calling it again is harmless."""
         if self._owned:
             await self._store.close()
-
-    def close(self) -> None:
-        """Do what `aclose` does."""
-        blocking(self).aclose()
-
-    async def __aenter__(self) -> Self:
-        await self.aopen()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-    def __enter__(self) -> Self:
-        blocking(self).aopen()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     async def _need_vectors(self) -> None:
         if self._index is not None and not await has_semantic_search(self._store):
