@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from locus_memory.errors import InvalidNamespaceError
 from locus_memory.memory.models import MemoryType
-from locus_memory.store.item import Namespace, check_namespace, encode_namespace
+from locus_memory.store.encoding import encode_namespace
+from locus_memory.store.item import Namespace, check_namespace
 
 __all__ = [
     "NamespaceResolver",

@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from locus_memory.store.item import (
-    Namespace,
-    check_limit,
-    check_namespace,
-    encode_namespace,
-    namespace_upper_bound,
-)
+from locus_memory.store.encoding import encode_namespace, namespace_upper_bound
+from locus_memory.store.item import Namespace, check_limit, check_namespace
 
 __all__ = ["Listing"]
 

@@ -16,6 +16,14 @@ from locus_memory.errors import (
     InvalidNamespaceError,
     ValueNotSerializableError,
 )
+from locus_memory.store.encoding import (
+    decode_namespace,
+    decode_text,
+    encode_namespace,
+    encode_text,
+    namespace_upper_bound,
+    prefix_upper_bound,
+)
 from locus_memory.store.filters import equal
 from locus_memory.store.item import (
     Put,
@@ -28,16 +36,10 @@ from locus_memory.store.item import (
     check_ttl,
     check_version,
     decode_json,
-    decode_namespace,
-    decode_text,
     encode_all,
     encode_json,
     encode_metadata,
-    encode_namespace,
-    encode_text,
-    namespace_upper_bound,
     plain_put,
-    prefix_upper_bound,
     round_trip,
     timestamp,
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from locus_memory.backends.inmemory.index import TextIndex, VectorIndex, rank
 from locus_memory.errors import InvalidEmbeddingError
+from locus_memory.store.encoding import prefix_upper_bound
 from locus_memory.store.filters import Condition, matches
 from locus_memory.store.item import (
     Namespace,
@@ -21,7 +22,6 @@ from locus_memory.store.item import (
     decode_json,
     encode_json,
     encode_metadata,
-    prefix_upper_bound,
     timestamp,
 )
 from locus_memory.store.text import searchable, stem, tokens

@@ -48,8 +48,8 @@ from locus_memory.checkpoint.storage import (
 )
 from locus_memory.errors import BackendError, CheckpointConflictError
 from locus_memory.events import emit
+from locus_memory.store.encoding import encode_text, prefix_upper_bound
 from locus_memory.store.filters import Condition
-from locus_memory.store.item import encode_text, prefix_upper_bound
 
 __all__ = ["PostgreSQLCheckpointer", "PostgreSQLDeltaStorage"]
 

@@ -22,6 +22,14 @@ from locus_memory.backends.postgresql.documents import (
 from locus_memory.backends.postgresql.queries import Arguments
 from locus_memory.backends.postgresql.words import index_words
 from locus_memory.errors import BackendCorruptError, VersionConflictError
+from locus_memory.store.encoding import (
+    decode_namespace,
+    decode_text,
+    encode_namespace,
+    encode_text,
+    namespace_upper_bound,
+    prefix_upper_bound,
+)
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import (
     Namespace,
@@ -32,12 +40,6 @@ from locus_memory.store.item import (
     check_namespace,
     check_ttl,
     check_version,
-    decode_namespace,
-    decode_text,
-    encode_namespace,
-    encode_text,
-    namespace_upper_bound,
-    prefix_upper_bound,
 )
 
 __all__ = [

@@ -7,7 +7,8 @@ from typing import Final
 
 from locus_memory.backends.postgresql.connection import PostgreSQLPool
 from locus_memory.backends.postgresql.queries import NAMESPACES
-from locus_memory.store.item import Namespace, decode_namespace
+from locus_memory.store.encoding import decode_namespace
+from locus_memory.store.item import Namespace
 from locus_memory.store.listing import Listing
 
 __all__ = ["list_namespaces"]

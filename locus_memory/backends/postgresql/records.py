@@ -10,7 +10,7 @@ from locus_memory.backends.postgresql.documents import decode_document, encode_d
 from locus_memory.backends.postgresql.driver import Record as Row
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.errors import CheckpointCorruptError
-from locus_memory.store.item import decode_text, encode_text
+from locus_memory.store.encoding import decode_text, encode_text
 
 __all__ = [
     "COLUMNS",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
 from locus_memory.errors import BackendCorruptError
+from locus_memory.store.encoding import prefix_upper_bound
 from locus_memory.store.item import (
     Delete,
     Namespace,
@@ -21,7 +22,6 @@ from locus_memory.store.item import (
     decode_json,
     encode_json,
     encode_metadata,
-    prefix_upper_bound,
     timestamp,
 )
 from locus_memory.store.text import searchable, tokens

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Final
 
 from locus_memory.backends.redis.connection import Script
-from locus_memory.store.item import decode_text, encode_text, prefix_upper_bound
+from locus_memory.store.encoding import decode_text, encode_text, prefix_upper_bound
 
 __all__ = [
     "COPY",

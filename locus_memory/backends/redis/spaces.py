@@ -19,13 +19,8 @@ from locus_memory.errors import (
     VersionConflictError,
 )
 from locus_memory.events import emit
-from locus_memory.store.item import (
-    Namespace,
-    check_namespace,
-    decode_namespace,
-    encode_namespace,
-    namespace_upper_bound,
-)
+from locus_memory.store.encoding import decode_namespace, encode_namespace, namespace_upper_bound
+from locus_memory.store.item import Namespace, check_namespace
 
 __all__ = ["PAGE", "Gone", "Space", "Spaces"]
 

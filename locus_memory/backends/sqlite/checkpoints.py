@@ -36,8 +36,8 @@ from locus_memory.checkpoint.storage import (
 from locus_memory.errors import (
     CheckpointConflictError,
 )
+from locus_memory.store.encoding import encode_text, prefix_upper_bound
 from locus_memory.store.filters import Condition
-from locus_memory.store.item import encode_text, prefix_upper_bound
 
 __all__ = ["SQLiteCheckpointer", "SQLiteDeltaStorage"]
 

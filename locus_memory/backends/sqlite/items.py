@@ -11,6 +11,14 @@ from typing import Any, Final, NamedTuple, Self
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.filters import compile_filter
 from locus_memory.errors import BackendCorruptError, VersionConflictError
+from locus_memory.store.encoding import (
+    decode_namespace,
+    decode_text,
+    encode_namespace,
+    encode_text,
+    namespace_upper_bound,
+    prefix_upper_bound,
+)
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import (
     Delete,
@@ -23,14 +31,8 @@ from locus_memory.store.item import (
     check_ttl,
     check_version,
     decode_json,
-    decode_namespace,
-    decode_text,
     encode_json,
     encode_metadata,
-    encode_namespace,
-    encode_text,
-    namespace_upper_bound,
-    prefix_upper_bound,
     timestamp,
 )
 from locus_memory.store.listing import Listing

@@ -10,7 +10,7 @@ import orjson
 
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.errors import BackendCorruptError, CheckpointCorruptError
-from locus_memory.store.item import decode_text, encode_text
+from locus_memory.store.encoding import decode_text, encode_text
 
 __all__ = [
     "HEAD",

@@ -15,6 +15,7 @@ from typing_extensions import override
 from locus_memory.drivers import require
 from locus_memory.errors import ConfigurationError, EncryptionError, VersionConflictError
 from locus_memory.store.base import BaseStore, as_operations, as_puts, scan_all
+from locus_memory.store.encoding import encode_namespace
 from locus_memory.store.filters import Condition, matches, parse_filter
 from locus_memory.store.item import (
     Delete,
@@ -29,7 +30,6 @@ from locus_memory.store.item import (
     check_text,
     decode_json,
     encode_json,
-    encode_namespace,
 )
 from locus_memory.store.wrappers.base import StoreWrapper
 

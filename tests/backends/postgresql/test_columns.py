@@ -16,7 +16,8 @@ from locus_memory.backends.postgresql.columns import (
     split_paths,
 )
 from locus_memory.backends.postgresql.store import PostgreSQLStore
-from locus_memory.store.item import Delete, Put, encode_namespace, encode_text
+from locus_memory.store.encoding import encode_namespace, encode_text
+from locus_memory.store.item import Delete, Put
 
 NASTY = st.text(
     st.sampled_from("\x00\x01\x02\x03\x04\t\n ,'\"\\{}NULé日🦊") | st.characters(codec="utf-8")

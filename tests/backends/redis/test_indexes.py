@@ -18,7 +18,8 @@ from locus_memory.backends.redis import spaces, store_scripts
 from locus_memory.backends.redis.connection import tag
 from locus_memory.backends.redis.items import terms
 from locus_memory.backends.redis.store import RedisStore
-from locus_memory.store.item import Put, encode_namespace
+from locus_memory.store.encoding import encode_namespace
+from locus_memory.store.item import Put
 from locus_memory.testing.fakes import FakeClock
 
 BLOCK = 4
