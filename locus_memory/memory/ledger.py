@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 from weakref import WeakValueDictionary
@@ -27,6 +27,8 @@ from locus_memory.memory.revision import (
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.table import Table
 from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.marks import embedded_put
+from locus_memory.retrieval.embedding import embed
 from locus_memory.store.base import BaseStore, has_semantic_search, scan_all
 from locus_memory.store.item import (
     Delete,
@@ -118,7 +120,8 @@ class Ledger:
         store: Where; somebody else closes it.
         limits: How much is kept.
         clock: Returns seconds since the epoch.
-        embedder: Gives each current memory a vector; the store must have semantic search.
+        embedder: Gives each current memory a vector, marked as its own, where the store has
+            semantic search.
     """
 
     def __init__(
@@ -304,13 +307,23 @@ class Ledger:
         if memory.content not in vectors:
             vectors |= await self._embed([memory.content])
         vector = vectors.get(memory.content)
+        if vector is None:
+            return step.operations
         current = memory.to_store_value()
         return [
-            replace(each, embedding=vector)
+            self._embedded(each, vector, self._embedder, memory)
             if isinstance(each, Put) and each.value == current
             else each
             for each in step.operations
         ]
+
+    def _embedded(
+        self, put: Put, vector: Sequence[float], embedder: Embedder, memory: Memory
+    ) -> Put:
+        # A store that cannot search words must not see any, and a mark is metadata, in the clear.
+        legible = self._store.capabilities.search
+        source = memory.content if legible else None
+        return embedded_put(put, vector, embedder, source=source, keep_text=legible)
 
     async def _embed(self, contents: Sequence[str]) -> _Vectors:
         """Return the vectors of contents; none if the embedder fails, and text must do."""
@@ -319,9 +332,9 @@ class Ledger:
         if embedder is None or not distinct or not await has_semantic_search(self._store):
             return {}
         try:
-            vectors = await embedder.embed(distinct, kind="document")
+            vectors = await embed(embedder, distinct, "document")
             for vector in vectors:
-                check_embedding(vector, embedder.dimension)
+                check_embedding(vector, self._store.capabilities.embedding_dimension)
             return dict(zip(distinct, vectors, strict=True))
         except Exception as error:  # noqa: BLE001 - reported; what was said is kept all the same
             emit("memory.embed_failed", error=error, texts=len(distinct))

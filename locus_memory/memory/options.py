@@ -47,7 +47,9 @@ def check_embedder(embedder: object) -> None:
         ConfigurationError: It cannot.
     """
     embeds = callable(getattr(embedder, "embed", None)) and not isinstance(embedder, type)
-    if embedder is not None and not embeds:
+    # What it is called is written beside each vector.
+    named = isinstance(getattr(embedder, "name", None), str)
+    if embedder is not None and not (embeds and named):
         raise ConfigurationError(
-            f"embedder is an object with embed(texts, kind=...), not {embedder!r}"
+            f"embedder is an object with a name and embed(texts, kind=...), not {embedder!r}"
         )

@@ -12,7 +12,7 @@ can be read: a past version whose number the current one also has was never ende
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -20,6 +20,7 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.likeness import same_content
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope, current_key, split_key
+from locus_memory.memory.wording import search_text
 from locus_memory.store.item import Delete, Put, StoreItem
 
 __all__ = [
@@ -31,7 +32,7 @@ __all__ = [
     "last_change",
     "read_memory",
     "retire",
-    "search_text",
+    "text_without",
     "undo",
     "write",
 ]
@@ -93,6 +94,11 @@ class Shelf:
         current = self._stated_sequence()
         past = [each for each in self.records if _number(each) not in (0, current)]
         return sorted(past, key=_number, reverse=True)
+
+    @property
+    def past_memories(self) -> dict[int, Memory | None]:
+        """The past versions by number, the newest first."""
+        return {_number(each): past_memory(each) for each in self.past}
 
     @property
     def last(self) -> int:
@@ -157,9 +163,22 @@ def read_memory(item: StoreItem) -> Memory | None:
         return None
 
 
-def search_text(memory: Memory) -> str:
-    """Return what text search sees of a memory."""
-    return f"{memory.key}\n{memory.content}"
+def text_without(shelf: Shelf, gone: Collection[int]) -> str | None:
+    """Return what text search is to see of the current version without some past ones.
+
+    Args:
+        shelf: The memory, with all its past versions.
+        gone: The numbers of those that are about to be erased.
+
+    Returns:
+        The text; `None` where that changes nothing.
+    """
+    memory = shelf.memory
+    if memory is None:
+        return None
+    past = shelf.past_memories
+    text = search_text(memory, {number: past[number] for number in past if number not in gone})
+    return None if text == search_text(memory, past) else text
 
 
 def ending_of(memory: Memory) -> str | None:
@@ -329,8 +348,17 @@ def _put(shelf: Shelf, memory: Memory, writing: Writing) -> Put:
         key=current_key(shelf.kind, shelf.key),
         value=memory.to_store_value(),
         if_version=0 if shelf.item is None else shelf.item.version,
-        text=search_text(memory),
+        text=search_text(memory, _kept(shelf, memory, writing)),
     )
+
+
+def _kept(shelf: Shelf, memory: Memory, writing: Writing) -> dict[int, Memory | None]:
+    """Return the past versions, by number, that are still kept once `memory` is current."""
+    past = shelf.past_memories
+    if shelf.item is not None:
+        past[shelf.sequence] = shelf.memory
+    past.pop(memory.metadata.get("sequence", 0), None)
+    return {number: past[number] for number in sorted(past, reverse=True)[: writing.history_limit]}
 
 
 def _ended(
