@@ -15,6 +15,7 @@ from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedding import embed
 from locus_memory.retrieval.hybrid import HybridSearch, Mode, SearchResult
 from locus_memory.retrieval.options import SearchOptions
+from locus_memory.retrieval.query import read_query
 from locus_memory.retrieval.turns import index_turns
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import Namespace
@@ -109,9 +110,8 @@ class _Prepared:
         self._queries: dict[str, Sequence[float]] = {}
 
     async def prepare(self, queries: Sequence[str]) -> None:
-        self._queries = dict(
-            zip(queries, await embed(self._embedder, queries, "query"), strict=True)
-        )
+        asked = [read_query(query).text for query in queries]
+        self._queries = dict(zip(asked, await embed(self._embedder, asked, "query"), strict=True))
 
     async def embed(
         self, texts: Sequence[str], *, kind: Literal["document", "query"]

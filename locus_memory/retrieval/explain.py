@@ -13,7 +13,7 @@ class Explanation:
     """Everything that made up the score of a hit.
 
     `evidence = text + vector + words + neighbour`, and the score before reranking is
-    `evidence * speaker * date`.
+    `evidence * speaker * date + succession`.
 
     Attributes:
         text_rank: Its place in the text search, from 1; `None`: not found by it.
@@ -26,6 +26,8 @@ class Explanation:
         neighbour: What a good item beside it in the conversation contributes.
         speaker: The factor for a speaker or role whom the query names; 1: none.
         date: The factor for a date that the query names; 1: none.
+        succession: What it gained by taking the place of a better hit that it supersedes.
+        superseded_by: The key of the nearest hit above it that supersedes it, if there is one.
         rerank: The reranker's own score; `None`: it did not see the hit.
     """
 
@@ -39,13 +41,15 @@ class Explanation:
     neighbour: float = 0.0
     speaker: float = 1.0
     date: float = 1.0
+    succession: float = 0.0
+    superseded_by: str | None = None
     rerank: float | None = None
 
     @property
     def score(self) -> float:
         """The score before reranking."""
         evidence = self.text + self.vector + self.words + self.neighbour
-        return evidence * self.speaker * self.date
+        return evidence * self.speaker * self.date + self.succession
 
     def to_dict(self) -> dict[str, Any]:
         """Return every part as plain JSON."""
@@ -60,6 +64,8 @@ class Explanation:
             f"neighbour {self.neighbour:+.2f}" if self.neighbour else "",
             f"speaker x{self.speaker:g}" if self.speaker != 1 else "",
             f"date x{self.date:g}" if self.date != 1 else "",
+            f"supersedes a better one {self.succession:+.2f}" if self.succession else "",
+            f"superseded by {self.superseded_by}" if self.superseded_by else "",
             f"reranker {self.rerank:.3g}" if self.rerank is not None else "",
         ]
         return ", ".join(filter(None, reasons))

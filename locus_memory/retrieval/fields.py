@@ -28,12 +28,14 @@ class Passage(NamedTuple):
         speakers: Who said it, and in which role; what is not known is left out.
         day: When, or `None`.
         place: Where in a conversation, or `None`.
+        linked: Whether it tells what it supersedes, or what supersedes it.
     """
 
     text: str
     speakers: tuple[str, ...] = ()
     day: date | None = None
     place: Place | None = None
+    linked: bool = False
 
     @property
     def spoken(self) -> str:
@@ -46,7 +48,7 @@ class Fields:
     """Where an item tells what the ranking wants to know.
 
     Each attribute lists field names; the first that the item has is taken. Fields are those of
-    its metadata, and those of its value if that is an object.
+    its metadata, those of its value if that is an object, and those of the `metadata` in it.
 
     Attributes:
         text: What it says; by default the strings of the whole value.
@@ -55,6 +57,8 @@ class Fields:
         date: When: ISO 8601, or seconds since the epoch.
         session: Which conversation it is part of.
         position: Its place there, an integer; neighbours are one apart.
+        supersedes: What it supersedes; see `locus_memory.retrieval.supersession`.
+        superseded_by: What supersedes it.
     """
 
     text: tuple[str, ...] = ("text", "content")
@@ -63,11 +67,23 @@ class Fields:
     date: tuple[str, ...] = ("date", "said_at", "timestamp")
     session: tuple[str, ...] = ("session", "thread_id")
     position: tuple[str, ...] = ("position",)
+    supersedes: tuple[str, ...] = ("supersedes",)
+    superseded_by: tuple[str, ...] = ("superseded_by",)
+
+    def told(self, item: StoreItem) -> Mapping[str, Any]:
+        """Return all fields of an item; its metadata counts most."""
+        value = item.value
+        if not isinstance(value, dict):
+            return item.metadata
+        inner = value.get("metadata")
+        if isinstance(inner, dict):
+            return {**inner, **value, **item.metadata}
+        return {**value, **item.metadata}
 
     def read(self, item: StoreItem) -> Passage:
         """Return what the ranking sees of an item; what it cannot read, it leaves out."""
         value = item.value
-        told = {**value, **item.metadata} if isinstance(value, dict) else item.metadata
+        told = self.told(item)
         said = _first(told, self.text)
         speaker, role = _first(told, self.speaker), _first(told, self.role)
         return Passage(
@@ -75,6 +91,7 @@ class Fields:
             tuple([name for name in (speaker, role) if name]),
             _first_day(told, self.date),
             self._place(item.namespace, told),
+            not (told.keys().isdisjoint(self.supersedes + self.superseded_by)),
         )
 
     def _place(self, namespace: Namespace, told: Mapping[str, Any]) -> Place | None:

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from typing_extensions import override
 
-from locus_memory.errors import InvalidArgumentError, InvalidEmbeddingError, StoreCapabilityError
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
+from locus_memory.retrieval.candidates import Candidates, Finder, Mode, Request, check_mode
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.embedders.marks import MARK, unmarked
 from locus_memory.retrieval.explain import Explanation
 from locus_memory.retrieval.fields import Fields
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.pack import Packed, pack
 from locus_memory.retrieval.query import Query, read_query
-from locus_memory.retrieval.ranking import Name, Ranked, blend, rank
-from locus_memory.store.base import BaseStore, has_semantic_search
+from locus_memory.retrieval.ranking import Name, Ranked, blend, prefer_current, rank
+from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, StoreItem, check_limit, check_namespace
 
 if TYPE_CHECKING:
     from locus_memory.retrieval.rerankers.base import Reranker
 
 __all__ = ["Hit", "HybridSearch", "Mode", "SearchResult"]
-
-Mode = Literal["hybrid", "text", "vector"]
 
 _OPTIONS: Final = SearchOptions()
 _FIELDS: Final = Fields()
@@ -103,6 +101,9 @@ class HybridSearch:
     has no vectors, it goes by words alone; where the store has no text search, by vectors
     alone. `SearchResult.mode` tells, and so does the event `retrieval.degraded`.
 
+    What supersedes stands above what was superseded, where items tell so by links; see
+    `locus_memory.retrieval.supersession`.
+
     Args:
         store: Any store; it stays the caller's to close.
         embedder: What made the vectors that are in the store.
@@ -123,23 +124,22 @@ class HybridSearch:
         fields: Fields = _FIELDS,
         today: Callable[[], date] | None = None,
     ) -> None:
-        self._store = store
-        self._embedder = embedder
+        self._finder = Finder(store, embedder)
         self._reranker = reranker
         self._options = options
         self._fields = fields
         self._today = today
-        self._told = False
 
     async def search(
         self,
-        namespace: Namespace,
+        namespace: Namespace | list[Namespace],
         query: str,
         limit: int = 10,
         *,
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's word
         offset: int = 0,
         recursive: bool = False,
+        mode: Mode | None = None,
         explain: bool = False,
     ) -> SearchResult:
         """Return a page of the items that answer a query best.
@@ -147,93 +147,49 @@ class HybridSearch:
         Pages fit together: as long as nothing is written, they repeat and lose nothing. A
         failing embedder or reranker is reported as an event, and what else there is must do.
 
+        Of a long query, such as a message with a document pasted into it, about a thousand
+        characters of each end are looked at.
+
         Args:
-            namespace: Where to look.
+            namespace: Where to look; a list of namespaces is searched as if they were one.
             query: A question, or any words.
             limit: At most this many.
             filter: See `locus_memory.store.filters`; what does not satisfy it is never found.
             offset: Skip this many of the best.
             recursive: Look in the descendants of `namespace` as well.
+            mode: `text` or `vector`: this search alone; `hybrid`: both, and neither may be
+                missing or fail; `None`: all that there is.
             explain: Whether each hit says why it ranks where it does.
 
         Raises:
-            InvalidArgumentError: A bad namespace, query, limit or filter.
-            InvalidEmbeddingError: The vectors in the store have another dimension.
-            StoreCapabilityError: The store has neither text search nor, with an embedder,
-                vectors.
+            InvalidArgumentError: A bad namespace, query, limit, filter or mode, no namespace
+                at all, or a mode that needs an embedder where there is none.
+            ConfigurationError: The vectors in the store are of another model. The message
+                names both.
+            InvalidEmbeddingError: The vectors in the store have another dimension, and nothing
+                says of which model they are.
+            StoreCapabilityError: The store cannot search as `mode` says; without a mode, it has
+                neither text search nor, with an embedder, vectors.
             BackendError: The store failed.
         """
-        check_namespace(namespace)
+        namespaces = _namespaces(namespace)
         if not isinstance(query, str):
             raise InvalidArgumentError(f"a query is a string, not {type(query).__name__}")
         end = check_limit(offset, "offset") + check_limit(limit)
-        read = read_query(query, today=None if self._today is None else self._today())
+        today = None if self._today is None else self._today()
+        read = read_query(query, today=today, most_words=self._options.query_words)
         wanted = -(-end // self._options.depth) * self._options.depth
-        request = _Request(self._store, namespace, query, wanted, filter, recursive)
-        mode, by_text, by_vector = await self._candidates(request)
-        ranked = self._rank(read, by_text, by_vector, end, explain=explain)
-        ranked, reranked = await self._rerank(query, ranked, offset)
+        request = Request(namespaces, read, wanted, filter, recursive)
+        found = await self._finder.find(request, check_mode(mode))
+        ranked = self._rank(read, found, end, explain=explain)
+        ranked, reranked = await self._rerank(read.text, ranked, offset)
         hits = tuple(map(_hit, ranked[offset:end]))
-        return SearchResult(hits, mode, reranked)
-
-    async def _candidates(self, request: _Request) -> tuple[Mode, list[StoreItem], list[StoreItem]]:
-        """Return how was searched, and what each search found.
-
-        Raises:
-            StoreCapabilityError: There is no way to search.
-        """
-        near = self._embedder is not None and await has_semantic_search(self._store)
-        words = self._store.capabilities.search
-        if near and words:
-            # Both run to their end, so that none is left running when one fails.
-            by_text, by_vector = await asyncio.gather(
-                request.by_words(), self._by_meaning(request), return_exceptions=True
-            )
-            if isinstance(by_text, BaseException):
-                raise by_text
-            if isinstance(by_vector, BaseException):
-                raise by_vector
-            return ("text", by_text, []) if by_vector is None else ("hybrid", by_text, by_vector)
-        if words:
-            self._tell_once("text")
-            return "text", await request.by_words(), []
-        if near:
-            self._tell_once("vector")
-            return "vector", [], await self._by_meaning(request, alone=True) or []
-        raise StoreCapabilityError(
-            "search",
-            type(self._store).__name__,
-            "HybridSearch needs it, or an embedder and vectors",
-        )
-
-    async def _by_meaning(
-        self, request: _Request, *, alone: bool = False
-    ) -> list[StoreItem] | None:
-        """Return the nearest items; `None`: the embedder failed, and words must do."""
-        if self._embedder is None or not request.query.strip():
-            return []
-        try:
-            (vector,) = await embed(self._embedder, [request.query], "query")
-        except InvalidEmbeddingError:
-            raise
-        except Exception as error:
-            if alone:
-                raise
-            emit("retrieval.degraded", error=error, mode="text", reason="the embedder failed")
-            return None
-        return await request.by_vector(vector)
-
-    def _tell_once(self, mode: Mode) -> None:
-        if not self._told:
-            self._told = True
-            reason = "no embedder" if self._embedder is None else "the store has no other search"
-            emit("retrieval.degraded", mode=mode, reason=reason)
+        return SearchResult(hits, found.mode, reranked)
 
     def _rank(
         self,
         query: Query,
-        by_text: list[StoreItem],
-        by_vector: list[StoreItem],
+        found: Candidates,
         end: int,
         *,
         explain: bool,
@@ -244,6 +200,7 @@ class HybridSearch:
         changes what came before.
         """
         depth = self._options.depth
+        by_text, by_vector = found.by_text, found.by_vector
         ranking: list[Ranked] = []
         seen: set[Name] = set()
         for start in range(0, max(len(by_text), len(by_vector)), depth):
@@ -282,34 +239,21 @@ class HybridSearch:
         except Exception as error:  # noqa: BLE001 - reported; the ranking is good without
             emit("retrieval.rerank_failed", error=error, reranker=self._reranker.name)
             return ranked, False
-        return blend(ranked, scores, self._options.rerank_weight), True
+        blended = blend(best, scores, self._options.rerank_weight)
+        return [*prefer_current(blended, self._fields), *ranked[depth:]], True
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """What both searches are asked for."""
+def _namespaces(namespace: object) -> tuple[Namespace, ...]:
+    """Return the namespaces to search, each once.
 
-    store: BaseStore
-    namespace: Namespace
-    query: str
-    wanted: int
-    condition: Mapping[str, Any] | None
-    recursive: bool
-
-    async def by_words(self) -> list[StoreItem]:
-        return await self.store.search(
-            self.namespace,
-            self.query,
-            self.wanted,
-            filter=self.condition,
-            recursive=self.recursive,
-        )
-
-    async def by_vector(self, vector: Sequence[float]) -> list[StoreItem]:
-        hits = await self.store.search_by_embedding(
-            self.namespace, vector, self.wanted, None, self.condition, recursive=self.recursive
-        )
-        return [hit.item for hit in hits]
+    Raises:
+        InvalidArgumentError: There is none, or one of them is no namespace.
+    """
+    if not isinstance(namespace, list):
+        return (check_namespace(namespace),)
+    if not namespace:
+        raise InvalidArgumentError("a list of namespaces to search holds at least one")
+    return tuple(dict.fromkeys(map(check_namespace, namespace)))
 
 
 def _unseen(
@@ -326,8 +270,10 @@ def _capped(window: Sequence[Ranked], ceiling: float) -> list[Ranked]:
 
 
 def _hit(ranked: Ranked) -> Hit:
+    item = ranked.item
+    metadata = unmarked(item.metadata) if MARK in item.metadata else item.metadata
     return Hit(
-        item=replace(ranked.item, score=ranked.score),
+        item=replace(item, score=ranked.score, metadata=metadata),
         score=ranked.score,
         text=ranked.passage.spoken,
         parts=ranked.parts,

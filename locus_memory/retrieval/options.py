@@ -23,6 +23,7 @@ class SearchOptions:
 
     Attributes:
         depth: How many candidates each search brings.
+        query_words: How many words of a query are searched for; of more, the longest.
         fusion: `weighted`: scores are added; `rrf`: only places count.
         rrf_k: How little the first places stand out, for `rrf`.
         text_weight: Of the text search, which also sees a turn's neighbours.
@@ -38,10 +39,12 @@ class SearchOptions:
         rerank_weight: What its score counts beside the hybrid one, which counts 1.
 
     Raises:
-        ConfigurationError: A negative or infinite number, no depth, or an unknown fusion.
+        ConfigurationError: A negative or infinite number, no depth, no words, or an unknown
+            fusion.
     """
 
     depth: int = 100
+    query_words: int = 32
     fusion: Literal["weighted", "rrf"] = "weighted"
     rrf_k: float = 10
     text_weight: float = 1.0
@@ -60,14 +63,16 @@ class SearchOptions:
             raise ConfigurationError(f"fusion is 'weighted' or 'rrf', not {self.fusion!r}")
         for field in fields(self):
             _check(field.name, getattr(self, field.name))
-        if self.depth < 1 or (self.mmr_balance or 0) > 1:
-            raise ConfigurationError("depth is at least 1, and mmr_balance at most 1")
+        if self.depth < 1 or self.query_words < 1 or (self.mmr_balance or 0) > 1:
+            raise ConfigurationError(
+                "depth and query_words are at least 1, and mmr_balance is at most 1"
+            )
 
 
 def _check(name: str, value: Any) -> None:
     if name == "fusion" or (name == "mmr_balance" and value is None):
         return
-    whole = name in ("depth", "date_slack", "rerank_depth")
+    whole = name in ("depth", "query_words", "date_slack", "rerank_depth")
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
         raise ConfigurationError(f"{name} is a number, not {value!r}")
     if not 0 <= value < math.inf:

@@ -19,9 +19,10 @@ from locus_memory.retrieval.score import (
     speaker_factor,
     word_scores,
 )
+from locus_memory.retrieval.supersession import Standing, prefer_successors
 from locus_memory.store.item import Namespace, StoreItem
 
-__all__ = ["Name", "Ranked", "blend", "rank"]
+__all__ = ["Name", "Ranked", "blend", "prefer_current", "rank"]
 
 Name = tuple[Namespace, str]
 """What tells items apart: namespace and key."""
@@ -75,8 +76,36 @@ def rank(
     if options.mmr_balance is not None:
         ranking = _diverse(ranking, options.mmr_balance)
     if explain:
-        return [each._replace(parts=made.explain(_name(each.item))) for each in ranking]
-    return ranking
+        ranking = [each._replace(parts=made.explain(_name(each.item))) for each in ranking]
+    return prefer_current(ranking, fields)
+
+
+def prefer_current(ranking: list[Ranked], fields: Fields) -> list[Ranked]:
+    """Return the ranking with nothing above what supersedes it.
+
+    What supersedes a better item takes its place and its score; that comes directly after.
+    """
+    if not any(each.passage.linked for each in ranking):
+        return ranking
+    return [
+        _standing(ranking, each)
+        for each in prefer_successors([each.item for each in ranking], fields=fields)
+    ]
+
+
+def _standing(ranking: Sequence[Ranked], standing: Standing) -> Ranked:
+    ranked = ranking[standing.place]
+    risen = ranked if standing.instead_of is None else ranking[standing.instead_of]
+    score = max(ranked.score, risen.score)
+    if ranked.parts is None:
+        return ranked._replace(score=score)
+    gained = ranked.parts.succession
+    # The parts are those of the score before reranking.
+    if ranked.parts.rerank is None:
+        gained += score - ranked.score
+    by = None if standing.below is None else ranking[standing.below].item.key
+    parts = replace(ranked.parts, succession=gained, superseded_by=by)
+    return ranked._replace(score=score, parts=parts)
 
 
 _score = attrgetter("score")

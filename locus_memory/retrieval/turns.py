@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.marks import embedded_put
 from locus_memory.retrieval.embedding import embed
 from locus_memory.store.item import Namespace, Put, check_limit
 
@@ -109,6 +110,8 @@ async def index_turns(
     """Return a put for each turn of a session, with a vector of "Speaker: text".
 
     Pass them to `put_batch`. Without an embedder it is `turn_puts`, which says what is stored.
+    With one, the metadata also holds the mark of the model that made the vector (see
+    `locus_memory.retrieval.embedders.marks`), so that `reembed` can make it anew.
 
     Raises:
         InvalidArgumentError: As for `turn_puts`.
@@ -121,7 +124,8 @@ async def index_turns(
     chosen = [place for place, turn in enumerate(turns) if turn.words.strip()]
     vectors = await embed(embedder, [turns[place].spoken for place in chosen], "document")
     for place, vector in zip(chosen, vectors, strict=True):
-        puts[place] = replace(puts[place], embedding=vector)
+        source = turns[place].spoken
+        puts[place] = embedded_put(puts[place], vector, embedder, source=source)
     return puts
 
 

@@ -8,12 +8,14 @@ from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import (
     BackendUnavailableError,
+    ConfigurationError,
     InvalidArgumentError,
     InvalidEmbeddingError,
     InvalidFilterError,
     StoreCapabilityError,
 )
 from locus_memory.events import subscribe
+from locus_memory.retrieval.embedders.marks import MARK, mark_of
 from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.turns import Turn, index_turns
@@ -162,10 +164,39 @@ async def test_a_failing_embedder_raises_where_words_cannot_do(store):
         await HybridSearch(Lame(store, search=False), Broken()).search(PLACE, "ferry")
 
 
-async def test_another_model_is_an_error(store, embedder):
+class Other(FakeEmbedder):
+    """Another model."""
+
+    def __init__(self, dimension=64):
+        super().__init__(dimension)
+        self.name = f"other-{dimension}"
+
+
+@pytest.mark.parametrize("dimension", [64, 8])
+async def test_vectors_of_another_model_are_an_error_that_names_both(store, embedder, dimension):
     await talk(store, embedder)
+    other = Other(dimension)
+    for place, recursive in ((PLACE, False), (PLACE[:1], True), ([("a",), PLACE], False)):
+        with pytest.raises(ConfigurationError, match=rf"fake-64 .*other-{dimension}.*reembed"):
+            await HybridSearch(store, other).search(place, "ferry", recursive=recursive)
+    assert len(await HybridSearch(store, other).search(("elsewhere",), "ferry")) == 0
+
+
+async def test_vectors_of_unknown_origin_are_left_to_the_store(store, embedder):
+    await store.put_with_embedding(PLACE, "a", "the ferry", [1.0] * 8)
     with pytest.raises(InvalidEmbeddingError):
-        await HybridSearch(store, FakeEmbedder(8)).search(PLACE, "ferry")
+        await HybridSearch(store, embedder).search(PLACE, "ferry")
+    assert len(await HybridSearch(store, FakeEmbedder(8)).search(PLACE, "ferry")) == 1
+
+
+async def test_a_mark_is_stored_and_not_seen(store, embedder):
+    await talk(store, embedder)
+    marks = [mark_of(item.metadata) for item in await store.scan(PLACE)]
+    assert [mark.source for mark in marks] == [f"Ana: {said}" for said in SAID]
+    assert all(mark.made_by(embedder) for mark in marks)
+    for hit in await HybridSearch(store, embedder).search(PLACE, "ferry"):
+        assert MARK not in hit.item.metadata
+        assert hit.item.metadata["speaker"] == "Ana"
 
 
 async def test_an_outage_is_never_an_empty_result(store, embedder):
@@ -265,3 +296,146 @@ async def test_a_result_is_packed(store, embedder):
     result = await HybridSearch(store, embedder).search(PLACE, "ferry")
     assert texts(result.pack(24, counter=len).items) == ["Ana: The ferry was late"]
     assert texts(result[:1]) == texts(result)[:1]
+
+
+@pytest.fixture
+async def rooms(store, embedder):
+    """Return two namespaces with notes of one kind in both."""
+    rooms = [("users", "ana"), ("users", "bo")]
+    for number, room in enumerate(rooms):
+        notes = [f"note {each} about tea {each % 7}" for each in range(number, 24, 2)]
+        await talk(store, embedder, notes, room)
+    return rooms
+
+
+async def test_several_namespaces_are_searched_as_one(store, embedder, rooms):
+    search = HybridSearch(store, embedder)
+    both = await search.search(rooms, "tea 3", 100)
+    tree = await search.search(("users",), "tea 3", 100, recursive=True)
+    assert sorted(texts(both)) == sorted(texts(tree))
+    assert {hit.item.namespace for hit in both[:4]} == set(rooms)
+    for room in rooms:
+        alone = await search.search([room], "tea 3", 100)
+        assert texts(alone) == texts(await search.search(room, "tea 3", 100))
+
+
+async def test_pages_of_several_namespaces_fit_together(store, embedder, rooms):
+    search = HybridSearch(store, embedder, options=SearchOptions(depth=4))
+    whole = await search.search(rooms, "tea 3", 100)
+    assert len({(hit.item.namespace, hit.item.key) for hit in whole}) == len(whole) == 24
+    pages = [await search.search(rooms, "tea 3", 5, offset=each) for each in range(0, 27, 5)]
+    assert [text for page in pages for text in texts(page)] == texts(whole)
+
+
+async def test_namespaces_that_overlap_give_each_item_once(store, embedder, rooms):
+    search = HybridSearch(store, embedder)
+    places = [("users",), rooms[0], rooms[0]]
+    found = await search.search(places, "tea 3", 100, recursive=True)
+    assert len({(hit.item.namespace, hit.item.key) for hit in found}) == len(found) == 24
+
+
+@pytest.mark.parametrize("places", [[], ["users", "ana"], [("users",), ()], "users", [["users"]]])
+async def test_what_is_no_list_of_namespaces_is_refused(store, places):
+    with pytest.raises(InvalidArgumentError):
+        await HybridSearch(store).search(places, "tea")
+
+
+@pytest.mark.parametrize("mode", ["text", "vector", "hybrid"])
+async def test_a_way_of_searching_can_be_chosen(store, embedder, events, mode):
+    await talk(store, embedder)
+    search = HybridSearch(store, embedder)
+    result = await search.search(PLACE, "ferry", mode=mode, explain=True)
+    assert result.mode == mode
+    assert result[0].text == "Ana: The ferry was late"
+    assert any(hit.parts.text_rank for hit in result) == (mode != "vector")
+    assert any(hit.parts.vector_rank for hit in result) == (mode != "text")
+    assert events == []
+
+
+async def test_text_alone_needs_no_embedder_and_is_no_loss(store, events):
+    await talk(store)
+    assert (await HybridSearch(store).search(PLACE, "ferry", mode="text")).mode == "text"
+    assert events == []
+
+
+@pytest.mark.parametrize("mode", ["vector", "hybrid"])
+async def test_a_way_that_cannot_be_had_is_refused_with_a_remedy(store, embedder, mode):
+    await talk(store)
+    with pytest.raises(InvalidArgumentError, match=r"needs an embedder.*mode='text'"):
+        await HybridSearch(store).search(PLACE, "ferry", mode=mode)
+    blind = HybridSearch(Lame(store, semantic_search=False), embedder)
+    with pytest.raises(StoreCapabilityError, match=r"semantic_search.*mode='text'"):
+        await blind.search(PLACE, "ferry", mode=mode)
+    with pytest.raises(OSError, match="no network"):
+        await HybridSearch(store, Broken()).search(PLACE, "ferry", mode=mode)
+
+
+@pytest.mark.parametrize("mode", ["text", "hybrid"])
+async def test_a_store_without_text_search_is_refused_where_text_is_asked_for(
+    store, embedder, mode
+):
+    with pytest.raises(StoreCapabilityError, match=r"search.*mode='vector'"):
+        await HybridSearch(Lame(store, search=False), embedder).search(PLACE, "x", mode=mode)
+
+
+async def test_an_unknown_way_is_refused(store):
+    with pytest.raises(InvalidArgumentError, match="hybrid, text, vector"):
+        await HybridSearch(store).search(PLACE, "x", mode="words")
+
+
+async def test_a_pasted_document_is_searched_with_both_its_ends(store, embedder):
+    await talk(store, embedder)
+    asked = []
+
+    class Watched(StoreWrapper):
+        async def search(self, namespace, query=None, *arguments, **options):
+            asked.append(query)
+            return await super().search(namespace, query, *arguments, **options)
+
+    class Listening(FakeEmbedder):
+        async def embed(self, texts, *, kind):
+            asked.extend(texts)
+            return await super().embed(texts, kind=kind)
+
+        async def rerank(self, query, texts):
+            asked.append(query)
+            return [0.0] * len(texts)
+
+    pasted = f"Was the ferry late? {'lorem ipsum dolor ' * 300_000} Or did we eat soup?"
+    search = HybridSearch(Watched(store), Listening(), reranker=Listening())
+    found = texts(await search.search(PLACE, pasted))
+    assert set(found[:2]) == {"Ana: The ferry was late", "Ana: We ate soup by the harbour"}
+    assert len(asked) == 3
+    assert max(map(len, asked)) < 2100
+
+
+async def test_of_many_words_the_longest_are_searched_for(store):
+    await talk(store)
+    search = HybridSearch(store, options=SearchOptions(query_words=2))
+    assert texts(await search.search(PLACE, "cat, lovely harbour")) == [
+        "Ana: How lovely",
+        "Ana: We ate soup by the harbour",
+    ]
+
+
+async def test_what_supersedes_stands_above_what_was_superseded(store, embedder):
+    await store.put(PLACE, "old", "Ana lives in the town of Bergen")
+    await store.put(PLACE, "other", "Bo lives in a town")
+    await store.put(PLACE, "new", "Ana moved to a village, no town", {"supersedes": "old"})
+    query = "Ana lives in which town, Bergen?"
+    reranker = Backwards()
+    for search in (HybridSearch(store), HybridSearch(store, reranker=reranker)):
+        result = await search.search(PLACE, query, explain=True)
+        keys = [hit.item.key for hit in result]
+        assert keys.index("new") == keys.index("old") - 1
+        parts = {hit.item.key: hit.parts for hit in result}
+        assert parts["old"].superseded_by == "new"
+        assert parts["new"].superseded_by is None
+        scores = [hit.score for hit in result]
+        assert scores == sorted(scores, reverse=True)
+    plain = await HybridSearch(store).search(PLACE, query, explain=True)
+    assert plain[0].item.key == "new"
+    assert plain[0].parts.succession > 0
+    assert plain[0].parts.score == pytest.approx(plain[0].score)
+    assert "supersedes a better one" in plain[0].parts.describe()
+    assert "superseded by new" in plain[1].parts.describe()

@@ -45,3 +45,20 @@ def test_half_a_character_is_refused():
 def test_any_text_is_a_query(text):
     query = read_query(text.encode("utf-8", "replace").decode())
     assert len(set(query.words)) == len(query.words)
+
+
+def test_of_a_long_text_both_ends_are_read():
+    text = f"Was Ana in Oslo? {'and so on ' * 100_000} What did she do in May 2023?"
+    query = read_query(text)
+    assert len(query.text) < 2100
+    assert {"oslo", "ana"} <= query.names
+    assert [period.first.month for period in query.dates] == [5]
+    assert query.terms == query.text
+
+
+def test_of_many_words_the_longest_are_kept_in_their_order():
+    words = ["harbour", "tea", "ferry", "mountain", "hat"]
+    query = read_query(" and ".join(words), most_words=3)
+    assert query.terms == "harbour ferry mountain"
+    assert query.words == ("harbour", "ferri", "mountain")
+    assert read_query("tea, hat!", most_words=2).terms == "tea, hat!"

@@ -157,6 +157,7 @@ def test_word_scores_lie_between_zero_and_one(documents):
     [
         {"depth": 0},
         {"depth": 1.5},
+        {"query_words": 0},
         {"fusion": "sum"},
         {"rrf_k": -1},
         {"text_weight": math.nan},

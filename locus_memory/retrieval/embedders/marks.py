@@ -118,7 +118,7 @@ def check_marks(items: Iterable[StoreItem], embedder: Embedder, namespace: Names
         ConfigurationError: One has. The message names both models.
     """
     for item in items:
-        mark = mark_of(item.metadata)
+        mark = mark_of(item.metadata) if MARK in item.metadata else None
         if mark is not None and not mark.made_by(embedder):
             raise ConfigurationError(
                 f"the vectors in {namespace!r} are of {mark.model} ({mark.dimension} "

@@ -1,0 +1,245 @@
+"""The searches of a store that bring the candidates of a ranking."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+from locus_memory.errors import InvalidArgumentError, InvalidEmbeddingError, StoreCapabilityError
+from locus_memory.events import emit
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.marks import MARK, check_marks
+from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.query import Query
+from locus_memory.store.base import BaseStore, has_semantic_search
+from locus_memory.store.item import Namespace, StoreItem
+
+__all__ = ["Candidates", "Finder", "Mode", "Request", "check_mode"]
+
+Mode = Literal["hybrid", "text", "vector"]
+"""How to search: by words and by meaning, or by one of them alone."""
+
+_T = TypeVar("_T")
+
+_MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+def check_mode(mode: object) -> Mode | None:
+    """Return `mode` if it is one, or `None`.
+
+    Raises:
+        InvalidArgumentError: It is neither.
+    """
+    if mode is None:
+        return None
+    for known in _MODES:
+        if mode == known:
+            return known
+    raise InvalidArgumentError(f"mode is one of {', '.join(_MODES)}, or None, not {mode!r}")
+
+
+class Candidates(NamedTuple):
+    """What was found.
+
+    Attributes:
+        mode: How was searched.
+        by_text: The hits of the text search, the best first.
+        by_vector: The hits of the vector search, the best first.
+    """
+
+    mode: Mode
+    by_text: Sequence[StoreItem]
+    by_vector: Sequence[StoreItem]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What every search is asked for.
+
+    Attributes:
+        namespaces: Where to look, each once.
+        query: What to look for.
+        wanted: How many hits each way of searching is to bring.
+        condition: A filter, or `None`.
+        recursive: Whether to look in the descendants of the namespaces as well.
+    """
+
+    namespaces: Sequence[Namespace]
+    query: Query
+    wanted: int
+    condition: Mapping[str, Any] | None
+    recursive: bool
+
+
+class Finder:
+    """Searches a store by words and by meaning, at once.
+
+    Args:
+        store: Any store.
+        embedder: What made the vectors that are in it.
+    """
+
+    def __init__(self, store: BaseStore, embedder: Embedder | None) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._told = False
+
+    async def find(self, request: Request, mode: Mode | None) -> Candidates:
+        """Return what each search finds.
+
+        Args:
+            request: What to look for.
+            mode: How; `None`: in every way there is, and a failing embedder is survived.
+
+        Raises:
+            InvalidArgumentError: The mode needs an embedder, and there is none.
+            ConfigurationError: Vectors of another model were met.
+            InvalidEmbeddingError: The vectors have another dimension.
+            StoreCapabilityError: The store cannot search so, or not at all.
+            BackendError: The store failed.
+        """
+        chosen = await self._choose(mode)
+        if chosen == "text":
+            return Candidates("text", await self._by_words(request), [])
+        if chosen == "vector":
+            return Candidates("vector", [], await self._by_meaning(request) or [])
+        meaning = self._by_meaning(request, survive=mode is None)
+        by_text, by_vector = await _together([self._by_words(request), meaning])
+        if by_vector is None:
+            return Candidates("text", by_text or [], [])
+        return Candidates("hybrid", by_text or [], by_vector)
+
+    async def _choose(self, mode: Mode | None) -> Mode:
+        """Return how to search.
+
+        Raises:
+            InvalidArgumentError: As for `find`.
+            StoreCapabilityError: As for `find`.
+        """
+        if mode in ("hybrid", "vector"):
+            await self._need_vectors(mode)
+        words = self._store.capabilities.search
+        if mode == "vector" or (mode is not None and words):
+            return mode
+        if mode is not None:
+            raise self._incapable("search", "choose mode='vector', or another backend")
+        near = self._embedder is not None and await has_semantic_search(self._store)
+        if near and words:
+            return "hybrid"
+        if not near and not words:
+            raise self._incapable("search", "HybridSearch needs it, or an embedder and vectors")
+        return self._tell_once("text" if words else "vector")
+
+    async def _need_vectors(self, mode: Mode) -> None:
+        if self._embedder is None:
+            raise InvalidArgumentError(
+                f"mode={mode!r} needs an embedder: HybridSearch(store, embedder); "
+                "or choose mode='text'"
+            )
+        if not await has_semantic_search(self._store):
+            raise self._incapable("semantic_search", "choose mode='text', or another backend")
+
+    def _incapable(self, capability: str, remedy: str) -> StoreCapabilityError:
+        return StoreCapabilityError(capability, type(self._store).__name__, remedy)
+
+    def _tell_once(self, mode: Mode) -> Mode:
+        if not self._told:
+            self._told = True
+            reason = "no embedder" if self._embedder is None else "the store has no other search"
+            emit("retrieval.degraded", mode=mode, reason=reason)
+        return mode
+
+    async def _by_words(self, request: Request) -> list[StoreItem]:
+        searches = [
+            self._store.search(
+                namespace,
+                request.query.terms,
+                request.wanted,
+                filter=request.condition,
+                recursive=request.recursive,
+            )
+            for namespace in request.namespaces
+        ]
+        return _merged(await _together(searches), request.wanted)
+
+    async def _by_meaning(
+        self, request: Request, *, survive: bool = False
+    ) -> list[StoreItem] | None:
+        """Return the nearest items; `None`: the embedder failed, and words must do."""
+        embedder = self._embedder
+        if embedder is None or not request.query.text.strip():
+            return []
+        try:
+            (vector,) = await embed(embedder, [request.query.text], "query")
+        except InvalidEmbeddingError:
+            raise
+        except Exception as error:
+            if not survive:
+                raise
+            emit("retrieval.degraded", error=error, mode="text", reason="the embedder failed")
+            return None
+        searches = [self._near(request, each, embedder, vector) for each in request.namespaces]
+        return _merged(await _together(searches), request.wanted)
+
+    async def _near(
+        self, request: Request, namespace: Namespace, embedder: Embedder, vector: Sequence[float]
+    ) -> list[StoreItem]:
+        """Return the items of one namespace that are nearest.
+
+        Raises:
+            ConfigurationError: One of them has the vector of another model.
+            InvalidEmbeddingError: The vectors have another dimension, and no mark.
+        """
+        recursive = request.recursive
+        try:
+            hits = await self._store.search_by_embedding(
+                namespace, vector, request.wanted, None, request.condition, recursive=recursive
+            )
+        except InvalidEmbeddingError:
+            # The mark of any item says more than two numbers do.
+            newest = await self._store.search(
+                namespace, None, 1, filter={MARK: {"$exists": True}}, recursive=recursive
+            )
+            check_marks(newest, embedder, namespace)
+            raise
+        items = [hit.item for hit in hits]
+        check_marks(items, embedder, namespace)
+        return items
+
+
+async def _together(calls: Sequence[Coroutine[Any, Any, _T]]) -> list[_T]:
+    """Return the results of calls that run at once.
+
+    All run to their end, so that none is left running when one fails.
+    """
+    if len(calls) == 1:
+        return [await calls[0]]
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    done: list[_T] = []
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+        done.append(result)
+    return done
+
+
+def _merged(found: Sequence[Iterable[StoreItem]], wanted: int) -> list[StoreItem]:
+    """Return the best of several searches as if they were one; of equals, the first searched.
+
+    The first items are the same however many are wanted, so that pages fit together.
+    """
+    if len(found) == 1:
+        return list(found[0])
+    best = sorted(chain.from_iterable(found), key=_negative_score)
+    # Namespaces may overlap.
+    unique: dict[tuple[Namespace, str], StoreItem] = {}
+    for item in best:
+        unique.setdefault((item.namespace, item.key), item)
+    return list(unique.values())[:wanted]
+
+
+def _negative_score(item: StoreItem) -> float:
+    return -(item.score or 0.0)
