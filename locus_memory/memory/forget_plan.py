@@ -20,6 +20,7 @@ from locus_memory.memory.forget_items import (
 )
 from locus_memory.memory.forget_report import ForgetReport, ForgottenMemory
 from locus_memory.memory.forget_threads import ThreadView, all_threads, holds, roots_of
+from locus_memory.memory.forget_words import take_out_words
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import Scope, split_key, user_namespace
 from locus_memory.store.base import BaseStore, has_semantic_search
@@ -252,6 +253,7 @@ class ForgetPlan:
         for thread_id in self.threads:
             if self.checkpointer is not None:
                 await self.checkpointer.delete(thread_id)
+        await take_out_words(self.store, self.target.scope, self._past_of_others())
         for names in (found.past, found.current):
             await self._erase(names)
         if self.target.is_user:
@@ -260,6 +262,15 @@ class ForgetPlan:
                 for space in (root, further_vectors(root)):
                     await self.store.clear_namespace(space, recursive=True)
         await self.store.compact()
+
+    def _past_of_others(self) -> list[Name]:
+        """Return the past versions to erase of memories that stay."""
+        current = {named for _, key in self.found.current if (named := split_key(key))}
+        return [
+            (namespace, number)
+            for namespace, number in self.found.past
+            if (MemoryType(namespace[-2]), namespace[-1]) not in current
+        ]
 
     async def _erase(self, names: Iterable[Name]) -> None:
         for batch in _batches(list(names)):

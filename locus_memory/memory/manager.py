@@ -186,19 +186,23 @@ class LLMMemoryManager(BaseMemoryManager):
     async def retrieve(self, limit: int | None = None, query: str | None = None) -> list[Memory]:
         """Return current memories, the best first.
 
-        Text search, vector search where there is an embedder, and recency are fused. Without a
-        query, and where the store cannot search, the newest come first.
+        With a query, text search, and vector search where there is an embedder, decide together
+        as in `HybridSearch`; what is missing to the limit is filled up with the newest. Without
+        a query, and where the store cannot search, the newest come first. A search that fails is
+        reported as an event, and the others or the newest must do.
 
         Args:
             limit: At most this many; `None`: the `retrieve_limit`.
             query: What they are to be about; of a long text, its two ends are looked at.
 
         Raises:
+            ConfigurationError: The vectors of the memories are of another model than the
+                embedder; `locus-memory reembed` makes them anew. A run reports that as an event,
+                and goes by words meanwhile.
             BackendError: The store failed.
         """
-        return await self._recall.find(
-            self._scope, self.retrieve_limit if limit is None else limit, query
-        )
+        most = self.retrieve_limit if limit is None else limit
+        return await self._recall.find(self._scope, most, query, strict=True)
 
     @override
     async def save(self, memories: Iterable[Memory] | Memory) -> list[Memory]:
@@ -359,7 +363,11 @@ class LLMMemoryManager(BaseMemoryManager):
     async def _recalled(self, query: str | None) -> list[Memory]:
         async with asyncio.timeout(self._recall_timeout):
             await self._worker.start()
-            return await super()._recalled(query)
+            try:
+                return await super()._recalled(query)
+            except ConfigurationError:
+                # Reported there, where words must do.
+                return await self._recall.find(self._scope, self.retrieve_limit, query)
 
     async def _of_run(self, state: Any) -> Self | None:
         """Return this manager bound to the scope of a run; `None`: the run has no memory."""

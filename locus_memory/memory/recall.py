@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from functools import partial
-from itertools import chain, islice
+from dataclasses import replace
 from typing import Final
 
+from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.memory.models import Memory
 from locus_memory.memory.revision import read_memory
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.fusion import reciprocal_rank_fusion
+from locus_memory.retrieval.fields import Fields
+from locus_memory.retrieval.hybrid import HybridSearch, Mode
+from locus_memory.retrieval.options import SearchOptions
+from locus_memory.retrieval.supersession import prefer_successors
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import StoreItem, check_limit
-from locus_memory.store.text import query_words
 
-__all__ = ["Recall", "bounded_query"]
-
-_ENDS: Final = 1000
-"""How many characters of each end of a long query are looked at."""
+__all__ = ["Recall"]
 
 _LONGEST_MESSAGE: Final = 600
-_MOST_WORDS: Final = 6
-_MOST_WORDS_OF_A_TEXT: Final = 32
+_END: Final = 1_000
+_WORDS_OF_AN_END: Final = 32
+"""How many characters, and then words, of each end of a text are looked at."""
 
-_LEAST_DEPTH: Final = 10
-"""How many of each ranking are fused at least: what is second in both may be the best."""
+_MESSAGES: Final = SearchOptions(depth=20, query_words=6, word_weight=1.5)
+"""A search costs what its words cost; six of a message find as much as all of them do. A memory's
+own words outweigh those of its key and of what it superseded, which only text search sees."""
 
-_RELEVANCE: Final = 1.0
-_RECENCY: Final = 0.2
-"""With 10 for k, the newest of all still comes after the 40 most relevant."""
+_TEXTS: Final = replace(_MESSAGES, query_words=2 * _WORDS_OF_AN_END)
+
+_FIELDS: Final = Fields(text=("content",), speaker=(), role=(), date=(), session=(), position=())
 
 
 class Recall:
-    """Finds memories of a scope by relevance, blended with recency.
+    """Finds the memories of a scope that a query is about.
 
     Args:
         store: Where the memories are.
@@ -46,85 +45,99 @@ class Recall:
     def __init__(self, store: BaseStore, embedder: Embedder | None = None) -> None:
         self._store = store
         self._embedder = embedder
+        self._messages = HybridSearch(store, embedder, options=_MESSAGES, fields=_FIELDS)
+        self._texts = HybridSearch(store, embedder, options=_TEXTS, fields=_FIELDS)
 
-    async def find(self, scope: Scope, limit: int, query: str | None = None) -> list[Memory]:
+    async def find(
+        self, scope: Scope, limit: int, query: str | None = None, *, strict: bool = False
+    ) -> list[Memory]:
         """Return current memories, the best first.
 
-        Without a query, or where the store cannot search, that is the newest first. With one,
-        text search and vector search are fused with recency, and what is missing to the limit
-        is filled up with the newest. A search that fails is reported, and the others must do.
+        With a query that is what `HybridSearch` finds, filled up with the newest. Without one,
+        or where the store cannot search, it is the newest first. A search that fails is
+        reported, and what else there is must do.
+
+        Args:
+            scope: Whose memories.
+            limit: At most this many.
+            query: What they are to be about.
+            strict: Whether to raise, rather than report, what only the owner can put right.
 
         Raises:
             InvalidArgumentError: A limit that is no integer of at least 0.
+            ConfigurationError: If `strict`: the vectors there are of another model.
             BackendError: The store failed.
         """
         check_limit(limit)
         if limit == 0:
             return []
-        depth = max(limit, _LEAST_DEPTH)
-        rankings = await self._searches(scope, depth, query) if query else []
-        found = {item.key: item for item in chain(*rankings)}
+        found = await self._about(scope, limit, query, strict=strict) if query else []
         if len(found) < limit:
+            known = {item.key for item in found}
             newest = await self._store.search(scope.current, None, limit)
-            found |= {item.key: item for item in newest}
-        else:
-            newest = sorted(found.values(), key=_moment, reverse=True)
-        names = [[item.key for item in ranking] for ranking in (*rankings, newest)]
-        weights = [_RELEVANCE] * len(rankings) + [_RECENCY]
-        fused = reciprocal_rank_fusion(names, weights=weights)
-        memories = (read_memory(found[name]) for name, _ in fused)
-        return list(islice((memory for memory in memories if memory is not None), limit))
+            found += [item for item in newest if item.key not in known]
+        memories = [memory for memory in map(read_memory, _successors_first(found)) if memory]
+        return memories[:limit]
 
-    async def _searches(self, scope: Scope, limit: int, query: str) -> list[list[StoreItem]]:
-        """Return one ranking for each way of searching that works."""
-        short = bounded_query(query)
-        searches: list[Awaitable[list[StoreItem]]] = []
-        if self._store.capabilities.search and short:
-            by_text = partial(self._store.search, scope.current, short, limit)
-            searches.append(self._survived("text", by_text))
-        if self._embedder is not None and await has_semantic_search(self._store):
-            ends = _both_ends(query)
-            by_meaning = partial(self._by_meaning, self._embedder, scope, limit, ends)
-            searches.append(self._survived("vectors", by_meaning))
-        # A single one needs no task of its own.
-        return [await searches[0]] if len(searches) == 1 else await asyncio.gather(*searches)
-
-    async def _by_meaning(
-        self, embedder: Embedder, scope: Scope, limit: int, query: str
+    async def _about(
+        self, scope: Scope, limit: int, query: str, *, strict: bool
     ) -> list[StoreItem]:
-        (vector,) = await embedder.embed([query], kind="query")
-        hits = await self._store.search_by_embedding(scope.current, vector, limit)
-        return [hit.item for hit in hits]
+        """Return what a query finds, by the first way of searching that works."""
+        search = self._messages if len(query) <= _LONGEST_MESSAGE else self._texts
+        readable = _ends(query).encode("utf-8", "replace").decode()
+        for mode in await self._modes():
+            try:
+                hits = await search.search(scope.current, readable, limit, mode=mode)
+                return [hit.item for hit in hits]
+            except ConfigurationError as error:
+                if strict:
+                    raise
+                emit("memory.search_failed", error=error, search=mode or "hybrid")
+            except Exception as error:  # noqa: BLE001 - reported; what else there is must do
+                emit("memory.search_failed", error=error, search=mode or "hybrid")
+        return []
 
-    @staticmethod
-    async def _survived(
-        way: str, search: Callable[[], Awaitable[list[StoreItem]]]
-    ) -> list[StoreItem]:
-        try:
-            return await search()
-        except Exception as error:  # noqa: BLE001 - reported; what else there is must do
-            emit("memory.search_failed", error=error, search=way)
-            return []
+    async def _modes(self) -> list[Mode | None]:
+        """Return the ways to search, the best first."""
+        words = self._store.capabilities.search
+        if self._embedder is None:
+            # Words are all that was asked for: nothing is degraded.
+            return ["text"] if words else []
+        near = await has_semantic_search(self._store)
+        if near and words:
+            return [None, "text"]
+        return [None] if near or words else []
 
 
-def bounded_query(query: str) -> str:
-    """Return the words of a query that are searched for, few enough however long it is.
+def _successors_first(items: list[StoreItem]) -> list[StoreItem]:
+    """Return the items, none of them above one that supersedes it."""
+    if not any(map(_links_elsewhere, items)):
+        return items
+    return [items[each.place] for each in prefer_successors(items, fields=_FIELDS)]
 
-    A search costs what its words cost. Of a message the longest words are taken, which are the
-    rarest; six find as much as all of them do. Of a long text more are taken, from both ends.
+
+def _links_elsewhere(item: StoreItem) -> bool:
+    """Whether a memory has a link to anything but the history of its own key.
+
+    The manager writes no others, but memories may come from elsewhere.
     """
-    words = query_words(_both_ends(query.encode("utf-8", "replace").decode()))
+    told = item.value.get("metadata") if isinstance(item.value, dict) else None
+    if not isinstance(told, dict):
+        return False
+    if "superseded_by" in told:
+        return True
+    link = told.get("supersedes")
+    own = isinstance(link, dict) and f"{link.get('type')}:{link.get('key')}" == item.key
+    return link is not None and not own
+
+
+def _ends(query: str) -> str:
+    """Return a message as it is, and of a text its two ends.
+
+    A question stands before or after what was pasted.
+    """
     if len(query) <= _LONGEST_MESSAGE:
-        longest = set(sorted(words, key=len, reverse=True)[:_MOST_WORDS])
-        return " ".join(word for word in words if word in longest)
-    half = _MOST_WORDS_OF_A_TEXT // 2
-    return " ".join(dict.fromkeys([*words[:half], *words[-half:]]))
-
-
-def _both_ends(text: str) -> str:
-    # A question stands before or after what was pasted.
-    return text if len(text) <= 2 * _ENDS else f"{text[:_ENDS]} {text[-_ENDS:]}"
-
-
-def _moment(item: StoreItem) -> float:
-    return item.updated_at.timestamp()
+        return query
+    first = query[:_END].split()[:_WORDS_OF_AN_END]
+    last = query[-_END:].split()[-_WORDS_OF_AN_END:]
+    return f"{' '.join(first)}\n{' '.join(last)}"

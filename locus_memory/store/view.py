@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Namespace, SemanticSearchResult, StoreItem, check_namespace
+from locus_memory.events import emit
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.marks import MARK, embedded_put, unmarked
+from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.hybrid import HybridSearch, Mode
+from locus_memory.store.base import BaseStore, has_semantic_search
+from locus_memory.store.item import (
+    Namespace,
+    Put,
+    SemanticSearchResult,
+    StoreItem,
+    check_namespace,
+    encode_json,
+)
+from locus_memory.store.text import index_text
 
 __all__ = ["NamespacedStore", "StoreContext"]
 
@@ -176,11 +189,14 @@ class StoreContext:
         user_id: The user, if there is one; verbs about a user raise `InvalidArgumentError`
             without it.
         session_id: The session, if there is one.
+        embedder: Where the store has semantic search, `remember` stores a vector of each value's
+            text as well, and `search_memories` also goes by meaning.
     """
 
     store: BaseStore
     user_id: str | None = None
     session_id: str | None = None
+    embedder: Embedder | None = None
 
     def for_user(self, user_id: str | None = None) -> NamespacedStore:
         """Return the view of `("users", user_id)`, by default of the context's own user."""
@@ -206,8 +222,31 @@ class StoreContext:
         *,
         ttl: float | None = None,
     ) -> int:
-        """Store a memory of the user; returns its version."""
-        return await self._memories().put(key, value, metadata, ttl=ttl)
+        """Store a memory of the user; returns its version.
+
+        A failing embedder is reported as an event; the memory is stored all the same.
+        """
+        space = self._memories().namespace
+        put = Put(namespace=space, key=key, value=value, metadata=metadata, ttl=ttl)
+        [version] = await self.store.put_batch([await self._embedded(put)])
+        return version
+
+    async def _embedded(self, put: Put) -> Put:
+        """Return the put with its vector, and the mark of whose it is."""
+        embedder = self.embedder
+        if embedder is None or not await has_semantic_search(self.store):
+            return put
+        # What the store would refuse is not worth asking a model.
+        encode_json(put.value)
+        text = index_text(put.value)
+        if not text.strip():
+            return put
+        try:
+            [vector] = await embed(embedder, [text], "document")
+        except Exception as error:  # noqa: BLE001 - reported; what was said is kept all the same
+            emit("memory.embed_failed", error=error, texts=1)
+            return put
+        return embedded_put(put, vector, embedder)
 
     async def remember_with_embedding(
         self,
@@ -236,8 +275,23 @@ class StoreContext:
         *,
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
     ) -> list[StoreItem]:
-        """Find memories of the user; without a query, the newest."""
-        return await self._memories().search(query, limit, filter=filter)
+        """Find memories of the user; without a query, the newest.
+
+        With one, the best come first, as `HybridSearch` ranks them: by words, and by meaning as
+        well where there is an embedder.
+
+        Raises:
+            ConfigurationError: The vectors there are of another model than the embedder;
+                `locus-memory reembed` makes them anew.
+        """
+        space = self._memories()
+        if query is None:
+            return list(map(_clean, await space.search(None, limit, filter=filter)))
+        # Without an embedder words are all that was asked for: nothing is degraded.
+        mode: Mode | None = "text" if self.embedder is None else None
+        search = HybridSearch(self.store, self.embedder)
+        found = await search.search(space.namespace, query, limit, filter=filter, mode=mode)
+        return [hit.item for hit in found]
 
     async def search_memories_semantic(
         self,
@@ -247,9 +301,10 @@ class StoreContext:
         metadata_filter: Mapping[str, Any] | None = None,
     ) -> list[SemanticSearchResult]:
         """Find memories of the user by their vectors."""
-        return await self._memories().search_by_embedding(
+        hits = await self._memories().search_by_embedding(
             query_embedding, limit, threshold, metadata_filter
         )
+        return [replace(hit, item=_clean(hit.item)) for hit in hits]
 
     def _memories(self) -> NamespacedStore:
         return self.for_user().scoped("memories")
@@ -263,3 +318,7 @@ class StoreContext:
     ) -> int:
         """Store a value that everybody shares; returns its version."""
         return await self.store.put(("global",), key, value, metadata)
+
+
+def _clean(item: StoreItem) -> StoreItem:
+    return replace(item, metadata=unmarked(item.metadata)) if MARK in item.metadata else item

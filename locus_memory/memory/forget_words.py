@@ -1,0 +1,80 @@
+"""Words of what is erased, in what stays: text search finds a memory by what it superseded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import Final
+
+from locus_memory.errors import VersionConflictError
+from locus_memory.memory.models import MemoryType
+from locus_memory.memory.revision import Shelf, text_without
+from locus_memory.memory.scope import Scope, current_key
+from locus_memory.retrieval.embedders.marks import mark_of, marked
+from locus_memory.store.base import BaseStore, has_semantic_search, scan_all
+from locus_memory.store.item import Namespace, Put, StoreItem
+from locus_memory.store.wrappers.embedding import EmbeddingStore
+
+__all__ = ["take_out_words"]
+
+_ATTEMPTS: Final = 100
+
+
+async def take_out_words(
+    store: BaseStore, scope: Scope, past: Iterable[tuple[Namespace, str]]
+) -> None:
+    """Let no current memory be found any more by past versions that are about to be erased.
+
+    Args:
+        store: Where they are.
+        scope: Whose.
+        past: The names of the items in the histories.
+
+    Raises:
+        VersionConflictError: Somebody else writes one without pause.
+        BackendError: The store failed.
+    """
+    gone: dict[tuple[MemoryType, str], set[str]] = {}
+    for namespace, name in past:
+        gone.setdefault((MemoryType(namespace[-2]), namespace[-1]), set()).add(name)
+    for (kind, key), names in gone.items():
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                await _reword(store, scope, kind, key, names)
+                break
+            except VersionConflictError:
+                if attempt == _ATTEMPTS:
+                    raise
+
+
+async def _reword(
+    store: BaseStore, scope: Scope, kind: MemoryType, key: str, names: Collection[str]
+) -> None:
+    item = await store.get_item(scope.current, current_key(kind, key))
+    if item is None:
+        return
+    records = [each async for each in scan_all(store, scope.history(kind, key))]
+    gone = {int(name) for name in names if name.isdecimal()}
+    text = text_without(Shelf(kind, key, item, tuple(records)), gone)
+    if text is not None:
+        await store.put_batch([await _put(store, item, text)])
+
+
+async def _put(store: BaseStore, item: StoreItem, text: str) -> Put:
+    """Return the put that gives an item another text, and leaves the rest as it is."""
+    put = Put(
+        namespace=item.namespace,
+        key=item.key,
+        value=item.value,
+        metadata=item.metadata,
+        if_version=item.version,
+        text=text,
+    )
+    # One of these embeds the text, and does so again.
+    if isinstance(store, EmbeddingStore) or not await has_semantic_search(store):
+        return put
+    vector = await store.get_embedding(item.namespace, item.key)
+    mark = mark_of(item.metadata)
+    if mark is not None and mark.text is not None:
+        put = replace(put, metadata=marked(item.metadata, replace(mark, text=text)))
+    return replace(put, embedding=vector)
