@@ -22,6 +22,7 @@ from locus_memory.cli import (
     items,
     memories,
     reembed,
+    searching,
     threads,
     transfer,
 )
@@ -40,7 +41,7 @@ app.command("ls")(items.list_items)
 app.command("get")(items.get)
 app.command("put")(items.put)
 app.command("rm")(items.remove)
-app.command()(items.search)
+app.command()(searching.search)
 app.command()(chat.chat)
 app.command("memories")(memories.list_memories)
 app.command()(memories.remember)

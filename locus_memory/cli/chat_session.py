@@ -27,7 +27,7 @@ from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.cli.memories import collect, render_memories
 from locus_memory.cli.memory_options import open_manager
 from locus_memory.cli.outcome import CommandError, report
-from locus_memory.cli.output import console, visible
+from locus_memory.cli.output import console, note, visible
 from locus_memory.cli.session import Session
 from locus_memory.conversation.window import SlidingWindowManager
 from locus_memory.errors import BackendClosedError, LocusMemoryError
@@ -175,10 +175,10 @@ class _Talk:
 
     def _greet(self) -> None:
         if not self._asked.quiet:
-            _note("no --model is given: the scripted model answers, by a few rules")
+            note("no --model is given: the scripted model answers, by a few rules")
         if self.is_interactive:
             user = f" of user {self._user}" if self._user else ""
-            _note(f"thread {self._thread_id}{user}; /help helps, Ctrl-D leaves")
+            note(f"thread {self._thread_id}{user}; /help helps, Ctrl-D leaves")
 
     def _lines(self) -> Iterator[str]:
         """Yield what the user says, a line each; blank lines say nothing."""
@@ -234,7 +234,7 @@ class _Talk:
         """Finish what an earlier process did not."""
         result = await self._agent.resume(self._thread_id)
         if result.messages:
-            _note("the thread was cut off: here is the answer it still owed")
+            note("the thread was cut off: here is the answer it still owed")
             self._show_text(result.text)
             self._end_line()
             self._show_result(result)
@@ -300,11 +300,11 @@ class _Talk:
         elif line == "/memories":
             await self._survived(self._show_memories())
         else:
-            _note(f"no command {line}; there are /memories, /help and /quit")
+            note(f"no command {line}; there are /memories, /help and /quit")
 
     async def _show_memories(self) -> None:
         if self._manager is None:
-            _note("this chat has no memory")
+            note("this chat has no memory")
             return
         document = await collect(self._backend, self._manager, [self._user])
         render = partial(render_memories, with_user=False, with_sources=False)
@@ -315,11 +315,11 @@ class _Talk:
         if not event.name.startswith(("memory.", "agent.memory")):
             return
         if event.error is not None:
-            _note(f"memory: {event.name} ({type(event.error).__name__}: {event.error})")
+            note(f"memory: {event.name} ({type(event.error).__name__}: {event.error})")
         elif event.name == "memory.extracted" and self.is_interactive:
             count = event.attributes.get("memories", 0)
             if count:
-                _note(f"{count} remembered; /memories shows them")
+                note(f"{count} remembered; /memories shows them")
 
 
 def _read() -> str | None:
@@ -332,9 +332,4 @@ def _read() -> str | None:
 
 def _tell_of_the_rest(manager: LLMMemoryManager) -> None:
     if manager.pending:
-        _note("memory: what was said last waits for the next chat to be remembered")
-
-
-def _note(text: str) -> None:
-    sys.stderr.write(f"({visible(' '.join(text.split()))})\n")
-    sys.stderr.flush()
+        note("memory: what was said last waits for the next chat to be remembered")

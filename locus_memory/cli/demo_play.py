@@ -11,7 +11,7 @@ from locus_memory.cli.compare import render_difference
 from locus_memory.cli.demo_agent_play import play_agent
 from locus_memory.cli.demo_agent_story import DINNER, USER
 from locus_memory.cli.demo_stage import Stage
-from locus_memory.cli.items import hits_table
+from locus_memory.cli.hits import hits_table
 from locus_memory.cli.output import number, print_json, table
 from locus_memory.cli.sample import BRANCH_TURNS, FORK_AFTER, load_sample
 from locus_memory.cli.session import Session

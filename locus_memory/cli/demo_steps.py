@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from locus_memory.cli.compare import compare_checkpoints
 from locus_memory.cli.demo_child import started
+from locus_memory.cli.hits import hit_fields
 from locus_memory.cli.importer import TURNS, checkpoint_ids, turn_key, turn_value
 from locus_memory.cli.names import all_checkpoints
 from locus_memory.cli.outcome import CommandError
@@ -100,16 +101,19 @@ async def verify(backend: Backend) -> dict[str, Any]:
 
 async def search(backend: Backend) -> dict[str, Any]:
     """Search for a few things, and for the words of every turn."""
+    from locus_memory.retrieval.hybrid import HybridSearch  # noqa: PLC0415 - help must be quick
+
     namespace = (TURNS, SAMPLE)
+    hybrid = HybridSearch(backend.store, fields=hit_fields())
     answers = []
     for query in QUERIES:
-        found = await backend.store.search(namespace, query, 2)
-        answers.append({"query": query, "items": [item.to_dict() for item in found]})
+        found = await hybrid.search(namespace, query, 2, mode="text")
+        answers.append({"query": query, "items": [hit.item.to_dict() for hit in found]})
     first = 0
     items = await backend.store.scan(namespace, len(load_sample().messages))
     for item in items:
-        hits = await backend.store.search(namespace, item.value["text"], 1)
-        first += bool(hits) and hits[0].key == item.key
+        hits = await hybrid.search(namespace, item.value["text"], 1, mode="text")
+        first += bool(hits) and hits[0].item.key == item.key
     return {"queries": answers, "turns": len(items), "found_first": first}
 
 

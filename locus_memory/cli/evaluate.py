@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from locus_memory.cli.models import RerankerOption, open_embedder, open_reranker
 from locus_memory.cli.options import AsJson, Url
 from locus_memory.cli.output import console, table
+from locus_memory.cli.search_notes import search_notes
 from locus_memory.cli.session import Session
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from locus_memory.evaluation.dataset import Conversation
     from locus_memory.evaluation.report import Report
     from locus_memory.retrieval.embedders.base import Embedder
+    from locus_memory.retrieval.rerankers.base import Reranker
 
 __all__ = ["evaluate"]
 
@@ -41,6 +44,7 @@ def evaluate(
         str | None,
         typer.Option(metavar="NAME", help="Search by meaning as well, such as local."),
     ] = None,
+    reranker: RerankerOption = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -56,21 +60,22 @@ def evaluate(
 
     conversations = load_sample() if path is None else read_dataset(path)
     session = Session.of(context, url or context.obj.url or _IN_MEMORY, as_json=as_json)
-    model = None if embedder is None else _embedder(embedder)
-    report = session.run(partial(_run, conversations=conversations, embedder=model), create=True)
+    work = partial(
+        _run,
+        conversations=conversations,
+        embedder=None if embedder is None else open_embedder(embedder),
+        reranker=None if reranker is None else open_reranker(reranker),
+    )
+    report = session.run(work, create=True)
     session.answer(report.to_dict(), partial(_render, report=report))
 
 
-def _embedder(name: str) -> Embedder:
-    from locus_memory.retrieval.embedders.registry import (  # noqa: PLC0415 - help must be quick
-        get_embedder,
-    )
-
-    return get_embedder(name)
-
-
 async def _run(
-    backend: Backend, *, conversations: list[Conversation], embedder: Embedder | None
+    backend: Backend,
+    *,
+    conversations: list[Conversation],
+    embedder: Embedder | None,
+    reranker: Reranker | None,
 ) -> Report:
     from rich.progress import Progress  # noqa: PLC0415 - help must be quick
 
@@ -83,7 +88,10 @@ async def _run(
         def step(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
 
-        return await measure(conversations, backend.store, embedder, on_progress=step)
+        with search_notes(has_embedder=embedder is not None):
+            return await measure(
+                conversations, backend.store, embedder, reranker=reranker, on_progress=step
+            )
 
 
 def _render(console: Console, report: Report) -> None:

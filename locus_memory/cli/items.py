@@ -1,19 +1,21 @@
-"""The commands on the store: ls, get, put, rm and search."""
+"""The commands on the items of a store: ls, get, put and rm."""
 
 from __future__ import annotations
 
-import re
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from locus_memory.cli.exact_json import InexactNumberError, parse_json
-from locus_memory.cli.names import format_namespace, parse_namespace
+from locus_memory.cli.names import (
+    Labels,
+    all_namespaces,
+    format_namespace,
+    parse_namespace,
+)
 from locus_memory.cli.options import AsJson, Limit, Url, parse_object
 from locus_memory.cli.outcome import CommandError, UsageError
 from locus_memory.cli.output import compact, snippet, table, visible, visible_name
@@ -25,9 +27,7 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.store.item import StoreItem
 
-__all__ = ["get", "hits_table", "list_items", "put", "remove", "search"]
-
-Labels = tuple[str, ...]
+__all__ = ["get", "list_items", "put", "remove"]
 
 NamespaceArgument = Annotated[
     str, typer.Argument(metavar="NAMESPACE", help="Labels joined by '/', or a JSON list.")
@@ -35,7 +35,6 @@ NamespaceArgument = Annotated[
 KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The item's key.")]
 
 _SNIPPET = 160
-_PAGE = 500
 
 
 def list_items(
@@ -69,7 +68,7 @@ async def _list(
     items = await backend.store.scan(labels, limit, after=after)
     # A label that is "*" would match any label: ask for what is before it.
     prefix = labels[: labels.index("*")] if "*" in labels else labels
-    spaces = await _namespaces(backend, prefix)
+    spaces = await all_namespaces(backend.store, prefix)
     below = [list(s) for s in spaces if len(s) > len(labels) and s[: len(labels)] == labels]
     if not items and not below and after is None:
         raise CommandError(f"nothing in {format_namespace(labels)}")
@@ -78,18 +77,6 @@ async def _list(
         "namespaces": below[:limit],
         "items": [item.to_dict() for item in items],
     }
-
-
-async def _namespaces(
-    backend: Backend, prefix: Labels, max_depth: int | None = None
-) -> list[Labels]:
-    """Return all namespaces, however many."""
-    found: list[Labels] = []
-    while page := await backend.store.list_namespaces(
-        prefix, _PAGE, max_depth=max_depth, after=found[-1] if found else None
-    ):
-        found += page
-    return found
 
 
 def _render_list(console: Console, document: dict[str, Any]) -> None:
@@ -253,94 +240,3 @@ async def _remove(backend: Backend, *, labels: Labels, key: str | None, recursiv
         what = "no items" if key is None else f"no item {key!r}"
         raise CommandError(f"{what} in {format_namespace(labels)}")
     return deleted
-
-
-def search(
-    context: typer.Context,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to look for.")],
-    *,
-    namespace: Annotated[
-        str | None,
-        typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only here and below."),
-    ] = None,
-    exact: Annotated[bool, typer.Option("--exact", help="Not in the namespaces below.")] = False,
-    condition: Annotated[
-        str | None, typer.Option("--filter", metavar="JSON", help="A filter on the items.")
-    ] = None,
-    limit: Limit = 10,
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Find items by their words, the best match first.
-
-    Looks everywhere, or in one namespace and below.
-    """
-    session = Session.of(context, url, as_json=as_json)
-    labels = None if namespace is None else parse_namespace(namespace)
-    if exact and labels is None:
-        raise UsageError("--exact needs --namespace")
-    options = {"filter": parse_object(condition, "--filter"), "recursive": not exact}
-    found = session.run(partial(_search, query=query, labels=labels, limit=limit, options=options))
-    document = {"query": query, "items": [item.to_dict() for item in found]}
-    session.answer(document, partial(_render_hits, found=found, query=query))
-
-
-async def _search(
-    backend: Backend, *, query: str, labels: Labels | None, limit: int, options: dict[str, Any]
-) -> list[StoreItem]:
-    roots = [labels] if labels else await _namespaces(backend, (), max_depth=1)
-    found = [
-        item for root in roots for item in await backend.store.search(root, query, limit, **options)
-    ]
-    found.sort(key=lambda item: item.score or 0.0, reverse=True)
-    return found[:limit]
-
-
-def _render_hits(console: Console, found: list[StoreItem], query: str) -> None:
-    if not found:
-        console.print("nothing found")
-        return
-    console.print(hits_table(found, query))
-
-
-def hits_table(found: list[StoreItem], query: str) -> Table:
-    """Return the table of what a search found, the query's words highlighted."""
-    rows: list[list[str | Text]] = [
-        [
-            f"{item.score or 0:.2f}",
-            Text(visible_name(f"{format_namespace(item.namespace)} {item.key}")),
-            _hit(item, query),
-        ]
-        for item in found
-    ]
-    return table([">score", "where", "what"], rows)
-
-
-def _hit(item: StoreItem, query: str) -> Text:
-    """Return who said it, when, and the words around the first match."""
-    from locus_memory.store.text import index_text, tokens  # noqa: PLC0415 - help must be quick
-
-    value = item.value if isinstance(item.value, dict) else {}
-    said = value.get("text")
-    body = said if isinstance(said, str) else index_text(item.value)
-    wanted = set(tokens(query))
-    words = [m.span() for m in re.finditer(r"\w+", body) if wanted & set(tokens(m[0]))]
-    start = max(0, words[0][0] - _SNIPPET // 2) if words and len(body) > _SNIPPET else 0
-    shown = Text("…" if start else "")
-    for offset, (first, last) in enumerate(words):
-        previous = words[offset - 1][1] if offset else start
-        shown.append(visible(body[max(previous, start) : first]))
-        shown.append(visible(body[first:last]), style="bold yellow")
-    shown.append(visible(body[words[-1][1] if words else 0 :]))
-    shown.truncate(_SNIPPET, overflow="ellipsis")
-    return _speaker(value).append_text(shown)
-
-
-def _speaker(value: dict[str, Any]) -> Text:
-    name, when = value.get("speaker"), value.get("session_date")
-    shown = Text()
-    if isinstance(name, str):
-        shown.append(visible_name(name), style="bold")
-    if isinstance(when, str):
-        shown.append(visible(f" ({when})"), style="dim")
-    return shown.append(": ") if shown else shown

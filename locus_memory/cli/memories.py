@@ -19,6 +19,7 @@ from locus_memory.cli.memory_options import (
 )
 from locus_memory.cli.memory_rows import Row, describe, memories_table, version, versions_table
 from locus_memory.cli.memory_sources import Sources
+from locus_memory.cli.names import all_namespaces
 from locus_memory.cli.options import AsJson, Limit, Url
 from locus_memory.cli.outcome import CommandError, UsageError
 from locus_memory.cli.output import snippet, visible_name
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["collect", "history", "list_memories", "remember", "render_memories", "undo", "users"]
 
-_PAGE = 500
 _ALL = 2**31
 _NAMED = 5
 _KEY_WORDS = 4
@@ -142,11 +142,7 @@ async def _recall(manager: LLMMemoryManager, kind: Kind | None, query: str | Non
 async def users(backend: Backend, manager: LLMMemoryManager) -> list[str]:
     """Return every user who has something at the manager's namespace, in order."""
     root = (*manager.namespace_prefix, "users")
-    found: list[tuple[str, ...]] = []
-    while page := await backend.store.list_namespaces(
-        root, _PAGE, max_depth=len(root) + 1, after=found[-1] if found else None
-    ):
-        found += page
+    found = await all_namespaces(backend.store, root, len(root) + 1)
     # A label that is "*" would match any.
     return [each[-1] for each in found if each[:-1] == root]
 

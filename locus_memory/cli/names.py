@@ -19,20 +19,25 @@ from locus_memory.errors import CheckpointNotFoundError
 
 if TYPE_CHECKING:
     from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
+    from locus_memory.store.base import BaseStore
 
 __all__ = [
+    "Labels",
     "all_checkpoints",
+    "all_namespaces",
     "find_checkpoint",
     "find_reference",
     "format_namespace",
     "parse_namespace",
 ]
 
+Labels = tuple[str, ...]
+
 _PAGE = 500
 _PART = re.compile(r"\\(.)|(/)|([^\\/]+)", re.DOTALL)
 
 
-def parse_namespace(text: str) -> tuple[str, ...]:
+def parse_namespace(text: str) -> Labels:
     """Return the labels of a namespace.
 
     Raises:
@@ -119,3 +124,15 @@ async def find_checkpoint(checkpointer: BaseCheckpointer, thread_id: str, name: 
     if not 1 <= abs(place) <= len(ids):
         raise CheckpointNotFoundError(thread_id, name)
     return ids[place - 1] if place > 0 else ids[place]
+
+
+async def all_namespaces(
+    store: BaseStore, prefix: Labels, max_depth: int | None = None
+) -> list[Labels]:
+    """Return the namespaces below a prefix, however many; a `"*"` in it matches any label."""
+    found: list[Labels] = []
+    while page := await store.list_namespaces(
+        prefix, _PAGE, max_depth=max_depth, after=found[-1] if found else None
+    ):
+        found += page
+    return found

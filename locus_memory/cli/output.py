@@ -17,6 +17,7 @@ __all__ = [
     "compact",
     "console",
     "moment",
+    "note",
     "number",
     "print_json",
     "snippet",
@@ -53,6 +54,12 @@ def console(*, stderr: bool = False) -> Console:
 def print_json(document: Any) -> None:
     """Print one JSON document, indented, a line feed after it."""
     sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def note(text: str) -> None:
+    """Tell, on one line of stderr, what is neither an answer nor an error."""
+    sys.stderr.write(f"({visible(' '.join(text.split()))})\n")
+    sys.stderr.flush()
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> Table:

@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
-from locus_memory.cli.names import parse_namespace
+from locus_memory.cli.models import EmbedderOption, open_embedder
+from locus_memory.cli.names import Labels, all_namespaces, format_namespace, parse_namespace
 from locus_memory.cli.options import AsJson, Url
-from locus_memory.cli.output import console, number, table
+from locus_memory.cli.output import console, number, snippet, table, visible_name
 from locus_memory.cli.session import Session
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
-    from locus_memory.retrieval.embedders.base import Embedder
     from locus_memory.retrieval.reembed import ReembedReport
 
 __all__ = ["reembed"]
 
+_EMBEDDER = "local"
+_NAME = 40
+
 
 def reembed(
     context: typer.Context,
-    namespace: Annotated[str, typer.Argument(metavar="NAMESPACE", help="Labels joined by /.")],
-    *,
-    embedder: Annotated[
-        str,
-        typer.Option(
-            "--embedder", metavar="NAME", help="Such as local or openai:text-embedding-3-small."
+    namespace: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAMESPACE",
+            help="Labels joined by '/', or a JSON list; without it, everything.",
+            show_default=False,
         ),
-    ] = "local",
+    ] = None,
+    *,
+    embedder: EmbedderOption = _EMBEDDER,
     recursive: Annotated[
         bool, typer.Option("--recursive", "-r", help="The namespaces below as well.")
     ] = False,
@@ -50,15 +62,11 @@ def reembed(
 
     Stop it whenever you like: called again, it goes on where it was.
     """
-    from locus_memory.retrieval.embedders.registry import (  # noqa: PLC0415 - help must be quick
-        get_embedder,
-    )
-
     session = Session.of(context, url, as_json=as_json)
     work = partial(
         _reembed,
-        namespace=parse_namespace(namespace),
-        embedder=get_embedder(embedder),
+        labels=None if namespace is None else parse_namespace(namespace),
+        embedder=_EMBEDDER if embedder is None else embedder,
         recursive=recursive,
         include_unmarked=include_unmarked,
         quiet=session.as_json,
@@ -70,39 +78,51 @@ def reembed(
 async def _reembed(
     backend: Backend,
     *,
-    namespace: tuple[str, ...],
-    embedder: Embedder,
+    labels: Labels | None,
+    embedder: str,
     recursive: bool,
     include_unmarked: bool,
     quiet: bool,
 ) -> ReembedReport:
-    from locus_memory.retrieval.reembed import reembed as run  # noqa: PLC0415 - as above
+    from locus_memory.retrieval.reembed import ReembedReport  # noqa: PLC0415 - help must be quick
+    from locus_memory.retrieval.reembed import reembed as run  # noqa: PLC0415 - the same
 
+    model = open_embedder(embedder)
+    roots = [labels] if labels else await all_namespaces(backend.store, (), max_depth=1)
+    reports = [ReembedReport()]
+    with _progress(quiet=quiet) as progress:
+        for root in roots:
+            task = progress.add_task(snippet(visible_name(format_namespace(root)), _NAME))
+            report = await run(
+                backend.store,
+                root,
+                model,
+                recursive=recursive or labels is None,
+                include_unmarked=include_unmarked,
+                on_progress=partial(_show, progress, task),
+            )
+            reports.append(report)
+    return ReembedReport(*(sum(counts) for counts in zip(*map(astuple, reports), strict=True)))
+
+
+def _progress(*, quiet: bool) -> Progress:
     output = console(stderr=True)
-    shown = output.is_terminal and not quiet
-    columns = (
+    return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
+        console=output,
+        transient=True,
+        disable=quiet or not output.is_terminal,
     )
-    with Progress(*columns, console=output, transient=True, disable=not shown) as progress:
-        task = progress.add_task(embedder.name, total=None)
-
-        def show(report: ReembedReport) -> None:
-            progress.update(task, total=report.total, completed=report.seen)
-
-        return await run(
-            backend.store,
-            namespace,
-            embedder,
-            recursive=recursive,
-            include_unmarked=include_unmarked,
-            on_progress=show,
-        )
 
 
-def _render(console: Console, report: ReembedReport) -> None:
+def _show(progress: Progress, task: TaskID, report: ReembedReport) -> None:
+    progress.update(task, total=report.total, completed=report.seen)
+
+
+def _render(console: Console, *, report: ReembedReport) -> None:
     names = ["embedded", "current", "skipped", "left", "total"]
     row = [number(getattr(report, name)) for name in names]
     console.print(table([f">{name}" for name in names], [row]))

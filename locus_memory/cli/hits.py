@@ -1,0 +1,112 @@
+"""How the hits of a search are shown: who said what, and why it ranks where it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from locus_memory.cli.names import format_namespace
+from locus_memory.cli.output import table, visible, visible_name
+
+if TYPE_CHECKING:
+    from locus_memory.retrieval.explain import Explanation
+    from locus_memory.retrieval.fields import Fields
+    from locus_memory.retrieval.hybrid import Hit
+    from locus_memory.store.item import StoreItem
+
+__all__ = ["explained_table", "hit_fields", "hits_table"]
+
+_SNIPPET = 160
+
+
+def hit_fields() -> Fields:
+    """Return where items tell their text, speaker and place; imported turns among them."""
+    from locus_memory.retrieval.fields import Fields  # noqa: PLC0415 - help must be quick
+
+    return Fields(position=("position", "turn"))
+
+
+def hits_table(items: Sequence[StoreItem], query: str) -> Table:
+    """Return the table of what a search found, the query's words highlighted."""
+    rows: list[list[str | Text]] = [
+        [f"{item.score or 0:.2f}", _where(item), _said(item, query)] for item in items
+    ]
+    return table([">score", "where", "what"], rows)
+
+
+def explained_table(hits: Sequence[Hit], query: str) -> Table:
+    """Return the table of what a search found, each hit with what its score is made of."""
+    rows: list[list[str | Text]] = [[f"{hit.score:.2f}", _explained(hit, query)] for hit in hits]
+    return table([">score", "what, and why"], rows)
+
+
+def _where(item: StoreItem) -> Text:
+    return Text(visible_name(f"{format_namespace(item.namespace)} {item.key}"))
+
+
+def _explained(hit: Hit, query: str) -> Text:
+    lines = [_where(hit.item), _said(hit.item, query)]
+    if hit.parts is not None:
+        lines += [Text(f"  {reason}", style="dim") for reason in _reasons(hit.parts, hit.score)]
+    return Text("\n").join(lines)
+
+
+def _said(item: StoreItem, query: str) -> Text:
+    """Return who said it, when, and the words around the first match."""
+    from locus_memory.store.text import tokens  # noqa: PLC0415 - help must be quick
+
+    passage = hit_fields().read(item)
+    body = passage.text
+    wanted = set(tokens(query))
+    words = [m.span() for m in re.finditer(r"\w+", body) if wanted & set(tokens(m[0]))]
+    start = max(0, words[0][0] - _SNIPPET // 2) if words and len(body) > _SNIPPET else 0
+    shown = Text("…" if start else "")
+    for offset, (first, last) in enumerate(words):
+        previous = words[offset - 1][1] if offset else start
+        shown.append(visible(body[max(previous, start) : first]))
+        shown.append(visible(body[first:last]), style="bold yellow")
+    shown.append(visible(body[words[-1][1] if words else 0 :]))
+    shown.truncate(_SNIPPET, overflow="ellipsis")
+    day = None if passage.day is None else passage.day.isoformat()
+    return _speaker(passage.speakers, _moment(item) or day).append_text(shown)
+
+
+def _moment(item: StoreItem) -> str | None:
+    when = item.value.get("session_date") if isinstance(item.value, dict) else None
+    return when if isinstance(when, str) else None
+
+
+def _speaker(speakers: Sequence[str], when: str | None) -> Text:
+    shown = Text()
+    if speakers:
+        shown.append(visible_name(speakers[0]), style="bold")
+    if when is not None:
+        shown.append(visible_name(f" ({when})" if speakers else f"({when})"), style="dim")
+    return shown.append(": ") if shown else shown
+
+
+def _reasons(parts: Explanation, score: float) -> list[str]:
+    """Return how a score came about, as a sum that can be checked."""
+    evidence = [
+        f"text {parts.text:.2f} (#{parts.text_rank})" if parts.text_rank else "",
+        f"vector {parts.vector:.2f} (#{parts.vector_rank})" if parts.vector_rank else "",
+        f"own words {parts.words:.2f}" if parts.words else "",
+        f"neighbour {parts.neighbour:.2f}" if parts.neighbour else "",
+    ]
+    changes = [
+        f"x{parts.speaker:g} speaker" if parts.speaker != 1 else "",
+        f"x{parts.date:g} date" if parts.date != 1 else "",
+        f"+{parts.succession:.2f} for superseding" if parts.succession else "",
+    ]
+    sums = [" + ".join(filter(None, evidence)), ", ".join(filter(None, changes))]
+    lines = list(filter(None, sums))
+    lines[-1] += f" = {parts.score:.2f}"
+    if parts.rerank is not None:
+        lines.append(f"reranker {parts.rerank:.3g}, blended: {score:.2f}")
+    if parts.superseded_by is not None:
+        lines.append(f"superseded by {visible_name(parts.superseded_by)}")
+    return lines

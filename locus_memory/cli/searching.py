@@ -1,0 +1,213 @@
+"""The command that finds items, by their words and by their meaning: search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from locus_memory.cli.hits import explained_table, hit_fields, hits_table
+from locus_memory.cli.models import (
+    EMBEDDER_VARIABLE,
+    EmbedderOption,
+    RerankerOption,
+    open_embedder,
+    open_reranker,
+)
+from locus_memory.cli.names import Labels, all_namespaces, parse_namespace
+from locus_memory.cli.options import AsJson, Limit, Url, parse_object
+from locus_memory.cli.outcome import UsageError
+from locus_memory.cli.output import note
+from locus_memory.cli.search_notes import search_notes
+from locus_memory.cli.session import Session
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.retrieval.embedders.base import Embedder
+    from locus_memory.retrieval.hybrid import Hit
+    from locus_memory.store.base import BaseStore
+
+__all__ = ["search"]
+
+_LOOKED_AT = 20
+"""How many items are asked whose vectors they have."""
+
+
+class Mode(StrEnum):
+    """How to search, known without importing it."""
+
+    TEXT = "text"
+    VECTOR = "vector"
+    HYBRID = "hybrid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What is looked for: the command's arguments.
+
+    Attributes:
+        mode: How; `None`: in every way that there is with the embedder and the store.
+    """
+
+    query: str
+    labels: Labels | None
+    mode: Mode | None
+    embedder: str | None
+    reranker: str | None
+    limit: int
+    condition: dict[str, Any] | None
+    recursive: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What was found, and how."""
+
+    mode: str
+    embedder: str | None = None
+    reranker: str | None = None
+    hits: Sequence[Hit] = ()
+
+
+def search(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or any words.")],
+    *,
+    mode: Annotated[
+        Mode | None,
+        typer.Option(
+            "--mode",
+            help="By words, by meaning, or both; both if a model is named, else by words.",
+        ),
+    ] = None,
+    embedder: EmbedderOption = None,
+    reranker: RerankerOption = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what each score is made of.")
+    ] = False,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only here and below."),
+    ] = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Not in the namespaces below.")] = False,
+    condition: Annotated[
+        str | None, typer.Option("--filter", metavar="JSON", help="A filter on the items.")
+    ] = None,
+    limit: Limit = 10,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find items by words, by meaning or by both, the best first.
+
+    Looks everywhere, or in one namespace and below.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    if exact and namespace is None:
+        raise UsageError("--exact needs --namespace")
+    request = _Request(
+        query=query,
+        labels=None if namespace is None else parse_namespace(namespace),
+        mode=Mode.TEXT if mode is None and embedder is None else mode,
+        embedder=None if mode is Mode.TEXT else embedder,
+        reranker=reranker,
+        limit=limit,
+        condition=parse_object(condition, "--filter"),
+        recursive=not exact,
+    )
+    found = session.run(partial(_search, request=request))
+    document = _document(found, request, explain=explain)
+    session.answer(document, partial(_render, found=found, query=query, explain=explain))
+
+
+async def _search(backend: Backend, *, request: _Request) -> _Found:
+    from locus_memory.retrieval.hybrid import HybridSearch  # noqa: PLC0415 - help must be quick
+
+    store = backend.store
+    roots = [request.labels] if request.labels else await all_namespaces(store, (), max_depth=1)
+    if request.embedder is None and request.mode is not Mode.TEXT:
+        raise UsageError(await _unnamed(store, roots, request.mode or Mode.HYBRID))
+    embedder = None if request.embedder is None else open_embedder(request.embedder)
+    reranker = None if request.reranker is None else open_reranker(request.reranker)
+    if not roots:
+        return _Found(mode=request.mode or Mode.HYBRID)
+    hybrid = HybridSearch(store, embedder, reranker=reranker, fields=hit_fields())
+    with search_notes(has_embedder=embedder is not None):
+        result = await hybrid.search(
+            roots,
+            request.query,
+            request.limit,
+            filter=request.condition,
+            recursive=request.recursive,
+            explain=True,
+            mode=None if request.mode is None else request.mode.value,
+        )
+    if embedder is not None:
+        await _tell_of_no_vectors(store, roots, result, embedder)
+    return _Found(
+        mode=result.mode,
+        embedder=embedder.name if embedder and result.mode != "text" else None,
+        reranker=reranker.name if reranker and result.reranked else None,
+        hits=result,
+    )
+
+
+async def _unnamed(store: BaseStore, roots: Sequence[Labels], mode: Mode) -> str:
+    """Return what to say to somebody who names no model, but wants one."""
+    made_by = await _models(store, roots)
+    told = f"; the vectors here are of {' and of '.join(made_by)}" if made_by else ""
+    return f"--mode {mode} needs a model: name it by --embedder or {EMBEDDER_VARIABLE}{told}"
+
+
+async def _models(store: BaseStore, roots: Sequence[Labels]) -> list[str]:
+    """Return which models made the vectors of the newest items."""
+    from locus_memory.retrieval.embedders.marks import mark_of  # noqa: PLC0415 - help must be quick
+
+    found: list[str] = []
+    for root in roots:
+        for item in await store.search(root, None, _LOOKED_AT, recursive=True):
+            mark = mark_of(item.metadata)
+            told = mark and f"{mark.model} ({mark.dimension} dimensions)"
+            if told and told not in found:
+                found.append(told)
+    return found
+
+
+async def _tell_of_no_vectors(
+    store: BaseStore, roots: Sequence[Labels], hits: Sequence[Hit], embedder: Embedder
+) -> None:
+    """Say so, if the search by meaning has nothing to find."""
+    if any(hit.parts and hit.parts.vector_rank for hit in hits) or await _models(store, roots):
+        return
+    note(
+        f"nothing here has a vector of {embedder.name}: "
+        "locus-memory reembed --include-unmarked makes them"
+    )
+
+
+def _document(found: _Found, request: _Request, *, explain: bool) -> dict[str, Any]:
+    items = [
+        hit.item.to_dict() | ({"explanation": hit.parts.to_dict()} if explain and hit.parts else {})
+        for hit in found.hits
+    ]
+    return {
+        "query": request.query,
+        "mode": found.mode,
+        "embedder": found.embedder,
+        "reranker": found.reranker,
+        "items": items,
+    }
+
+
+def _render(console: Console, *, found: _Found, query: str, explain: bool) -> None:
+    if not found.hits:
+        console.print("nothing found")
+    elif explain:
+        console.print(explained_table(found.hits, query))
+    else:
+        console.print(hits_table([hit.item for hit in found.hits], query))
