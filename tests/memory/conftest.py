@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
@@ -7,6 +9,7 @@ from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.events import subscribe
 from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.registry import get_store
 from locus_memory.store.item import StoreCapabilities
 from locus_memory.store.wrappers import EncryptingStore, StoreWrapper
 from locus_memory.testing import FakeClock
@@ -74,6 +77,20 @@ async def store(request, clock, tmp_path):
     made = make_store(request.param, clock, tmp_path)
     yield made
     await made.close()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql", "redis"])
+async def searching(request, clock, tmp_path):
+    """A store that searches by words and by meaning."""
+    mark = "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
+    options = {"sqlite": {"path": tmp_path / "memory.db"}}.get(request.param, {})
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgresql_server").url
+        options = {"database": url, "schema": mark}
+    if request.param == "redis":
+        options = {"url": request.getfixturevalue("redis_server").url, "key_prefix": mark}
+    async with get_store(request.param, clock=clock, **options) as made:
+        yield made
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from locus_memory.errors import BackendUnavailableError, InvalidArgumentError
+from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.recall import bounded_query
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.testing import FakeEmbedder
@@ -154,13 +154,60 @@ async def test_ties_are_broken_alike_each_time(make):
     assert sorted(first) == sorted(f"k{n}" for n in range(12))
 
 
-def test_a_long_query_keeps_words_of_both_ends():
+@pytest.fixture
+def asked(store, monkeypatch):
+    """The queries that the store was asked for."""
+    queries = []
+    search = type(store).search
+
+    async def spied(self, namespace, query=None, *args, **options):
+        queries.append(query)
+        return await search(self, namespace, query, *args, **options)
+
+    monkeypatch.setattr(type(store), "search", spied)
+    return queries
+
+
+async def test_of_a_long_query_words_of_both_ends_are_searched(make, store, asked):
     query = f"Alpha {'middle ' * 2000}{' '.join(f'w{n}' for n in range(400))} omega"
-    words = bounded_query(query).split()
-    assert {"alpha", "omega"} <= set(words)
-    assert len(words) <= 32
+    await make().retrieve(query=query)
+    words = (asked[0] or "").casefold().split()
+    assert ({"alpha", "omega"} <= set(words)) is store.capabilities.search
+    assert len(words) <= 64
 
 
-def test_of_a_message_the_longest_words_are_searched_in_order():
+async def test_of_a_message_the_longest_words_are_searched_in_order(make, store, asked):
     query = "Hi! Do you know which of my two elder sisters plays the violoncello in Copenhagen?"
-    assert bounded_query(query) == "know elder sisters plays violoncello copenhagen"
+    await make().retrieve(query=query)
+    expected = "know elder sisters plays violoncello copenhagen"
+    assert asked[0] == (expected if store.capabilities.search else None)
+
+
+@pytest.mark.parametrize("has_embedder", [False, True])
+async def test_what_a_manager_does_not_have_is_told_once_at_most(
+    make, store, clock, events, has_embedder
+):
+    manager = make(embedder=FakeEmbedder() if has_embedder else None)
+    await fill(manager, clock, 3)
+    for _ in range(3):
+        await manager.retrieve(query="tea")
+    able = store.capabilities
+    is_degraded = has_embedder and able.search != able.semantic_search
+    assert len(events.of("retrieval.degraded")) == is_degraded
+
+
+async def test_of_equally_good_matches_the_newest_comes_first_anywhere(searching, clock):
+    manager = LLMMemoryManager(searching, clock=clock)
+    for number, kind in enumerate(KINDS):
+        clock.advance(60)
+        await manager.save([fact(f"k{number}", f"Likes tea {'abcd'[number]}", kind)])
+    assert (await keys(manager, query="tea", limit=4)) == ["k3", "k2", "k1", "k0"]
+
+
+async def test_words_and_meaning_are_searched_at_once(searching, clock):
+    embedder = FakeEmbedder()
+    manager = LLMMemoryManager(searching, clock=clock, embedder=embedder)
+    await fill(manager, clock, 30)
+    asked = len(embedder.calls)
+    assert (await keys(manager, query="Is tea good in the morning?", limit=2))[0] == "drink"
+    assert embedder.calls[asked:] == [1]
