@@ -17,7 +17,14 @@ from locus_memory.cli.memory_options import (
     for_user,
     open_manager,
 )
-from locus_memory.cli.memory_rows import Row, describe, memories_table, version, versions_table
+from locus_memory.cli.memory_rows import (
+    Row,
+    describe,
+    earlier,
+    memories_table,
+    version,
+    versions_table,
+)
 from locus_memory.cli.memory_sources import Sources
 from locus_memory.cli.names import all_namespaces
 from locus_memory.cli.options import AsJson, Limit, Url
@@ -49,7 +56,8 @@ def list_memories(
     ] = False,
     kind: TypeOption = None,
     query: Annotated[
-        str | None, typer.Option("--query", metavar="WORDS", help="Only with one of the words.")
+        str | None,
+        typer.Option("--query", metavar="WORDS", help="Only with one of the words, now or before."),
     ] = None,
     sources: Annotated[
         bool, typer.Option("--sources", help="With the messages they come from.")
@@ -128,15 +136,23 @@ async def _recall(manager: LLMMemoryManager, kind: Kind | None, query: str | Non
     if query is None:
         return known
     # What is recalled for a query is filled up with the newest: they are left out here.
-    from locus_memory.store.text import query_words, stem, tokens  # noqa: PLC0415 - help must be quick
-
-    words = {stem(word) for word in query_words(query)}
     return [
         memory
         for memory in await manager.retrieve(_ALL, query)
         if (kind is None or memory.type.value == kind.value)
-        and words.intersection(tokens(f"{memory.key}\n{memory.content}"))
+        and await _mentions(manager, memory, query)
     ]
+
+
+async def _mentions(manager: LLMMemoryManager, memory: Memory, query: str) -> bool:
+    """Whether a memory, or what it replaced, has a word of the query."""
+    from locus_memory.store.text import query_words, stem, tokens  # noqa: PLC0415 - help must be quick
+
+    words = {stem(word) for word in query_words(query)}
+    if words.intersection(tokens(f"{memory.key}\n{memory.content}")):
+        return True
+    past = await earlier(manager, memory)
+    return any(words.intersection(tokens(each.content)) for each in past)
 
 
 async def users(backend: Backend, manager: LLMMemoryManager) -> list[str]:

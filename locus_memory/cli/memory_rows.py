@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import Memory
 
-__all__ = ["Row", "describe", "memories_table", "origin", "versions_table"]
+__all__ = ["Row", "describe", "earlier", "memories_table", "origin", "versions_table"]
 
 Row = dict[str, Any]
 
@@ -30,11 +30,11 @@ async def describe(
     manager: LLMMemoryManager, sources: Sources, memory: Memory, user: str | None
 ) -> Row:
     """Return what is known of a current memory, and what it replaced."""
-    replaced = await _replaced(manager, memory)
+    before = await earlier(manager, memory)
     return {
         "user": user,
         **await version(sources, memory),
-        "replaced": None if replaced is None else await version(sources, replaced),
+        "replaced": await version(sources, before[0]) if before else None,
     }
 
 
@@ -51,16 +51,27 @@ async def version(sources: Sources, memory: Memory) -> Row:
     }
 
 
-async def _replaced(manager: LLMMemoryManager, memory: Memory) -> Memory | None:
+async def earlier(manager: LLMMemoryManager, memory: Memory) -> list[Memory]:
+    """Return the versions that a current memory goes back to, the newest first."""
+    number = _replaced(memory)
+    if number is None:
+        return []
+    past = {
+        str(each.metadata.get("sequence")): each
+        for each in await manager.history(memory.key, memory.type)
+        if "superseded_at" in each.metadata
+    }
+    chain: list[Memory] = []
+    while number in past:
+        chain.append(past.pop(number))
+        number = _replaced(chain[-1])
+    return chain
+
+
+def _replaced(memory: Memory) -> str | None:
+    """Return the number of the version that a memory replaced."""
     link = memory.metadata.get("supersedes")
-    if not isinstance(link, Mapping):
-        return None
-    for each in await manager.history(memory.key, memory.type):
-        if "superseded_at" in each.metadata and (
-            each.metadata.get("sequence") == link.get("sequence")
-        ):
-            return each
-    return None
+    return str(link.get("sequence")) if isinstance(link, Mapping) else None
 
 
 def _text(value: Any) -> str | None:

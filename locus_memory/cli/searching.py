@@ -147,7 +147,7 @@ async def _search(backend: Backend, *, request: _Request) -> _Found:
             explain=True,
             mode=None if request.mode is None else request.mode.value,
         )
-    if embedder is not None:
+    if embedder is not None and result.mode != "text":
         await _tell_of_no_vectors(store, roots, result, embedder)
     return _Found(
         mode=result.mode,

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import asyncio
 import io
 import json
+import struct
 import sys
 from dataclasses import dataclass
 
 import pytest
 
 from locus_memory.cli import app
+from locus_memory.registry import open_backend
+from locus_memory.retrieval.embedders import get_embedder
+from locus_memory.store.wrappers import EmbeddingStore
 
 
 @dataclass(frozen=True)
@@ -145,3 +150,53 @@ def sessions(write, ok):
     """Import two conversations of sessions."""
     ok("import", write("sessions.json", SESSIONS))
     return SESSIONS
+
+
+@pytest.fixture
+def table(write, empty_directory):
+    """Write a model that is a table of vectors, one a word; returns what `--embedder` takes."""
+
+    def writer(name, words):
+        (empty_directory / name).mkdir()
+        numbers = [number for vector in words.values() for number in vector]
+        shape = [len(words), len(numbers) // len(words)]
+        tensor = {"dtype": "F32", "shape": shape, "data_offsets": [0, 4 * len(numbers)]}
+        header = json.dumps({"embeddings": tensor}).encode()
+        body = struct.pack(f"<Q{len(header)}s{len(numbers)}f", len(header), header, *numbers)
+        write(f"{name}/model.safetensors", body)
+        tokens = {word: place for place, word in enumerate(words)}
+        model = {"type": "WordPiece", "unk_token": "[UNK]", "vocab": tokens}
+        normalizer = {"type": "BertNormalizer", "lowercase": True}
+        write(f"{name}/tokenizer.json", {"model": model, "normalizer": normalizer})
+        return f"static:./{name}"
+
+    return writer
+
+
+@pytest.fixture
+def model(table):
+    """A model that knows that physicians are doctors, and boats ships."""
+    words = {"doctor": [1, 0, 0], "physician": [1, 0.1, 0], "boat": [0, 1, 0], "ship": [0, 1, 0.1]}
+    return table("model-a", words)
+
+
+@pytest.fixture
+def other_model(table):
+    """Another model, whose vectors are of another length."""
+    words = {"doctor": [1, 0], "physician": [1, 0.1], "boat": [0, 1], "ship": [0.1, 1]}
+    return table("model-b", words)
+
+
+@pytest.fixture
+def store_with(empty_directory):
+    """Store texts with vectors, as an application does: a namespace and its items by key."""
+
+    def storer(embedder, namespace, items):
+        async def work():
+            async with open_backend("sqlite:./locus.db") as backend:
+                store = EmbeddingStore(backend.store, get_embedder(embedder))
+                await store.put_batch([(namespace, key, text) for key, text in items.items()])
+
+        asyncio.run(work())
+
+    return storer
