@@ -30,6 +30,7 @@ class Modelled:
 
     def __init__(self):
         self.versions = {}
+        self.supersedes = {}
         self.current = None
         self.changes = []
 
@@ -38,6 +39,7 @@ class Modelled:
             return
         number = max(self.versions, default=0) + 1
         self.versions[number] = content
+        self.supersedes[number] = self.current
         self.changes.append(self.current)
         self.current = number
 
@@ -49,6 +51,15 @@ class Modelled:
     def undo(self):
         if self.changes:
             self.current = self.changes.pop()
+
+    def searched(self):
+        """Return what text search sees: what is current, and the three versions before."""
+        number, contents = self.current, set()
+        for _ in range(4):
+            if number is not None:
+                contents.add(self.versions[number])
+                number = self.supersedes[number]
+        return contents
 
     def history(self):
         past = sorted((n for n in self.versions if n != self.current), reverse=True)
@@ -67,6 +78,7 @@ class HistoryMachine(RuleBasedStateMachine):
     def start(self, plain, cap):
         clock = FakeClock()
         store = InMemoryStore(clock=clock)
+        self.store = store
         self.cap = cap
         self.ledger = Ledger(PlainStore(store) if plain else store, Limits(cap, 999), clock=clock)
 
@@ -136,6 +148,14 @@ class HistoryMachine(RuleBasedStateMachine):
         if hasattr(self, "ledger"):
             expected = {k: self._current(k) for k in self.model if self._current(k) is not None}
             assert self.run(self._stored()) == expected
+
+    @invariant()
+    def what_is_searched_is_what_is_true_or_was_superseded(self):
+        for number in range(max(1, self.count - 6), self.count + 1):
+            found = self.run(self.store.search(SCOPE.current, str(number), 99))
+            searched = {key: each.searched() for key, each in self.model.items()}
+            expected = {key for key in searched if f"Number {number}" in searched[key]}
+            assert {item.key.removeprefix("user:") for item in found} == expected
 
     def teardown(self):
         self.runner.close()
