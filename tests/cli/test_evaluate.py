@@ -3,6 +3,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from locus_memory.retrieval.rerankers import register_reranker
+
 CONVERSATION = {
     "id": "one",
     "speakers": ["Ada", "Ben"],
@@ -52,3 +54,52 @@ def test_an_embedder_that_is_none(run):
     result = run("eval", "--embedder", "nonsense")
     assert result.code != 0
     assert "local" in result.err
+
+
+def test_a_reranker_takes_part(run, ok):
+    class Backwards:
+        name = "backwards"
+
+        async def rerank(self, query, texts):
+            assert query
+            return [float(place) for place in range(len(texts))]
+
+    unregister = register_reranker("backwards", lambda _hint: Backwards())
+    try:
+        document = ok("eval", "--reranker", "backwards", "--json").json
+        shown = ok("eval", "--reranker", "backwards").out
+    finally:
+        unregister()
+    plain = ok("eval", "--json").json
+    assert (plain["reranker"], document["reranker"]) == (None, "backwards")
+    assert "text search, backwards;" in shown
+    assert document["overall"]["ndcg@10"] < plain["overall"]["ndcg@10"]
+
+
+def test_a_reranker_that_fails_is_told_of_once(run):
+    class Broken:
+        name = "broken"
+
+        async def rerank(self, query, texts):
+            raise RuntimeError("out of paper")
+
+    unregister = register_reranker("broken", lambda _hint: Broken())
+    try:
+        result = run("eval", "--reranker", "broken", "--json")
+    finally:
+        unregister()
+    assert (result.code, result.err) == (0, "(not reranked: RuntimeError: out of paper)\n")
+
+
+def test_both_models_and_their_names(ok, model, write):
+    write("one.json", orjson.dumps([CONVERSATION]).decode())
+    document = ok("eval", "one.json", "--embedder", model, "--json").json
+    assert (document["mode"], document["embedder"]) == ("hybrid", "model-a")
+
+
+def test_unknown_models_list_the_known(fails):
+    line = fails(2, "eval", "--reranker", "colbert")
+    assert line == (
+        "error: --reranker: unknown reranker 'colbert'. Known: cross-encoder, late-interaction\n"
+    )
+    assert "Known: fastembed, local" in fails(2, "eval", "--embedder", "nonsense")

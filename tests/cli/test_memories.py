@@ -138,6 +138,20 @@ def test_memories_of_a_type_of_a_query_and_not_too_many(ok, save):
     assert ok("memories", "--limit", "0").out == "3 more: --limit\n"
 
 
+def test_a_query_finds_what_was_replaced(ok, save):
+    save(
+        Memory("user", "home", "Lives in Lyon."),
+        Memory("user", "home", "Lives in Nice."),
+        Memory("user", "home", "Lives in Paris."),
+        Memory("user", "diet", "Eats no meat."),
+    )
+    for place in ("Paris", "Nice", "Lyon"):
+        assert keys(ok("memories", "--query", place, "--json")) == ["home"]
+    ok("undo", "home")
+    assert keys(ok("memories", "--query", "Paris", "--json")) == []
+    assert keys(ok("memories", "--query", "Lyon", "--json")) == ["home"]
+
+
 def test_memories_of_another_prefix(ok, save):
     save(Memory("user", "home", "Elsewhere."), prefix=("my", "a/b"))
     assert keys(ok("memories", "-n", r"my/a\/b", "--json")) == ["home"]
