@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,10 +63,10 @@ def _kill(stage: Stage, path: Path) -> None:
         f"process {killed['pid']} acknowledged {killed['acknowledged']} turns, was killed by "
         f"SIGKILL and ended with exit code {killed['exit_code']}"
     )
-    left = stage.session.run(steps.survived)
+    left = stage.session.run(partial(steps.survived, acknowledged=half))
     killed["left"] = left
     stage.say(f"{path} holds {left['checkpoints']} checkpoints and {left['items']} stored turns")
-    print_transcript(stage.console, [(left["checkpoints"], left["newest"])])
+    print_transcript(stage.console, [(half, left["last_acknowledged"])])
     stage.check("the process was killed, it did not end by itself", ok=killed["exit_code"] != 0)
     stage.check(
         "every acknowledged turn is there, and no half of another",

@@ -66,7 +66,7 @@ def import_the_rest(url: str) -> dict[str, Any]:
     return {name: summary[name] for name in ("turns", "saved", "stored")}
 
 
-async def survived(backend: Backend) -> dict[str, Any]:
+async def survived(backend: Backend, *, acknowledged: int) -> dict[str, Any]:
     """Return what the killed process left behind."""
     messages = load_sample().messages
     state = await backend.checkpointer.load(SAMPLE)
@@ -76,7 +76,7 @@ async def survived(backend: Backend) -> dict[str, Any]:
         "checkpoints": len(ids),
         "items": len(keys),
         "intact": state["messages"] == messages[: len(ids)],
-        "newest": state["messages"][-1],
+        "last_acknowledged": state["messages"][:acknowledged][-1],
     }
 
 
