@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -11,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.store.text import index_text, tokens
 
-__all__ = ["Fields", "Passage", "Place", "words_of"]
+__all__ = ["Fields", "Passage", "Place", "Words", "words_of"]
 
 Place = tuple[Namespace, str, int]
 """A namespace, a session in it and a position in the session."""
@@ -82,16 +83,16 @@ class Fields:
 
     def read(self, item: StoreItem) -> Passage:
         """Return what the ranking sees of an item; what it cannot read, it leaves out."""
-        value = item.value
         told = self.told(item)
         said = _first(told, self.text)
-        speaker, role = _first(told, self.speaker), _first(told, self.role)
         return Passage(
-            index_text(value) if said is None else said,
-            tuple([name for name in (speaker, role) if name]),
+            index_text(item.value) if said is None else said,
+            tuple(filter(None, (_first(told, self.speaker), _first(told, self.role)))),
             _first_day(told, self.date),
             self._place(item.namespace, told),
-            not (told.keys().isdisjoint(self.supersedes + self.superseded_by)),
+            # Nearly no item does, and all are asked.
+            not told.keys().isdisjoint(self.superseded_by)
+            or not told.keys().isdisjoint(self.supersedes),
         )
 
     def _place(self, namespace: Namespace, told: Mapping[str, Any]) -> Place | None:
@@ -137,11 +138,28 @@ def _day_of_text(text: str) -> date | None:
         return None
 
 
-@lru_cache(maxsize=8192)
-def _words_of(text: str) -> tuple[str, ...]:
-    return tuple(tokens(text))
+class Words(NamedTuple):
+    """The words of a text.
+
+    Attributes:
+        counts: How often each stem is there.
+        length: How many words there are.
+    """
+
+    counts: Mapping[str, int]
+    length: int
+
+    @classmethod
+    def of(cls, stems: Sequence[str]) -> Words:
+        """Return the words of a text whose stems these are, repeats included."""
+        return cls(Counter(stems), len(stems))
 
 
-def words_of(text: str) -> tuple[str, ...]:
-    """Return the stems of a text's words, repeats included; of a long text, of its start."""
+@lru_cache(maxsize=4096)
+def _words_of(text: str) -> Words:
+    return Words.of(tokens(text))
+
+
+def words_of(text: str) -> Words:
+    """Return the stems of a text's words; of a long text, of its start."""
     return _words_of(text[:_LONGEST])

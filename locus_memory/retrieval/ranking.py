@@ -65,18 +65,28 @@ def rank(
         fields: Where items tell their speaker, date and place.
         explain: Whether to say what each score is made of, which takes time.
     """
-    items = {_name(item): item for item in (*by_text.values(), *by_vector.values())}
-    passages = {name: fields.read(item) for name, item in items.items()}
-    made = _Evidence.of(query, by_text, by_vector, passages, options)
+    found = {(item.namespace, item.key): item for item in by_text.values()}
+    found |= {(item.namespace, item.key): item for item in by_vector.values()}
+    items = list(found.values())
+    passages = [fields.read(item) for item in items]
+    numbers = {name: number for number, name in enumerate(found)}
+    made = _Evidence.of(
+        query,
+        _Search.of(by_text, numbers, options.text_weight, options),
+        _Search.of(by_vector, numbers, options.vector_weight, options),
+        passages,
+        options,
+    )
+    scores, boosts = made.scores(), made.boosts()
     ranking = [
-        Ranked(items[name], passage, made.score(name), made.boosts[name][0] * made.boosts[name][1])
-        for name, passage in passages.items()
+        Ranked(item, passages[number], scores[number], boosts[number])
+        for number, item in enumerate(items)
     ]
+    if explain:
+        ranking = [each._replace(parts=made.explain(n)) for n, each in enumerate(ranking)]
     ranking.sort(key=_score, reverse=True)
     if options.mmr_balance is not None:
         ranking = _diverse(ranking, options.mmr_balance)
-    if explain:
-        ranking = [each._replace(parts=made.explain(_name(each.item))) for each in ranking]
     return prefer_current(ranking, fields)
 
 
@@ -111,13 +121,9 @@ def _standing(ranking: Sequence[Ranked], standing: Standing) -> Ranked:
 _score = attrgetter("score")
 
 
-def _name(item: StoreItem) -> Name:
-    return item.namespace, item.key
-
-
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What one search says of the items it found.
+    """What one search says of the candidates, by their numbers; those it found only.
 
     Attributes:
         places: Their ranks, from 1.
@@ -125,107 +131,114 @@ class _Search:
         worth: What each hit contributes, the weight of the search for the best.
     """
 
-    places: dict[Name, int]
-    scores: dict[Name, float]
-    worth: dict[Name, float]
+    places: dict[int, int]
+    scores: dict[int, float]
+    worth: dict[int, float]
 
     @classmethod
-    def of(cls, found: Mapping[int, StoreItem], weight: float, options: SearchOptions) -> _Search:
-        places = {_name(item): place for place, item in found.items()}
-        scores = {_name(item): item.score or 0.0 for item in found.values()}
+    def of(
+        cls,
+        found: Mapping[int, StoreItem],
+        numbers: Mapping[Name, int],
+        weight: float,
+        options: SearchOptions,
+    ) -> _Search:
+        places = {numbers[item.namespace, item.key]: place for place, item in found.items()}
+        listed = zip(places, found.values(), strict=True)
+        scores = {number: item.score or 0.0 for number, item in listed}
         if options.fusion == "weighted":
             worth = min_max(scores)
         else:
             # Reciprocal ranks, on the scale of the other parts.
             k = options.rrf_k
-            worth = {name: (k + 1) / (k + place) for name, place in places.items()}
-        return cls(places, scores, {name: weight * each for name, each in worth.items()})
+            worth = {number: (k + 1) / (k + place) for number, place in places.items()}
+        return cls(places, scores, {number: weight * each for number, each in worth.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """All that speaks for each candidate.
+    """All that speaks for each candidate, by their numbers.
 
     Attributes:
         text: What the text search says.
         vector: What the vector search says.
-        words: What the candidate's own words are worth.
+        words: What each candidate's own words are worth.
         neighbour: What the better of its neighbours is worth to it.
-        boosts: The factors for its speaker and its date.
+        speaker: The factor for its speaker.
+        day: The factor for its date.
     """
 
     text: _Search
     vector: _Search
-    words: Mapping[Name, float]
-    neighbour: Mapping[Name, float]
-    boosts: Mapping[Name, tuple[float, float]]
+    words: Sequence[float]
+    neighbour: Sequence[float]
+    speaker: Sequence[float]
+    day: Sequence[float]
 
     @classmethod
     def of(
         cls,
         query: Query,
-        by_text: Mapping[int, StoreItem],
-        by_vector: Mapping[int, StoreItem],
-        passages: Mapping[Name, Passage],
+        text: _Search,
+        vector: _Search,
+        passages: Sequence[Passage],
         options: SearchOptions,
     ) -> _Evidence:
-        text = _Search.of(by_text, options.text_weight, options)
-        vector = _Search.of(by_vector, options.vector_weight, options)
         words = _own_words(query, passages, options)
-        own = {
-            name: text.worth.get(name, 0.0) + vector.worth.get(name, 0.0) + words[name]
-            for name in passages
-        }
-        gains = neighbour_gains(own, {name: each.place for name, each in passages.items()})
-        weight = options.neighbour_weight
+        own = [
+            text.worth.get(number, 0.0) + vector.worth.get(number, 0.0) + worth
+            for number, worth in enumerate(words)
+        ]
+        gains = neighbour_gains(own, [each.place for each in passages])
         # Far fewer speakers than candidates.
-        speakers = {each.speakers for each in passages.values()}
+        speakers = {each.speakers for each in passages}
         named = {each: speaker_factor(query, each, options) for each in speakers}
         return cls(
             text=text,
             vector=vector,
             words=words,
-            neighbour={name: weight * gain for name, gain in gains.items()},
-            boosts={
-                name: (named[each.speakers], date_factor(query, each.day, options))
-                for name, each in passages.items()
-            },
+            neighbour=[options.neighbour_weight * gain for gain in gains],
+            speaker=[named[each.speakers] for each in passages],
+            day=[date_factor(query, each.day, options) for each in passages],
         )
 
-    def score(self, name: Name) -> float:
-        evidence = self.text.worth.get(name, 0.0) + self.vector.worth.get(name, 0.0)
-        speaker, day = self.boosts[name]
-        return (evidence + self.words[name] + self.neighbour[name]) * speaker * day
+    def boosts(self) -> list[float]:
+        return [speaker * day for speaker, day in zip(self.speaker, self.day, strict=True)]
 
-    def explain(self, name: Name) -> Explanation:
-        speaker, day = self.boosts[name]
+    def scores(self) -> list[float]:
+        text, vector = self.text.worth, self.vector.worth
+        parts = zip(self.words, self.neighbour, self.speaker, self.day, strict=True)
+        return [
+            (text.get(number, 0.0) + vector.get(number, 0.0) + words + neighbour) * speaker * day
+            for number, (words, neighbour, speaker, day) in enumerate(parts)
+        ]
+
+    def explain(self, number: int) -> Explanation:
         return Explanation(
-            text_rank=self.text.places.get(name),
-            text_score=self.text.scores.get(name),
-            vector_rank=self.vector.places.get(name),
-            vector_score=self.vector.scores.get(name),
-            text=self.text.worth.get(name, 0.0),
-            vector=self.vector.worth.get(name, 0.0),
-            words=self.words[name],
-            neighbour=self.neighbour[name],
-            speaker=speaker,
-            date=day,
+            text_rank=self.text.places.get(number),
+            text_score=self.text.scores.get(number),
+            vector_rank=self.vector.places.get(number),
+            vector_score=self.vector.scores.get(number),
+            text=self.text.worth.get(number, 0.0),
+            vector=self.vector.worth.get(number, 0.0),
+            words=self.words[number],
+            neighbour=self.neighbour[number],
+            speaker=self.speaker[number],
+            date=self.day[number],
         )
 
 
 def _own_words(
-    query: Query, passages: Mapping[Name, Passage], options: SearchOptions
-) -> dict[Name, float]:
+    query: Query, passages: Sequence[Passage], options: SearchOptions
+) -> Sequence[float]:
     if not options.word_weight:
-        return dict.fromkeys(passages, 0.0)
-    scores = word_scores(
-        query.words, {name: words_of(each.text) for name, each in passages.items()}
-    )
-    return {name: options.word_weight * score for name, score in scores.items()}
+        return [0.0] * len(passages)
+    scores = word_scores(query.words, [words_of(each.text) for each in passages])
+    return [options.word_weight * score for score in scores]
 
 
 def _diverse(ranked: list[Ranked], balance: float) -> list[Ranked]:
-    words = [frozenset(words_of(each.passage.text)) for each in ranked]
+    words = [frozenset(words_of(each.passage.text).counts) for each in ranked]
     stretched = min_max({place: each.score for place, each in enumerate(ranked)})
     order = maximal_marginal_relevance(
         list(stretched.items()),

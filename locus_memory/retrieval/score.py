@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
-from typing import Final, TypeVar
+from typing import Final
 
-from locus_memory.retrieval.fields import Place
+from locus_memory.retrieval.fields import Place, Words
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.query import Query
 
 __all__ = ["date_factor", "neighbour_gains", "speaker_factor", "word_scores"]
 
-_T = TypeVar("_T")
-
 _K1: Final = 1.2
 _B: Final = 0.75
 
 
-def word_scores(words: Sequence[str], documents: Mapping[_T, Sequence[str]]) -> dict[_T, float]:
+def word_scores(words: Sequence[str], documents: Sequence[Words]) -> list[float]:
     """Return how well the words of each document match, from 0 to 1, the best at 1.
 
     The formula is BM25's with the candidates as the collection: S. Robertson, H. Zaragoza,
@@ -29,50 +26,44 @@ def word_scores(words: Sequence[str], documents: Mapping[_T, Sequence[str]]) -> 
 
     Args:
         words: Stems to look for, each once.
-        documents: The stems of each candidate, repeats included.
+        documents: The words of each candidate.
     """
-    wanted = frozenset(words)
-    counts = {
-        name: Counter(word for word in document if word in wanted)
-        for name, document in documents.items()
-        if not wanted.isdisjoint(document)
-    }
-    spread = Counter(word for count in counts.values() for word in count)
     total = len(documents)
-    rarity = {
-        word: math.log(1 + (total - found + 0.5) / (found + 0.5)) for word, found in spread.items()
-    }
-    mean = sum(map(len, documents.values())) / (total or 1)
-    scores = dict.fromkeys(documents, 0.0)
-    for name, count in counts.items():
-        for word, times in count.items():
-            scores[name] += rarity[word] * _saturated(times, len(documents[name]) / mean)
-    best = max(scores.values(), default=0.0)
-    return {name: score / best for name, score in scores.items()} if best > 0 else scores
+    mean = sum(each.length for each in documents) / (total or 1)
+    scores = [0.0] * total
+    for word in words:
+        found = [
+            (place, each.counts[word], each.length)
+            for place, each in enumerate(documents)
+            if word in each.counts
+        ]
+        rarity = math.log(1 + (total - len(found) + 0.5) / (len(found) + 0.5))
+        for place, times, length in found:
+            scores[place] += rarity * _saturated(times, length / mean)
+    best = max(scores, default=0.0)
+    return [score / best for score in scores] if best > 0 else scores
 
 
 def _saturated(times: int, length: float) -> float:
     return times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * length))
 
 
-def neighbour_gains(
-    evidence: Mapping[_T, float], places: Mapping[_T, Place | None]
-) -> dict[_T, float]:
+def neighbour_gains(evidence: Sequence[float], places: Sequence[Place | None]) -> list[float]:
     """Return for each item the evidence of the better of the two beside it; 0 without one.
 
     Args:
         evidence: How good each candidate is.
         places: Where each stands in its conversation, if in one.
     """
-    by_place = {place: evidence[name] for name, place in places.items() if place is not None}
-    gains: dict[_T, float] = {}
-    for name, place in places.items():
+    by_place = {place: own for place, own in zip(places, evidence, strict=True) if place}
+    gains: list[float] = []
+    for place in places:
         if place is None:
-            gains[name] = 0.0
+            gains.append(0.0)
             continue
         namespace, session, position = place
         before = by_place.get((namespace, session, position - 1), 0.0)
-        gains[name] = max(before, by_place.get((namespace, session, position + 1), 0.0))
+        gains.append(max(before, by_place.get((namespace, session, position + 1), 0.0)))
     return gains
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.retrieval.explain import Explanation
-from locus_memory.retrieval.fields import Fields
+from locus_memory.retrieval.fields import Fields, Words
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.query import read_query
 from locus_memory.retrieval.ranking import blend, rank
@@ -82,9 +82,8 @@ def test_an_item_gains_from_a_good_one_beside_it():
 
 
 def test_gains_are_those_of_the_better_neighbour():
-    places = {"a": (("n",), "", 1), "b": (("n",), "", 2), "c": (("n",), "", 3), "d": None}
-    evidence = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 9.0}
-    assert neighbour_gains(evidence, places) == {"a": 2.0, "b": 3.0, "c": 2.0, "d": 0.0}
+    places = [(("n",), "", 1), (("n",), "", 2), (("n",), "", 3), None]
+    assert neighbour_gains([1.0, 2.0, 3.0, 9.0], places) == [2.0, 3.0, 2.0, 0.0]
 
 
 def test_mmr_puts_repeats_later():
@@ -141,14 +140,14 @@ def test_the_union_is_there_once_best_first(text, vector, fusion, balance):
 
 
 @settings(deadline=None, max_examples=100)
-@given(st.dictionaries(st.integers(), st.lists(st.sampled_from(["tea", "boat", "rain"]))))
+@given(st.lists(st.lists(st.sampled_from(["tea", "boat", "rain"]))))
 def test_word_scores_lie_between_zero_and_one(documents):
-    scores = word_scores(("tea", "boat"), documents)
-    assert scores.keys() == documents.keys()
-    assert all(0 <= score <= 1 for score in scores.values())
+    scores = word_scores(("tea", "boat"), list(map(Words.of, documents)))
+    assert len(scores) == len(documents)
+    assert all(0 <= score <= 1 for score in scores)
     assert all(
-        (scores[name] > 0) == bool({"tea", "boat"} & set(words))
-        for name, words in documents.items()
+        (score > 0) == bool({"tea", "boat"} & set(words))
+        for score, words in zip(scores, documents, strict=True)
     )
 
 
