@@ -16,12 +16,17 @@ from typing import TYPE_CHECKING, Any
 from locus_memory.cli.outcome import CommandError
 from locus_memory.cli.transcripts import Conversation
 from locus_memory.errors import CheckpointConflictError, ConfigurationError
+from locus_memory.retrieval.dates import find_dates
+from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
+from locus_memory.retrieval.embedding import embed
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Put, encode_json
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer
+    from locus_memory.retrieval.embedders.base import Embedder
+    from locus_memory.store.item import StoreItem
 
 __all__ = ["TURNS", "Imported", "checkpoint_ids", "import_conversation", "turn_key", "turn_value"]
 
@@ -54,10 +59,11 @@ async def import_conversation(
     backend: Backend,
     conversation: Conversation,
     *,
+    embedder: Embedder | None = None,
     on_turn: Callable[[int], None] = lambda _: None,
     batch: int = _BATCH,
 ) -> Imported:
-    """Import what is not there yet.
+    """Import what is not there yet; with an embedder, vectors of its model as well.
 
     Turns are stored a batch at a time, each batch before its checkpoints; whatever a kill
     leaves missing of either, the next import adds.
@@ -65,6 +71,7 @@ async def import_conversation(
     Args:
         backend: Where to.
         conversation: What.
+        embedder: Makes a vector of each turn that has words.
         on_turn: Called with the number of turns that are in the thread, once a turn.
         batch: How many turns are stored at once.
 
@@ -74,12 +81,13 @@ async def import_conversation(
     ids = checkpoint_ids(conversation.messages)
     done = await _resume_at(backend.checkpointer, conversation, ids)
     store = _store_of(backend)
-    missing = await _missing_turns(store, conversation) if store else []
+    missing = await _missing_turns(store, conversation, embedder) if store else []
     stored = 0
     for start in range(0, len(ids), batch):
         end = min(start + batch, len(ids))
         if store is not None:
-            stored += await _store_turns(store, conversation, missing, start, end)
+            places = [place for place in missing if start < place <= end]
+            stored += await _store_turns(store, conversation, places, embedder)
         for index in range(start, end):
             if index >= done:
                 await _save_turn(backend.checkpointer, conversation, ids, index)
@@ -170,36 +178,70 @@ def _store_of(backend: Backend) -> BaseStore | None:
         return None
 
 
-async def _missing_turns(store: BaseStore, conversation: Conversation) -> list[int]:
+async def _missing_turns(
+    store: BaseStore, conversation: Conversation, embedder: Embedder | None
+) -> list[int]:
     """Return the places of the turns that are not stored as they are, counted from 1."""
     namespace = (TURNS, conversation.thread_id)
-    there = {item.key: item.value async for item in scan_all(store, namespace)}
+    there = {item.key: item async for item in scan_all(store, namespace)}
     return [
         place
         for place, message in enumerate(conversation.messages, 1)
-        if there.get(turn_key(place)) != turn_value(message, place)
+        if not _is_stored(there.get(turn_key(place)), turn_value(message, place), embedder)
     ]
+
+
+def _is_stored(item: StoreItem | None, value: dict[str, Any], embedder: Embedder | None) -> bool:
+    if item is None or item.value != value:
+        return False
+    mark = mark_of(item.metadata)
+    return embedder is None or not _words(value) or (mark is not None and mark.made_by(embedder))
 
 
 async def _store_turns(
-    store: BaseStore, conversation: Conversation, missing: list[int], start: int, end: int
+    store: BaseStore, conversation: Conversation, places: list[int], embedder: Embedder | None
 ) -> int:
     puts = [
-        _put(conversation.thread_id, conversation.messages[place - 1], place)
-        for place in missing
-        if start < place <= end
+        _put(conversation.thread_id, conversation.messages[place - 1], place) for place in places
     ]
+    if embedder is not None:
+        puts = await _embedded(puts, embedder)
     if puts:
         await store.put_batch(puts)
     return len(puts)
 
 
+async def _embedded(puts: list[Put], embedder: Embedder) -> list[Put]:
+    spoken = {
+        place: f"{put.value['speaker']}: {put.text}" for place, put in enumerate(puts) if put.text
+    }
+    vectors = await embed(embedder, list(spoken.values()), "document")
+    made = list(puts)
+    for (place, source), vector in zip(spoken.items(), vectors, strict=True):
+        made[place] = embedded_put(puts[place], vector, embedder, source=source)
+    return made
+
+
 def _put(thread_id: str, message: dict[str, Any], place: int) -> Put:
     value = turn_value(message, place)
-    seen = [value["text"], value.get("image_caption", "")]
+    day = _day(value.get("session_date"))
     return Put(
         namespace=(TURNS, thread_id),
         key=turn_key(place),
         value=value,
-        text="\n".join(part for part in seen if part),
+        metadata={} if day is None else {"date": day},
+        text=_words(value),
     )
+
+
+def _words(value: dict[str, Any]) -> str:
+    seen = [value["text"], value.get("image_caption", "")]
+    return "\n".join(part for part in seen if part)
+
+
+def _day(moment: object) -> str | None:
+    """Return the day that `9:05 pm on 17 February, 2025` is, as a search reads it."""
+    found = find_dates(moment) if isinstance(moment, str) else ()
+    if len(found) != 1 or found[0].every_year or found[0].first != found[0].last:
+        return None
+    return found[0].first.isoformat()

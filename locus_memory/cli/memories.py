@@ -31,6 +31,7 @@ from locus_memory.cli.options import AsJson, Limit, Url
 from locus_memory.cli.outcome import CommandError, UsageError
 from locus_memory.cli.output import snippet, visible_name
 from locus_memory.cli.session import Session
+from locus_memory.store.item import check_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -132,9 +133,9 @@ async def collect(
 
 
 async def _recall(manager: LLMMemoryManager, kind: Kind | None, query: str | None) -> list[Memory]:
-    known = [memory async for memory in manager.memories(kind)]
     if query is None:
-        return known
+        return [memory async for memory in manager.memories(kind)]
+    check_text(query, "--query")
     # What is recalled for a query is filled up with the newest: they are left out here.
     return [
         memory

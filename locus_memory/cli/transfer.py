@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from locus_memory.cli.differences import messages_of
 from locus_memory.cli.importer import Imported, import_conversation
+from locus_memory.cli.models import EmbedderOption, open_embedder
 from locus_memory.cli.names import find_reference
 from locus_memory.cli.options import AsJson, Url
 from locus_memory.cli.outcome import CommandError, UsageError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
+    from locus_memory.retrieval.embedders.base import Embedder
 
 __all__ = ["export", "import_files"]
 
@@ -52,19 +54,27 @@ def import_files(
     kind: Annotated[
         Format, typer.Option("--format", help="What to take a file for.")
     ] = Format.AUTO,
+    embedder: EmbedderOption = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Make conversations threads and searchable turns.
 
-    Each turn becomes one checkpoint of a thread and one item of the store.
+    Each turn becomes one checkpoint of a thread and one item of the store,
+    which has a vector if --embedder names a model for it.
+
     What is there already is left as it is, so an import may be repeated, or go on after it
     was stopped. Nothing is written before every file has been read and understood.
     """
     session = Session.of(context, url, as_json=as_json)
     conversations = _read_files(files, thread, kind)
-    quiet = session.as_json
-    done = session.run(partial(_import, conversations=conversations, quiet=quiet), create=True)
+    work = partial(
+        _import,
+        conversations=conversations,
+        embedder=None if embedder is None else open_embedder(embedder),
+        quiet=session.as_json,
+    )
+    done = session.run(work, create=True)
     session.answer(_summary(done), partial(_render_summary, done=done))
 
 
@@ -90,7 +100,7 @@ def _read(name: str) -> tuple[bytes, str]:
 
 
 async def _import(
-    backend: Backend, *, conversations: list[Conversation], quiet: bool
+    backend: Backend, *, conversations: list[Conversation], embedder: Embedder | None, quiet: bool
 ) -> list[Imported]:
     done: list[Imported] = []
     with _progress(quiet=quiet) as progress:
@@ -101,7 +111,9 @@ async def _import(
             def show(turns: int, task: Any = task) -> None:
                 progress.update(task, completed=turns)
 
-            done.append(await import_conversation(backend, conversation, on_turn=show))
+            done.append(
+                await import_conversation(backend, conversation, embedder=embedder, on_turn=show)
+            )
     return done
 
 

@@ -87,6 +87,37 @@ def test_import_of_sessions(ok, sessions):
     assert "Bo (6 pm on 3 May): Crimson ones" in ok("search", "crimson").out
 
 
+def test_import_with_vectors(ok, write, model):
+    call = {"id": "c", "type": "function", "function": {"name": "ring", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "name": "Ada", "content": "Is the doctor in?"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "A boat passes.", "tool_call_id": "c"},
+    ]
+    path = write("chat.json", messages)
+    assert ok("import", path, "--json").json["stored"] == 3
+    assert ok("import", path, "--embedder", model, "--json").json["stored"] == 2
+    assert ok("import", path, "--embedder", model, "--json").json["stored"] == 0
+    assert ok("import", path, "--json").json["stored"] == 0
+    for query, key in (("physician", "000001"), ("ship", "000003")):
+        found = ok("search", query, "--embedder", model, "--json").json["items"]
+        assert found[0]["key"] == key
+    assert len(ok("search", "doctor", "--json").json["items"]) == 1
+
+
+def test_a_day_in_the_question_counts(ok, write):
+    turns = [{"speaker": "Bo", "text": f"Tulip number {place}."} for place in range(3)]
+    dates = ("9 am on 1 May, 2024", "6 pm on 20 June, 2024", "noon")
+    sessions = [
+        {"date_time": date, "turns": [turn]} for date, turn in zip(dates, turns, strict=True)
+    ]
+    ok("import", write("a.json", {"id": "a", "speakers": ["Bo", "Cy"], "sessions": sessions}))
+    query = "which tulip on 20 June 2024?"
+    found = ok("search", query, "--explain", "--json").json["items"]
+    assert found[0]["value"]["text"] == "Tulip number 1."
+    assert [item["explanation"]["date"] > 1 for item in found] == [True, False, False]
+
+
 def test_import_says_what_it_did(ok, write):
     path = write("chat.json", [{"role": "user", "content": "hello"}])
     assert ok("import", path, "--json").json == {
