@@ -50,8 +50,9 @@ class DeltaStorage(ABC):
     """An ordered, append-mostly log of records for each thread.
 
     Invariants that every verb keeps, atomically: a thread's checkpoint ids and revisions
-    are unique, and the base of every record is there. Order is the storage's own. A copy of
-    a thread keeps its revisions, so a revision names a record within its thread only.
+    are unique, and the base of every record is there. Order is the storage's own. Revisions are
+    drawn from 2**63, so a storage need not look whether one is taken. A copy of a thread keeps
+    its revisions, so a revision names a record within its thread only.
     """
 
     persistent: bool = True

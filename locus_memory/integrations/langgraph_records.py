@@ -62,6 +62,8 @@ _OURS = "~"
 _SHORT = {"channel_versions": "n", "versions_seen": "s", "updated_channels": "u", "ts": "at"}
 _LONG = {short: name for name, short in _SHORT.items()}
 _USUAL = "~__pregel_pull, "
+_USUALLY_EMPTY = "parents"
+_BARE = "~bare"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -109,9 +111,12 @@ class Head:
         """Return the head of a record."""
         metadata = info.metadata
         ours = {key: value for key, value in metadata.items() if key.startswith(_OURS)}
+        theirs = {key: value for key, value in metadata.items() if key not in ours}
+        if _BARE not in ours:
+            theirs.setdefault(_USUALLY_EMPTY, {})
         return cls(
             checkpoint_id=info.checkpoint_id,
-            metadata={key: value for key, value in metadata.items() if key not in ours},
+            metadata=theirs,
             whole="~part" not in ours,
             low="~low" in ours,
             carries=ours.get("~of"),
@@ -238,6 +243,10 @@ def metadata_beside(
         low: Whether there is a greater id already.
     """
     beside = _plain(metadata)
+    if beside.get(_USUALLY_EMPTY) == {}:
+        del beside[_USUALLY_EMPTY]
+    elif _USUALLY_EMPTY not in beside:
+        beside[_BARE] = 1
     if "m" in document:
         beside["~part"] = 1
     if low:

@@ -36,6 +36,9 @@ class Features:
     vector_schema: str
 
 
+_PATIENCE: Final = 86_400.0
+"""Seconds that a migration may take: it may write a large table anew."""
+
 _NOTHING_THERE: Final = (
     UndefinedTableError,
     InvalidSchemaNameError,
@@ -157,7 +160,7 @@ async def _migrate(connection: Connection, names: Names, part: str, where: str) 
         if version <= len(MIGRATIONS[part]):
             statements = [each for group in MIGRATIONS[part][version:] for each in group]
             for statement in (*statements, FUNCTIONS[part]):
-                await connection.execute(names.fill(statement))
+                await connection.execute(names.fill(statement), timeout=_PATIENCE)
             await connection.execute(names.fill(_SET_VERSION), part, len(MIGRATIONS[part]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
@@ -18,6 +19,7 @@ __all__ = [
     "check_name",
     "clamped",
     "digest_of",
+    "name_of",
     "read_head",
     "read_record",
     "read_thread",
@@ -28,8 +30,9 @@ __all__ = [
 R = TypeVar("R", bound=RecordHead)
 
 HEAD: Final = """
-  checkpoint_id, revision, base, level, sequence, created_at, metadata::text, size,
-  octet_length(payload), seal
+  CASE checkpoint_id WHEN '' THEN encode(substr(digest, 2), 'hex')::uuid::text
+    ELSE checkpoint_id END AS checkpoint_id,
+  revision, base, level, sequence, created_at, metadata::text, size, octet_length(payload), seal
 """
 """The columns that `read_head` and `read_record` take first; a payload comes last."""
 
@@ -37,6 +40,11 @@ COLUMNS: Final = """
   digest, checkpoint_id, revision, base, level, created_at, metadata, size, seal, payload
 """
 """What `to_row` gives, in this order; the thread comes before them."""
+
+_UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+_HALF: Final = 2**31
+"""What is taken from a seal, an unsigned number, for PostgreSQL knows signed ones only."""
 
 _LARGEST: Final = 2**63 - 1
 
@@ -51,18 +59,28 @@ def digest_of(name: str) -> bytes:
     return blake2b(name.encode(), digest_size=16).digest()
 
 
+def name_of(checkpoint_id: str) -> tuple[bytes, str]:
+    """Return the bytes by which the indexes know a checkpoint, and what else its name takes.
+
+    Of a UUID the bytes say everything, and they keep the order of those that go by time; of any
+    other name they are a digest, of another length.
+    """
+    if _UUID.fullmatch(checkpoint_id):
+        return b"\0" + bytes.fromhex(checkpoint_id.replace("-", "")), ""
+    return digest_of(checkpoint_id), encode_text(checkpoint_id)
+
+
 def to_row(record: Record) -> tuple[Any, ...]:
     """Return the values of `COLUMNS`."""
     return (
-        digest_of(record.checkpoint_id),
-        encode_text(record.checkpoint_id),
+        *name_of(record.checkpoint_id),
         record.revision,
         record.base,
         record.level,
         record.created_at,
         encode_document(record.metadata),
         record.size,
-        record.seal(),
+        record.seal() - _HALF,
         record.payload,
     )
 
@@ -78,7 +96,7 @@ def to_columns(records: Sequence[Record]) -> tuple[list[Any], ...]:
         [record.base for record in records],
         [record.level for record in records],
         [record.size for record in records],
-        [record.seal() for record in records],
+        [record.seal() - _HALF for record in records],
         [record.payload for record in records],
     )
 
@@ -89,7 +107,7 @@ def read_head(thread_id: str, row: Row) -> RecordHead:
     Raises:
         CheckpointCorruptError: The row is not what was written.
     """
-    return RecordHead(**_fields(thread_id, row)).verified(row[9])
+    return RecordHead(**_fields(thread_id, row)).verified(row[9] + _HALF)
 
 
 def read_record(thread_id: str, row: Row) -> Record:
@@ -98,7 +116,7 @@ def read_record(thread_id: str, row: Row) -> Record:
     Raises:
         CheckpointCorruptError: The head is not what was written.
     """
-    return Record(**_fields(thread_id, row), payload=row[10]).verified(row[9])
+    return Record(**_fields(thread_id, row), payload=row[10]).verified(row[9] + _HALF)
 
 
 def _fields(thread_id: str, row: Row) -> dict[str, Any]:

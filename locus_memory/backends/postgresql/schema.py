@@ -78,6 +78,58 @@ _CHECKPOINTS: Final = (
     "CREATE UNIQUE INDEX {index:checkpoints_by_revision} ON {checkpoints} (thread, revision)",
 )
 
+# A checkpoint whose name is a UUID has it in `digest` alone, after a zero, and `checkpoint_id` is
+# empty. What a delta builds on is said by revision, for whoever reads the record, and by sequence,
+# to be found through the primary key. `seal` is an unsigned number of 32 bits less 2**31.
+_COMPACT_CHECKPOINTS: Final = (
+    "LOCK TABLE {threads}, {checkpoints} IN ACCESS EXCLUSIVE MODE",
+    "DROP INDEX {checkpoints_by_digest}",
+    "ALTER TABLE {checkpoints} RENAME CONSTRAINT {index:checkpoints_pkey} TO {index:former_pkey}",
+    "ALTER TABLE {checkpoints} RENAME TO {index:former_checkpoints}",
+    """
+    CREATE TABLE {checkpoints} (
+      sequence bigint GENERATED ALWAYS AS IDENTITY,
+      thread bigint NOT NULL,
+      revision bigint NOT NULL,
+      base bigint,
+      base_sequence bigint,
+      created_at double precision NOT NULL,
+      size bigint NOT NULL,
+      seal integer NOT NULL,
+      level smallint NOT NULL,
+      digest bytea NOT NULL,
+      checkpoint_id text COLLATE "C" NOT NULL,
+      metadata json NOT NULL,
+      payload bytea NOT NULL,
+      CONSTRAINT {index:checkpoints_pkey} PRIMARY KEY (thread, sequence))
+    """,
+    "ALTER TABLE {checkpoints} ALTER COLUMN payload SET STORAGE EXTERNAL",
+    """
+    INSERT INTO {checkpoints} OVERRIDING SYSTEM VALUE
+    SELECT c.sequence, c.thread, c.revision, c.base, b.sequence, c.created_at, c.size,
+      c.seal - 2147483648, c.level, CASE WHEN is_uuid
+        THEN '\\x00' || decode(replace(c.checkpoint_id, '-', ''), 'hex') ELSE c.digest END,
+      CASE WHEN is_uuid THEN '' ELSE c.checkpoint_id END, c.metadata, c.payload
+    FROM {former_checkpoints} AS c
+    CROSS JOIN LATERAL (
+      SELECT c.checkpoint_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' AS is_uuid) AS name
+    LEFT JOIN {former_checkpoints} AS b ON b.thread = c.thread AND b.revision = c.base
+    ORDER BY c.sequence
+    """,
+    """
+    SELECT setval(pg_get_serial_sequence('{checkpoints}', 'sequence'), number)
+    FROM (SELECT pg_sequence_last_value(
+      pg_get_serial_sequence('{former_checkpoints}', 'sequence')::regclass) AS number) AS last
+    WHERE number IS NOT NULL
+    """,
+    "DROP TABLE {former_checkpoints}",
+    "CREATE UNIQUE INDEX {index:checkpoints_by_digest} ON {checkpoints} (thread, digest)",
+    """
+    UPDATE {threads} AS t SET newest = (
+      SELECT digest FROM {checkpoints} AS c WHERE c.thread = t.id ORDER BY sequence DESC LIMIT 1)
+    """,
+)
+
 # An item's id is a digest of its namespace and key, and `scope` one of the namespace alone. Each
 # put takes a new revision, so that their order is that of the writes whatever the clock does.
 #
@@ -226,7 +278,7 @@ _WRITE_VECTORS: Final = _WRITE % {
 }
 
 MIGRATIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
-    "core": (_CHECKPOINTS, _ITEMS),
+    "core": (_CHECKPOINTS, _ITEMS, _COMPACT_CHECKPOINTS),
     "vector": (_VECTORS,),
 }
 

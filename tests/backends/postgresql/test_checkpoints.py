@@ -10,13 +10,14 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import asyncpg
 import pytest
 
 from locus_memory.backends.postgresql.backend import PostgreSQLBackend
+from locus_memory.backends.postgresql.checkpoint_queries import APPEND
 from locus_memory.backends.postgresql.checkpoints import (
-    _APPEND,
     PostgreSQLCheckpointer,
     PostgreSQLDeltaStorage,
 )
@@ -82,6 +83,17 @@ def noise(seed):
 
 
 class TestNames:
+    async def test_a_uuid_and_a_name_of_that_digest_are_two(self, checkpointer, storage):
+        uuid = str(UUID(bytes=digest_of("name")))
+        for name in ("name", uuid, uuid.upper()):
+            await checkpointer.save({"is": name}, "t", name)
+        for name in ("name", uuid, uuid.upper()):
+            assert await checkpointer.load("t", name) == {"is": name}
+            assert (await storage.find("t", name)).checkpoint_id == name
+        assert await names(storage) == [uuid.upper(), uuid, "name"]
+        assert await checkpointer.delete("t", uuid)
+        assert await names(storage) == [uuid.upper(), "name"]
+
     async def test_names_may_have_any_length_and_any_character(self, checkpointer, storage):
         for thread in (LONGEST + "a", LONGEST + "b", NUL, "t"):
             for name in (LONGEST + "1", LONGEST + "2", NUL):
@@ -275,15 +287,6 @@ class TestGroups:
         for thread in ("t2", "t3", "t4"):
             assert await names(storage, thread) == ["c1"]
 
-    async def test_a_revision_that_is_taken_fails_nobody_else(self, storage, together):
-        stale, *done = await together(
-            storage.store(record(1, thread="t0", name="other")),
-            storage.store(record(2, thread="t1")),
-            storage.store(record(2, thread="t2")),
-        )
-        assert isinstance(stale, StaleChainError)
-        assert [(await storage.find(thread)).sequence for thread in ("t1", "t2")] == done
-
     async def test_a_thread_that_is_locked_keeps_nobody_else_waiting(
         self, pool, storage, together, other, until
     ):
@@ -433,7 +436,7 @@ class TestRaces:
         await storage.store(record(1))
         await other.execute("BEGIN")
         first = (digest_of("t"), *to_row(record(2)), True, None)
-        assert await other.fetchval(pool.sql(_APPEND), *first)
+        assert await other.fetchval(pool.sql(APPEND), *first)
         saving = asyncio.create_task(storage.store(record(3), expected_parent="c1"))
         await until(lambda: self.blocked(other))
         await other.execute("COMMIT")

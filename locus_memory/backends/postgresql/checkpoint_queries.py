@@ -1,0 +1,226 @@
+"""The statements of checkpoints, each with its reasons."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from locus_memory.backends.postgresql.records import COLUMNS, HEAD
+
+__all__ = [
+    "APPEND",
+    "APPEND_LOCKED",
+    "BEGIN",
+    "CHAIN_OF_NAMED",
+    "CHAIN_OF_NEWEST",
+    "CLAIM",
+    "COPY",
+    "FIND_NAMED",
+    "FIND_NEWEST",
+    "LIST",
+    "LOCK",
+    "MATCHING",
+    "OVERWRITE",
+    "REMOVE",
+    "REMOVE_ALL",
+    "REMOVE_NAMED",
+    "REMOVE_THREAD",
+    "RENEW",
+    "THREADS",
+    "TOGETHER",
+    "VACUUM",
+]
+
+_THREAD: Final = "SELECT id FROM {threads} WHERE digest = $1"
+
+# What a record builds on is nearly always the newest of its thread, which two indexes lead to;
+# else it is looked for among all. There is no index by revision: links go by sequence.
+_BASED: Final = """
+newest AS (
+  SELECT sequence, revision FROM {checkpoints} WHERE thread = %(id)s AND digest = %(name)s),
+based AS (
+  SELECT sequence FROM newest WHERE revision = $5
+  UNION ALL (
+    SELECT sequence FROM {checkpoints}
+    WHERE $5::bigint IS NOT NULL AND thread = %(id)s AND revision = $5
+    ORDER BY sequence DESC LIMIT 1)
+  LIMIT 1)"""
+
+_BASED_ON_KNOWN: Final = _BASED % {
+    "id": "(SELECT id FROM known)",
+    "name": "(SELECT newest FROM known)",
+}
+
+_INSERT: Final = f"""
+INSERT INTO {{checkpoints}} (thread, base_sequence, {COLUMNS})
+SELECT id, %s, $2, $3::text, $4::bigint, $5::bigint, $6::smallint, $7::float8, $8::text::json,
+  $9::bigint, $10::integer, $11::bytea
+FROM thread RETURNING sequence, $1
+"""  # noqa: S608 - constants only, here and below
+
+_INSERT_DELTA: Final = _INSERT % "(SELECT sequence FROM based)"
+
+# The part `thread` locks the thread's row, and looks at what others may have changed while it
+# waited for it: the newest checkpoint, and whether records were removed since the statement
+# began, so that the base it sees may be gone. Looking the thread's number up first leaves the
+# planner nothing but the indexes, however little it knows of new tables.
+APPEND: Final = f"""
+WITH known AS (SELECT id, removals, newest FROM {{threads}} WHERE digest = $1),
+{_BASED_ON_KNOWN},
+thread AS (
+  UPDATE {{threads}} SET newest = $2
+  WHERE digest = $1 AND ($12::boolean OR newest = $13::bytea)
+    AND removals = (SELECT removals FROM known)
+    AND ($5::bigint IS NULL OR EXISTS (SELECT FROM based))
+    AND NOT EXISTS (
+      SELECT 1 FROM {{checkpoints}} WHERE thread = (SELECT id FROM known) AND digest = $2)
+  RETURNING id)
+{_INSERT_DELTA}
+"""  # noqa: S608
+
+# What is no delta may be the first of its thread.
+BEGIN: Final = f"""
+WITH known AS (SELECT id, removals FROM {{threads}} WHERE digest = $1),
+thread AS (
+  INSERT INTO {{threads}} AS t (digest, thread_id, newest) SELECT $1, $13, $2
+  ON CONFLICT (digest) DO UPDATE SET newest = EXCLUDED.newest
+  WHERE $12::boolean AND t.removals = (SELECT removals FROM known)
+    AND NOT EXISTS (
+      SELECT 1 FROM {{checkpoints}} WHERE thread = (SELECT id FROM known) AND digest = $2)
+  RETURNING id)
+{_INSERT % "NULL::bigint"}
+"""  # noqa: S608
+
+# Appends that share a transaction leave out a thread whose row somebody else has locked: or all
+# of them would wait for it.
+_FREE: Final = """
+WITH free AS (SELECT FROM {threads} WHERE digest = $1 FOR UPDATE SKIP LOCKED),
+known AS"""
+
+TOGETHER: Final = {
+    APPEND: APPEND.replace("\nWITH known AS", _FREE).replace(
+        "  WHERE digest = $1 AND", "  WHERE EXISTS (SELECT FROM free) AND digest = $1 AND"
+    ),
+    BEGIN: BEGIN.replace("\nWITH known AS", _FREE).replace(
+        "SELECT $1, $13, $2",
+        "SELECT $1, $13, $2 WHERE EXISTS (SELECT FROM free) OR NOT EXISTS (SELECT FROM known)",
+    ),
+}
+"""What does as much for one of several."""
+
+APPEND_LOCKED: Final = f"""
+WITH thread AS (UPDATE {{threads}} SET newest = $2 WHERE id = $1 RETURNING id),
+based AS (SELECT sequence FROM {{checkpoints}} WHERE thread = $1 AND revision = $5)
+{_INSERT_DELTA}
+"""  # noqa: S608
+
+CLAIM: Final = """
+INSERT INTO {threads} AS t (digest, thread_id) VALUES ($1, $2)
+ON CONFLICT (digest) DO UPDATE SET removals = t.removals + 1
+RETURNING id
+"""
+
+LOCK: Final = "UPDATE {threads} SET removals = removals + 1 WHERE digest = $1 RETURNING id"
+
+OVERWRITE: Final = """
+UPDATE {checkpoints} AS c
+SET base = n.base, base_sequence = b.sequence, level = n.level, size = n.size,
+  seal = n.seal, payload = n.payload
+FROM unnest($2::bigint[], $3::bigint[], $4::smallint[], $5::bigint[], $6::integer[], $7::bytea[])
+  AS n (revision, base, level, size, seal, payload)
+LEFT JOIN {checkpoints} AS b ON b.thread = $1 AND b.revision = n.base
+WHERE c.thread = $1 AND c.revision = n.revision
+"""
+
+REMOVE_NAMED: Final = "DELETE FROM {checkpoints} WHERE thread = $1 AND digest = $2"
+
+REMOVE: Final = """
+WITH gone AS (
+  DELETE FROM {checkpoints} WHERE thread = $1 AND revision = ANY ($2::bigint[]) RETURNING 1)
+SELECT count(*) FROM gone
+"""
+
+REMOVE_ALL: Final = """
+WITH gone AS (DELETE FROM {checkpoints} WHERE thread = $1 RETURNING 1)
+SELECT count(*) FROM gone
+"""
+
+RENEW: Final = """
+UPDATE {threads} SET newest = (
+  SELECT digest FROM {checkpoints} WHERE thread = $1 ORDER BY sequence DESC LIMIT 1)
+WHERE id = $1 RETURNING newest
+"""
+
+REMOVE_THREAD: Final = "DELETE FROM {threads} WHERE id = $1"
+
+FIND_NEWEST: Final = f"""
+SELECT {HEAD} FROM {{checkpoints}} WHERE thread = ({_THREAD}) ORDER BY sequence DESC LIMIT 1
+"""  # noqa: S608
+
+FIND_NAMED: Final = f"""
+SELECT {HEAD} FROM {{checkpoints}} WHERE thread = ({_THREAD}) AND digest = $2
+"""  # noqa: S608
+
+LIST: Final = f"""
+SELECT {HEAD} FROM {{checkpoints}} WHERE thread = ({_THREAD}) AND sequence < $2
+ORDER BY sequence DESC LIMIT $3
+"""  # noqa: S608
+
+# A base is older than what builds on it; so the search ends even where links run in a circle.
+# `LATERAL` and `LIMIT` make it look each base up by its index, whatever the planner believes.
+_CHAIN: Final = f"""
+WITH RECURSIVE chain AS (
+  (SELECT * FROM {{checkpoints}} WHERE thread = ({_THREAD}) %s)
+  UNION ALL
+  SELECT found.* FROM chain CROSS JOIN LATERAL (
+    SELECT * FROM {{checkpoints}} AS c
+    WHERE c.thread = chain.thread AND c.sequence = chain.base_sequence
+      AND c.revision = chain.base LIMIT 1) AS found
+  WHERE found.sequence < chain.sequence)
+SELECT {HEAD}, payload FROM chain ORDER BY sequence DESC
+"""  # noqa: S608
+
+CHAIN_OF_NEWEST: Final = _CHAIN % "ORDER BY sequence DESC LIMIT 1"
+
+CHAIN_OF_NAMED: Final = _CHAIN % "AND digest = $2"
+
+# Each row's metadata is parsed once, however often a filter asks for it.
+MATCHING: Final = f"""
+SELECT {HEAD}, thread_id
+FROM {{checkpoints}} AS c JOIN (SELECT id, thread_id FROM {{threads}}) AS t ON t.id = c.thread
+CROSS JOIN LATERAL (SELECT c.metadata::jsonb AS document OFFSET 0) AS parsed
+WHERE %s ORDER BY sequence DESC LIMIT $1
+"""  # noqa: S608
+
+THREADS: Final = """
+SELECT thread_id FROM {threads}
+WHERE left(thread_id, 500) >= left($1, 500) AND thread_id > $1
+  AND left(thread_id, 500) >= left($2, 500) AND thread_id >= $2
+  AND ($3::text IS NULL OR (left(thread_id, 500) <= left($3, 500) AND thread_id < $3))
+ORDER BY left(thread_id, 500), thread_id LIMIT $4
+"""
+
+# A thread that is not there, or has no such record, has no newest one to begin a copy with.
+_OF_SOURCE: Final = ", ".join(f"source.{name.strip()}" for name in COLUMNS.split(","))
+
+# A copy is numbered before it is written, so that each can say what it builds on.
+COPY: Final = f"""
+WITH source AS MATERIALIZED (
+  SELECT nextval(pg_get_serial_sequence('{{checkpoints}}', 'sequence')) AS number, found.*
+  FROM (
+    SELECT * FROM {{checkpoints}} WHERE thread = ({_THREAD}) AND sequence <= $4
+    ORDER BY sequence) AS found),
+target AS (
+  INSERT INTO {{threads}} (digest, thread_id, newest)
+  SELECT $2, $3, digest FROM source ORDER BY sequence DESC LIMIT 1
+  ON CONFLICT DO NOTHING RETURNING id),
+copied AS (
+  INSERT INTO {{checkpoints}} (sequence, thread, base_sequence, {COLUMNS})
+  OVERRIDING SYSTEM VALUE
+  SELECT source.number, target.id, base.number, {_OF_SOURCE}
+  FROM target CROSS JOIN source
+  LEFT JOIN (SELECT number, revision FROM source) AS base ON base.revision = source.base
+  ORDER BY source.number RETURNING 1)
+SELECT count(*) FROM copied
+"""  # noqa: S608
+
+VACUUM: Final = "VACUUM {threads}, {checkpoints}"
