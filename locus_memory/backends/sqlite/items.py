@@ -271,19 +271,20 @@ def read_item(connection: sqlite3.Connection, address: Address, now: float) -> S
     return None if found is None else _item(found)
 
 
-def _item(row: tuple[Any, ...], score: float | None = None) -> StoreItem:
+def _item(row: Sequence[Any], score: float | None = None) -> StoreItem:
     path, key, value, metadata, created_at, updated_at, version, expires_at = row
     try:
+        created = timestamp(created_at)
         return StoreItem(
-            namespace=decode_namespace(path),
-            key=decode_text(key),
-            value=decode_json(value),
-            metadata=decode_json(metadata),
-            created_at=timestamp(created_at),
-            updated_at=timestamp(updated_at),
-            version=version,
-            score=score,
-            expires_at=None if expires_at is None else timestamp(expires_at),
+            decode_namespace(path),
+            decode_text(key),
+            decode_json(value),
+            decode_json(metadata),
+            created,
+            created if updated_at == created_at else timestamp(updated_at),
+            version,
+            score,
+            None if expires_at is None else timestamp(expires_at),
         )
     except (AttributeError, KeyError, OverflowError, StopIteration, TypeError, ValueError) as error:
         raise BackendCorruptError(f"sqlite: the item {key!r} is damaged") from error
@@ -291,7 +292,8 @@ def _item(row: tuple[Any, ...], score: float | None = None) -> StoreItem:
 
 def scored(row: tuple[Any, ...]) -> StoreItem:
     """Return the item of a row that ends with its score."""
-    return _item(row[:-1], row[-1])
+    *columns, score = row
+    return _item(columns, score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,10 +349,12 @@ def newest(
     return [scored(row) for row in connection.execute(statement, values)]
 
 
-def items_of_vectors(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, StoreItem]:
-    """Return the items whose vectors have these ids, by id."""
-    rows = connection.execute(queries.ITEMS_OF_VECTORS, {"ids": json.dumps(ids)})
-    return {row[0]: _item(row[1:]) for row in rows}
+def items_of_vectors(
+    connection: sqlite3.Connection, scores: Mapping[int, float]
+) -> dict[int, StoreItem]:
+    """Return the items of vectors, by the vectors' ids, each with its score."""
+    rows = connection.execute(queries.ITEMS_OF_VECTORS, {"ids": json.dumps(list(scores))})
+    return {number: _item(row, scores[number]) for number, *row in rows}
 
 
 def namespaces(

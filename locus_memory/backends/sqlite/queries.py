@@ -155,15 +155,18 @@ IS_LARGE: Final = """
 
 
 def search_items(condition: str, *, recursive: bool) -> str:
-    """Return the query for items that match `:match`, the best first."""
-    scope = _BELOW if recursive else _HERE
+    """Return the query for items that match `:match`, the best first.
+
+    They are those of the namespace of the id `:namespace`, or below `:path`.
+    """
+    scope = _BELOW if recursive else "i.namespace = :namespace"
+    source = "CROSS JOIN namespaces AS n ON n.id = i.namespace" if recursive else ""
     # The scope column only selects: it weighs nothing in the ranking.
     return f"""
         SELECT {_ITEM}, hit.score
         FROM (
           SELECT texts.rowid AS id, -bm25(texts, 0.0, 1.0) AS score
-          FROM texts CROSS JOIN items AS i ON i.id = texts.rowid
-          CROSS JOIN namespaces AS n ON n.id = i.namespace
+          FROM texts CROSS JOIN items AS i ON i.id = texts.rowid {source}
           WHERE texts MATCH :match AND {scope} AND {_LIVE} AND {condition}
           ORDER BY score DESC, i.revision DESC LIMIT :limit OFFSET :offset
         ) AS hit

@@ -43,15 +43,18 @@ class TextSearch:
         """Return the items with any of the words that satisfy the condition, the best first."""
         any_word = " OR ".join(f'"{word}"' for word in words)
         match = f"text : ({any_word})"
+        values: dict[str, object] = {}
         if not scope.recursive:
-            namespace = connection.execute(queries.NAMESPACE, (scope.path,)).fetchone()
-            if namespace is None:
+            found = connection.execute(queries.NAMESPACE, (scope.path,)).fetchone()
+            if found is None:
                 return []
-            if not self._is_large(connection, namespace[0]):
-                match = f'scope : "n{namespace[0]}" AND {match}'
-        where, values = compile_filter(condition, metadata="i.metadata", value="i.value")
+            values["namespace"] = found[0]
+            if not self._is_large(connection, found[0]):
+                match = f'scope : "n{found[0]}" AND {match}'
+        where, bound = compile_filter(condition, metadata="i.metadata", value="i.value")
         statement = queries.search_items(where, recursive=scope.recursive)
-        values |= scope.bound_values | {"limit": page.limit, "offset": page.offset, "match": match}
+        values |= {"limit": page.limit, "offset": page.offset, "match": match}
+        values |= bound | scope.bound_values
         return [scored(row) for row in connection.execute(statement, values)]
 
     def _is_large(self, connection: sqlite3.Connection, namespace: int) -> bool:

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -308,14 +308,11 @@ def _best(ids: Ids, rows: Rows, vector: bytes, wanted: int) -> tuple[Ids, Floats
 def _results(
     connection: sqlite3.Connection, ids: list[int], cosines: list[float]
 ) -> list[SemanticSearchResult]:
-    items = items_of_vectors(connection, ids)
+    scores = {each: max(0.0, cosine) for each, cosine in zip(ids, cosines, strict=True)}
+    items = items_of_vectors(connection, scores)
     if len(items) < len(ids):
         raise BackendCorruptError("sqlite: a vector is damaged: its item is not there")
     return [
-        SemanticSearchResult(
-            item=replace(items[each], score=max(0.0, cosine)),
-            score=max(0.0, cosine),
-            distance=1.0 - cosine,
-        )
+        SemanticSearchResult(items[each], scores[each], 1.0 - cosine)
         for each, cosine in zip(ids, cosines, strict=True)
     ]

@@ -373,9 +373,11 @@ class TestPlans:
         assert "items_by_expiry" in (await self.plan(store, statement))[0]
 
     async def test_text_search_starts_from_the_words(self, store):
-        plan = await self.plan(store, queries.search_items("1", recursive=False), match="a")
+        statement = queries.search_items("1", recursive=False)
+        plan = await self.plan(store, statement, match="a", namespace=1)
         assert any("SCAN texts VIRTUAL TABLE" in step for step in plan)
         assert not any(step.startswith("SCAN i") for step in plan), plan
+        assert sum("i USING INTEGER PRIMARY KEY" in step for step in plan) == 2, plan
 
     @pytest.mark.parametrize("recursive", [False, True])
     async def test_vector_queries_start_from_the_namespaces(self, store, recursive):
