@@ -53,8 +53,8 @@ class Record(Protocol):
 class Connection(Protocol):
     """A connection of asyncpg; see https://magicstack.github.io/asyncpg/current/api/."""
 
-    async def execute(self, query: str, *args: Any) -> str:
-        """Return the tag of a statement."""
+    async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 - asyncpg's own
+        """Return the tag of a statement; seconds of its own instead of `command_timeout`."""
         ...
 
     async def fetch(self, query: str, *args: Any) -> list[Record]:
