@@ -70,7 +70,8 @@ class LLMMemoryManager(BaseMemoryManager):
         retrieve_limit: The most memories a run is reminded of.
         token_budget: The most tokens the block of memories may take.
         token_counter: Counts tokens; `None` estimates them.
-        embedder: Finds memories by meaning as well, where the store has semantic search.
+        embedder: Finds memories by meaning as well, where the store has semantic search. Each
+            vector is marked with its name; another one needs `locus-memory reembed` first.
         extract_mode: When to extract.
         batch_messages: Extract from a thread once so many of its messages wait; `drain` and
             `close` do not wait for more, nor does the next process.
