@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["explained_table", "hit_fields", "hits_table"]
 
 _SNIPPET = 160
+_ROOM = 60
+"""How long a sum may be to have its result on the same line, in a terminal of 80 columns."""
 
 
 def hit_fields() -> Fields:
@@ -63,7 +65,7 @@ def _said(item: StoreItem, query: str) -> Text:
     body = passage.text
     wanted = set(tokens(query))
     words = [m.span() for m in re.finditer(r"\w+", body) if wanted & set(tokens(m[0]))]
-    start = max(0, words[0][0] - _SNIPPET // 2) if words and len(body) > _SNIPPET else 0
+    start = _start(body, words[0][0]) if words and len(body) > _SNIPPET else 0
     shown = Text("…" if start else "")
     for offset, (first, last) in enumerate(words):
         previous = words[offset - 1][1] if offset else start
@@ -73,6 +75,12 @@ def _said(item: StoreItem, query: str) -> Text:
     shown.truncate(_SNIPPET, overflow="ellipsis")
     day = None if passage.day is None else passage.day.isoformat()
     return _speaker(passage.speakers, _moment(item) or day).append_text(shown)
+
+
+def _start(body: str, first: int) -> int:
+    """Return where to begin, at the start of a word some way before the first match."""
+    start = max(0, first - _SNIPPET // 2)
+    return body.find(" ", start, first) + 1 or start if start else 0
 
 
 def _moment(item: StoreItem) -> str | None:
@@ -103,10 +111,15 @@ def _reasons(parts: Explanation, score: float) -> list[str]:
         f"+{parts.succession:.2f} for superseding" if parts.succession else "",
     ]
     sums = [" + ".join(filter(None, evidence)), ", ".join(filter(None, changes))]
+    if len(sums[0]) > _ROOM and not sums[1]:
+        sums[1] = "all together"
     lines = list(filter(None, sums))
     lines[-1] += f" = {parts.score:.2f}"
     if parts.rerank is not None:
         lines.append(f"reranker {parts.rerank:.3g}, blended: {score:.2f}")
+    elif f"{score:.2f}" != f"{parts.score:.2f}":
+        # A long search ranks one window of candidates after another.
+        lines.append(f"of a later window, so not above those before: {score:.2f}")
     if parts.superseded_by is not None:
         lines.append(f"superseded by {visible_name(parts.superseded_by)}")
     return lines

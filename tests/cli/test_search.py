@@ -255,6 +255,15 @@ def test_explanations_fit_the_terminal(ok, monkeypatch, columns, register):
     assert "\x1b" not in out
 
 
+def test_a_later_window_says_so(ok, write):
+    turns = [{"role": "user", "content": "boat " * (place % 7 + 1)} for place in range(150)]
+    ok("import", write("chat.json", turns))
+    out = ok("search", "boat", "--limit", "150", "--explain").out
+    first, later = out.split("of a later window, so not above those before: ", 1)
+    assert first.count("turns/chat") == 101
+    assert later.count("turns/chat") == 49
+
+
 def test_a_memory_is_shown_as_what_it_says(ok):
     ok("remember", "I live in Roscoff.", "--key", "home")
     lines = ok("search", "Roscoff").out.splitlines()
