@@ -106,8 +106,9 @@ class Finder:
             return Candidates("text", await self._by_words(request), [])
         if chosen == "vector":
             return Candidates("vector", [], await self._by_meaning(request) or [])
+        # An embedder that answers at once, from a cache, must not wait for the other's threads.
         meaning = self._by_meaning(request, survive=mode is None)
-        by_text, by_vector = await _together([self._by_words(request), meaning])
+        by_vector, by_text = await _together([meaning, self._by_words(request)])
         if by_vector is None:
             return Candidates("text", by_text or [], [])
         return Candidates("hybrid", by_text or [], by_vector)

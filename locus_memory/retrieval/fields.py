@@ -104,8 +104,7 @@ class Fields:
 
 
 def _first(told: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    for name in names:
-        value = told.get(name)
+    for value in map(told.get, names):
         if isinstance(value, str):
             return value
     return None
