@@ -154,8 +154,9 @@ def _diff_objects(old: dict[str, Any], new: dict[str, Any], *, plain: bool) -> A
 def _apply_object(
     document: dict[str, Any], patches: dict[str, Any], dropped: Sequence[str] = ()
 ) -> dict[str, Any]:
-    gone = frozenset(dropped)
-    result = {key: value for key, value in document.items() if key not in gone}
+    result = document.copy()
+    for key in dropped:
+        result.pop(key, None)
     for key, delta in patches.items():
         result[key] = apply(document.get(key), delta)
     return result

@@ -27,6 +27,9 @@ _SLACK = 4096
 _SMALL = 256
 """Characters: dropping a shorter string does not shrink a state that matters."""
 
+_WORTH_SHARING = 1024
+"""Bytes: the strings of a smaller delta are not worth being looked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -63,7 +66,8 @@ def draft(
     try:
         change = diff(newest.document, state, plain=newest.plain)
         encoded, copied = round_trip(change)
-        share_texts(copied, change)
+        if len(encoded) > _WORTH_SHARING:
+            share_texts(copied, change)
         document = apply(newest.document, copied)
         if base is not newest:
             encoded = orjson.dumps(diff(base.document, document, plain=base.plain))
