@@ -1,4 +1,4 @@
-"""50 threads at once on PostgreSQL: through a real graph, and the same calls without a graph."""
+"""50 threads at once on PostgreSQL: through a real graph, without it, and over a network."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from peers_distance import at_a_distance, round_trip
 from peers_figures import Part, elapsed
-from peers_places import Places
+from peers_places import Place, Places
 from peers_savers import POOL, THREAD, Dialogue, pooled_saver
 from rows import Row
 from typing_extensions import override
@@ -20,8 +21,10 @@ from locus_memory import open_backend
 from locus_memory.integrations.langgraph import LocusSaver
 
 CROWD, TURNS, ROUNDS = 50, 8, 3
+AWAY = 0.001
 OURS = "LocusSaver, pool_size=16"
 SHIPPED = "AsyncPostgresSaver, as shipped, a pool of 16"
+Rates = dict[str, list[float]]
 Live = Callable[[Any, str], Coroutine[Any, Any, None]]
 
 
@@ -83,33 +86,51 @@ async def replayed(dialogue: Dialogue) -> Live:
 async def crowd(places: Places) -> list[Part]:
     """Measure turns a second of each way to use PostgreSQL, in rotation."""
     dialogue = Dialogue(TURNS)
-    part = Part(
-        f"LangGraph savers on PostgreSQL: {CROWD} threads at once, {TURNS} turns each",
-        ("saver", "turns/s", "ours / it", "turns/s, no graph", "ours / it, no graph"),
-    )
-    lives = (through_a_graph(dialogue), await replayed(dialogue))
+    graph, calls = through_a_graph(dialogue), await replayed(dialogue)
+    near = ("a graph", "the same calls without a graph")
+    measured: list[tuple[str, Rates]] = []
     async with AsyncExitStack() as stack:
-        ways = await _ways(places, stack)
-        measured = [await _rates(ways, live, str(number)) for number, live in enumerate(lives)]
-    for who in ways:
-        columns: list[str] = []
-        for rates in measured:
+        ways = await _ways(await _places(places), stack)
+        for where, live in zip(near, (graph, calls), strict=True):
+            measured.append((where, await _rates(ways, live, where)))
+    async with AsyncExitStack() as stack:
+        pair = await _places(places)
+        for place in pair:
+            place.url = await stack.enter_async_context(at_a_distance(place.url, AWAY))
+        taken = await round_trip(pair[0].url)
+        where = f"a graph, a round trip of {taken * 1e3:.1f} ms"
+        measured.append((where, await _rates(await _ways(pair, stack), graph, where)))
+    return [_part(measured)]
+
+
+def _part(measured: list[tuple[str, Rates]]) -> Part:
+    columns = [f"{name}, {where}" for where, _ in measured for name in ("turns/s", "ours / it")]
+    title = f"LangGraph savers on PostgreSQL: {CROWD} threads at once, {TURNS} turns each"
+    part = Part(title, ("saver", *columns))
+    for who in measured[0][1]:
+        line = [who]
+        for where, rates in measured:
             ratio = median(mine / it for mine, it in zip(rates[OURS], rates[who], strict=True))
-            columns += [f"{median(rates[who]):.0f}", f"{ratio:.2f}"]
+            line += [f"{median(rates[who]):.0f}", f"{ratio:.2f}"]
             if who == SHIPPED:
-                where = "the same calls without a graph" if rates is measured[-1] else "a graph"
                 figure = f"LocusSaver / AsyncPostgresSaver as shipped: turns/s, {where}"
                 part.bars.append(Row(figure, ratio, 3.0, at_least=True))
-        part.lines.append((who, *columns))
+        part.lines.append(tuple(line))
     part.notes += [
         "Without a graph: the calls that the graph made of its saver, replayed in their order.",
+        "With a round trip: through a relay that holds back what it passes on, for all alike.",
     ]
-    return [part]
+    return part
 
 
-async def _ways(places: Places, stack: AsyncExitStack) -> dict[str, Callable[[], Any]]:
+async def _places(places: Places) -> tuple[Place, Place]:
+    """Return one for theirs and one for ours."""
+    return await places.new("PostgreSQL"), await places.new("PostgreSQL")
+
+
+async def _ways(pair: tuple[Place, Place], stack: AsyncExitStack) -> dict[str, Callable[[], Any]]:
     """Return what makes the saver of a thread, by what it is called."""
-    theirs, ours = await places.new("PostgreSQL"), await places.new("PostgreSQL")
+    theirs, ours = pair
     pooled = await stack.enter_async_context(pooled_saver(theirs))
     alone = AsyncPostgresSaver.from_conn_string(theirs.url)
     single = await stack.enter_async_context(alone)
@@ -123,11 +144,9 @@ async def _ways(places: Places, stack: AsyncExitStack) -> dict[str, Callable[[],
     }
 
 
-async def _rates(
-    ways: dict[str, Callable[[], Any]], live: Live, name: str
-) -> dict[str, list[float]]:
+async def _rates(ways: dict[str, Callable[[], Any]], live: Live, name: str) -> Rates:
     """Return the turns a second of each way, in each of the rounds."""
-    rates: dict[str, list[float]] = {who: [] for who in ways}
+    rates: Rates = {who: [] for who in ways}
     for attempt in range(ROUNDS):
         for who, made in ways.items():
             lives = (live(made(), f"{who}-{name}-{attempt}-{n}") for n in range(CROWD))

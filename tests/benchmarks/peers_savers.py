@@ -228,7 +228,7 @@ async def savers(places: Places) -> list[Part]:
 
 
 def _add(part: Part, each: Contender, contenders: list[Contender], final: int) -> None:
-    """Add a contender's line, and its bars if it is ours."""
+    """Add a contender's line, and its bars if it is ours, in a database, with plain channels."""
     rivals = [
         other
         for other in contenders
@@ -236,10 +236,12 @@ def _add(part: Part, each: Contender, contenders: list[Contender], final: int) -
     ]
     size, on = each.size / final, each.place.database
     turn, ratio = median(each.times.saves), ""
-    if each.ours:
+    has_bars = each.ours and each.schema is Plain and on != "memory"
+    if has_bars:
         part.bars.append(Row(f"{each.who} on {on}: bytes / JSON of the final state", size, 2.0))
     for rival in rivals:
         ratio = f"{turn / median(rival.times.saves):.2f}"
         figure = f"{each.who} on {on}: median turn / theirs"
-        part.bars.append(Row(figure, turn / median(rival.times.saves), 1.0))
+        if has_bars:
+            part.bars.append(Row(figure, turn / median(rival.times.saves), 1.0))
     part.lines.append((each.who, on, f"{size:.3g}", *each.times.columns(), ratio))
