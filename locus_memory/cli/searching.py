@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["search"]
 
 _LOOKED_AT = 20
-"""How many items are asked whose vectors they have."""
+"""How many items of each namespace are asked whose vectors they have."""
 
 
 class Mode(StrEnum):
@@ -165,12 +165,16 @@ async def _unnamed(store: BaseStore, roots: Sequence[Labels], mode: Mode) -> str
 
 
 async def _models(store: BaseStore, roots: Sequence[Labels]) -> list[str]:
-    """Return which models made the vectors of the newest items."""
-    from locus_memory.retrieval.embedders.marks import mark_of  # noqa: PLC0415 - help must be quick
+    """Return which models made the newest vectors."""
+    from locus_memory.retrieval.embedders.marks import (  # noqa: PLC0415 - help must be quick
+        MARK,
+        mark_of,
+    )
 
     found: list[str] = []
+    marked = {MARK: {"$exists": True}}
     for root in roots:
-        for item in await store.search(root, None, _LOOKED_AT, recursive=True):
+        for item in await store.search(root, None, _LOOKED_AT, filter=marked, recursive=True):
             mark = mark_of(item.metadata)
             told = mark and f"{mark.model} ({mark.dimension} dimensions)"
             if told and told not in found:
