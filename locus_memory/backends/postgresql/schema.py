@@ -84,45 +84,24 @@ _CHECKPOINTS: Final = (
 _COMPACT_CHECKPOINTS: Final = (
     "LOCK TABLE {threads}, {checkpoints} IN ACCESS EXCLUSIVE MODE",
     "DROP INDEX {checkpoints_by_digest}",
-    "ALTER TABLE {checkpoints} RENAME CONSTRAINT {index:checkpoints_pkey} TO {index:former_pkey}",
-    "ALTER TABLE {checkpoints} RENAME TO {index:former_checkpoints}",
+    "ALTER TABLE {checkpoints} ADD COLUMN base_sequence bigint",
     """
-    CREATE TABLE {checkpoints} (
-      sequence bigint GENERATED ALWAYS AS IDENTITY,
-      thread bigint NOT NULL,
-      revision bigint NOT NULL,
-      base bigint,
-      base_sequence bigint,
-      created_at double precision NOT NULL,
-      size bigint NOT NULL,
-      seal integer NOT NULL,
-      level smallint NOT NULL,
-      digest bytea NOT NULL,
-      checkpoint_id text COLLATE "C" NOT NULL,
-      metadata json NOT NULL,
-      payload bytea NOT NULL,
-      CONSTRAINT {index:checkpoints_pkey} PRIMARY KEY (thread, sequence))
-    """,
-    "ALTER TABLE {checkpoints} ALTER COLUMN payload SET STORAGE EXTERNAL",
-    """
-    INSERT INTO {checkpoints} OVERRIDING SYSTEM VALUE
-    SELECT c.sequence, c.thread, c.revision, c.base, b.sequence, c.created_at, c.size,
-      c.seal - 2147483648, c.level, CASE WHEN is_uuid
-        THEN '\\x00' || decode(replace(c.checkpoint_id, '-', ''), 'hex') ELSE c.digest END,
-      CASE WHEN is_uuid THEN '' ELSE c.checkpoint_id END, c.metadata, c.payload
-    FROM {former_checkpoints} AS c
-    CROSS JOIN LATERAL (
-      SELECT c.checkpoint_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' AS is_uuid) AS name
-    LEFT JOIN {former_checkpoints} AS b ON b.thread = c.thread AND b.revision = c.base
-    ORDER BY c.sequence
+    UPDATE {checkpoints} AS c
+    SET base_sequence = (
+      SELECT b.sequence FROM {checkpoints} AS b WHERE b.thread = c.thread AND b.revision = c.base)
+    WHERE base IS NOT NULL
     """,
     """
-    SELECT setval(pg_get_serial_sequence('{checkpoints}', 'sequence'), number)
-    FROM (SELECT pg_sequence_last_value(
-      pg_get_serial_sequence('{former_checkpoints}', 'sequence')::regclass) AS number) AS last
-    WHERE number IS NOT NULL
+    UPDATE {checkpoints} SET checkpoint_id = '',
+      digest = '\\x00' || decode(replace(checkpoint_id, '-', ''), 'hex')
+    WHERE checkpoint_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
     """,
-    "DROP TABLE {former_checkpoints}",
+    "DROP INDEX {checkpoints_by_revision}",
+    # This writes the table anew, so that what the updates left behind takes no room.
+    """
+    ALTER TABLE {checkpoints} ALTER COLUMN level TYPE smallint,
+      ALTER COLUMN seal TYPE integer USING seal - 2147483648
+    """,
     "CREATE UNIQUE INDEX {index:checkpoints_by_digest} ON {checkpoints} (thread, digest)",
     """
     UPDATE {threads} AS t SET newest = (

@@ -612,9 +612,12 @@ class TestReclaiming:
         postgresql_server.run(f"GRANT USAGE ON SCHEMA {schema} TO {schema}_guest")
         grant = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA"
         postgresql_server.run(f"{grant} {schema} TO {schema}_guest")
+        sequences = f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {schema}_guest"
+        postgresql_server.run(sequences)
         guest = make_pool(postgresql_server.url.replace("locus@", f"{schema}_guest@"))
         checkpointer = PostgreSQLCheckpointer(pool=guest, state_type=None)
         await checkpointer.save({"n": 1}, "t")
+        assert await checkpointer.copy_thread("t", "copy") == 1
         assert await checkpointer.vacuum(0) == 0
 
     async def test_where_it_must_not_wait_for_others_it_is_an_event(self, pool, make_pool, other):
