@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.store.text import (
     STOP_WORDS,
     index_text,
@@ -16,6 +17,7 @@ from locus_memory.store.text import (
     segment,
     stem,
     tokens,
+    tokens_of_all,
 )
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
@@ -227,3 +229,26 @@ def test_stop_words_are_folded_words():
 
 def test_tokens_keep_repeats():
     assert tokens("The Runner runs, running c++") == ["the", "runner", "run", "run", "c"]
+
+
+ITEMS = st.recursive(
+    ANY | st.integers() | st.none() | st.text("\x00\x01\x02 aé日_-", max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY, inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.tuples(ITEMS, st.none() | ANY), max_size=5))
+@example([("Running é", None), ("\u0301 fox", None), ({"a": ["Two"]}, ""), (1, None)])
+@example([("one\x01two", None), ("three", "\x01")])
+@example([])
+def test_the_tokens_of_all_are_those_of_each(items):
+    values, texts = [value for value, _ in items], [text for _, text in items]
+    assert tokens_of_all(values, texts) == [tokens(searchable(*item)) for item in items]
+
+
+@pytest.mark.parametrize("text", ["\ud800", 5])
+def test_each_text_of_all_is_checked(text):
+    with pytest.raises(InvalidArgumentError):
+        tokens_of_all(["fine", "value"], [None, text])

@@ -1,8 +1,9 @@
 r"""The columns of a batch, each as one text that the server splits.
 
 asyncpg takes as long for each element of a `text[]` as for a whole parameter. What is in a column
-is numbers, JSON, digests, words, encoded keys or encoded paths, so that none but a path has the
-character `\x01`, and a path has it at the end and never twice in a row.
+is numbers, JSON, digests, words, encoded keys, encoded paths or names, so that none but a path or
+a name has the character `\x01`. A path has it at the end, and never twice in a row; a name has it
+neither at its start nor at its end, and never three times in a row.
 """
 
 from __future__ import annotations
@@ -10,19 +11,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["join_column", "join_paths", "split_column", "split_paths"]
+__all__ = [
+    "MARK",
+    "join_column",
+    "join_names",
+    "join_paths",
+    "split_column",
+    "split_names",
+    "split_paths",
+]
 
-_MARK: Final = "\x01"
+MARK: Final = "\x01"
 
 
 def join_column(column: Iterable[str]) -> str:
     """Return a column as one text."""
-    return _MARK.join(column)
+    return MARK.join(column)
 
 
 def join_paths(paths: Iterable[str]) -> str:
     """Return encoded namespaces as one text, each without the mark at its end."""
-    return (_MARK + _MARK).join([path[:-1] for path in paths])
+    return (MARK + MARK).join([path[:-1] for path in paths])
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Return names of items as one text."""
+    return (MARK + MARK + MARK).join(names)
 
 
 def split_column(number: int) -> str:
@@ -37,3 +51,8 @@ def split_column(number: int) -> str:
 def split_paths(number: int) -> str:
     """Return the `text[]` of the paths that are a parameter, each without the mark at its end."""
     return f"string_to_array(${number}::text, chr(1) || chr(1))"
+
+
+def split_names(number: int) -> str:
+    """Return the `text[]` of the names that are a parameter."""
+    return f"string_to_array(${number}::text, chr(1) || chr(1) || chr(1))"

@@ -12,7 +12,7 @@ both the order of texts and what is a part of what stay the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -23,9 +23,9 @@ __all__ = [
     "NO_METADATA",
     "decode_document",
     "encode_document",
-    "encode_documents",
     "encode_object",
     "encode_string",
+    "join_documents",
 ]
 
 NO_METADATA: Final = "{}"
@@ -64,16 +64,20 @@ def encode_object(metadata: Mapping[str, Any] | None) -> str:
     return NO_METADATA if metadata is None else _stored(encode_metadata(metadata), metadata)
 
 
-def encode_documents(values: list[Any]) -> list[str]:
-    """Return the JSON to store for each of the values, in less time than one by one.
+def join_documents(values: Sequence[Any], mark: str) -> str:
+    """Return the JSON to store for each of the values, with a mark in between.
+
+    That takes half the time it takes one by one. JSON has no control character to mistake for
+    the mark.
 
     Raises:
         ValueNotSerializableError: One is no JSON value.
     """
-    encoded = encode_all(values)
-    if _is_plain(b" ".join(encoded)):
-        return [each.decode() for each in encoded]
-    return [_stored(each, value) for each, value in zip(encoded, values, strict=True)]
+    encoded = encode_all(list(values))
+    joined = mark.encode().join(encoded)
+    if _is_plain(joined):
+        return joined.decode()
+    return mark.join([_stored(each, value) for each, value in zip(encoded, values, strict=True)])
 
 
 def _stored(encoded: bytes, value: Any) -> str:

@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
-from locus_memory.backends.postgresql.columns import split_column, split_paths
+from locus_memory.backends.postgresql.columns import split_column, split_names, split_paths
 from locus_memory.backends.postgresql.filters import compile_filter
+from locus_memory.backends.postgresql.naming import AFTER_DIGESTS, AFTER_KEYS, LONGEST
 from locus_memory.store.filters import Condition
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "other_dimension",
     "scan_items",
     "search_items",
+    "sort_items",
 ]
 
 COLUMNS: Final = (
@@ -57,20 +59,22 @@ COLUMNS: Final = (
 
 _LIVE_2: Final = "(i.expires_at IS NULL OR i.expires_at > $2)"
 
-GET: Final = f"SELECT {COLUMNS} FROM {{items}} AS i WHERE i.id = $1 AND {_LIVE_2}"
-GET_VALUE: Final = f"SELECT i.value FROM {{items}} AS i WHERE i.id = $1 AND {_LIVE_2}"
-EXISTS: Final = f"SELECT true FROM {{items}} AS i WHERE i.id = $1 AND {_LIVE_2}"
+GET: Final = f"SELECT {COLUMNS} FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
+GET_VALUE: Final = f"SELECT i.value FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
+EXISTS: Final = f"SELECT true FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
 GET_MANY: Final = f"""
-SELECT i.id, i.value FROM {{items}} AS i
-WHERE i.id = ANY ({split_column(1)}::uuid[]) AND {_LIVE_2}
+SELECT i.name, i.value FROM {{items}} AS i
+WHERE i.name = ANY ({split_names(1)}) AND {_LIVE_2}
 """
 
-_NAMES: Final = "id, scope, path, key, expires_at, length, metadata, value, words"
-_INTO: Final = f"INSERT INTO {{items}} AS i ({_NAMES}, version, revision, created_at, updated_at)"
+_GIVEN_COLUMNS: Final = "name, scope, path, key, expires_at, length, metadata, value, words"
+_INTO: Final = (
+    f"INSERT INTO {{items}} AS i ({_GIVEN_COLUMNS}, version, revision, created_at, updated_at)"
+)
 
 # What has expired is not there: its version and its age start over.
 _REPLACE: Final = """
-ON CONFLICT (id) DO UPDATE SET
+ON CONFLICT (name) DO UPDATE SET
   version = CASE WHEN i.expires_at <= EXCLUDED.updated_at THEN 1 ELSE i.version + 1 END,
   created_at = CASE WHEN i.expires_at <= EXCLUDED.updated_at THEN EXCLUDED.created_at
     ELSE i.created_at END,
@@ -88,25 +92,26 @@ RETURNING i.version
 
 # Whoever touches a vector has locked its item first.
 PUT_OVER_VECTOR: Final = f"""
-WITH written AS ({PUT}, i.id),
-dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.id = written.id)
+WITH written AS ({PUT}, i.name),
+dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.name = written.name)
 SELECT version FROM written
 """
 
 # The columns of a batch: where all its items are in one namespace, there is one scope and path.
 _NAMES_OF_COLUMNS: Final = (
-    *("id", "scope", "path", "key", "expires_at", "length", "metadata", "value", "words"),
+    *("name", "scope", "path", "key", "expires_at", "length", "metadata", "value", "words"),
     "embedding",
 )
+_SPLIT: Final = {"name": split_names, "path": split_paths}
 _COLUMNS_OF_BATCH: Final = [
-    f"unnest({split_paths(n) if name == 'path' else split_column(n)}) AS {name}"
+    f"unnest({_SPLIT.get(name, split_column)(n)}) AS {name}"
     for n, name in enumerate(_NAMES_OF_COLUMNS, 2)
 ]
 
-# The revisions are taken in the order given, the rows are locked in the order of their ids: no two
-# batches wait for each other.
+# The revisions are taken in the order given, the rows are locked in the order of their names: so no
+# two batches wait for each other.
 _GIVEN: Final = """(
-  SELECT g.id::uuid, coalesce(g.scope::uuid, (SELECT left($3, 32)::uuid)) AS scope,
+  SELECT g.name, coalesce(g.scope::uuid, (SELECT left($3, 32)::uuid)) AS scope,
     coalesce(g.path, $4) || chr(1) AS path, g.key, g.expires_at::timestamptz, g.length::integer,
     coalesce(g.metadata::jsonb, '{}') AS metadata, g.value::jsonb,
     coalesce(g.words, '')::tsvector AS words, nextval('{revisions}') AS revision%s
@@ -114,16 +119,17 @@ _GIVEN: Final = """(
 _WRITTEN: Final = f"""
 written AS (
   {_INTO}
-  SELECT {_NAMES}, 1, revision, $1::timestamptz, $1::timestamptz FROM %s AS given ORDER BY id
+  SELECT {_GIVEN_COLUMNS}, 1, revision, $1::timestamptz, $1::timestamptz FROM %s AS given
+  ORDER BY name COLLATE "C"
   {_REPLACE}
-  RETURNING i.id, i.version, i.revision)
+  RETURNING i.name, i.version, i.revision)
 """
 _VERSIONS: Final = "SELECT string_agg(version::text, ' ' ORDER BY revision) FROM written"
 _WRITTEN_ITEMS: Final = _WRITTEN % (_GIVEN % ("", ", ".join(_COLUMNS_OF_BATCH[:-1])))
 PUT_MANY: Final = f"WITH {_WRITTEN_ITEMS} {_VERSIONS}"
 PUT_MANY_OVER_VECTORS: Final = f"""
 WITH {_WRITTEN_ITEMS},
-dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.id = written.id)
+dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.name = written.name)
 {_VERSIONS}
 """
 _GIVEN_VECTORS: Final = _GIVEN % (
@@ -134,55 +140,54 @@ PUT_MANY_VECTORS: Final = f"""
 WITH given AS MATERIALIZED {_GIVEN_VECTORS},
 {_WRITTEN % "given"},
 embedded AS (
-  INSERT INTO {{vectors}} (id, scope, revision, dimension, path, embedding)
-  SELECT given.id, given.scope, written.revision,
+  INSERT INTO {{vectors}} (name, scope, revision, dimension, path, embedding)
+  SELECT given.name, given.scope, written.revision,
     {{vector}}.vector_dims(given.embedding), given.path, given.embedding
-  FROM written JOIN given ON given.id = written.id WHERE given.embedding IS NOT NULL
-  ON CONFLICT (id) DO UPDATE SET revision = EXCLUDED.revision,
+  FROM written JOIN given ON given.name = written.name WHERE given.embedding IS NOT NULL
+  ON CONFLICT (name) DO UPDATE SET revision = EXCLUDED.revision,
     dimension = EXCLUDED.dimension, embedding = EXCLUDED.embedding),
 dropped AS (
-  DELETE FROM {{vectors}} AS v USING written JOIN given ON given.id = written.id
-  WHERE v.id = written.id AND given.embedding IS NULL)
+  DELETE FROM {{vectors}} AS v USING written JOIN given ON given.name = written.name
+  WHERE v.name = written.name AND given.embedding IS NULL)
 {_VERSIONS}
 """
 
 _PARAMETERS: Final = ", ".join(
     (
-        *("$1::timestamptz", split_column(2), split_column(3), split_paths(4)),
+        *("$1::timestamptz", split_names(2), split_column(3), split_paths(4)),
         *map(split_column, range(5, 12)),
     )
 )
-WRITE: Final = f"SELECT conflict, number, result FROM {{write_items}}({_PARAMETERS})"
+WRITE: Final = f"SELECT conflict, number, result FROM {{change_items}}({_PARAMETERS})"
 WRITE_VECTORS: Final = (
-    f"SELECT conflict, number, result FROM {{write_vectors}}({_PARAMETERS}, {split_column(12)})"
+    f"SELECT conflict, number, result FROM {{change_vectors}}({_PARAMETERS}, {split_column(12)})"
 )
 
 _DELETED: Final = f"""
 gone AS (
-  DELETE FROM {{items}} AS i WHERE i.id = ANY (ARRAY(SELECT id FROM locked))
-  RETURNING i.id, {_LIVE_2} AS live)
+  DELETE FROM {{items}} AS i WHERE i.name = ANY (ARRAY(SELECT name FROM locked))
+  RETURNING i.name, {_LIVE_2} AS live)
 """
 DELETE_MANY: Final = f"""
 WITH locked AS MATERIALIZED (
-  SELECT i.id FROM {{items}} AS i WHERE i.id = ANY ({split_column(1)}::uuid[])
-  ORDER BY i.id FOR UPDATE),
+  SELECT i.name FROM {{items}} AS i WHERE i.name = ANY ({split_names(1)})
+  ORDER BY i.name FOR UPDATE),
 {_DELETED}
-SELECT id FROM gone WHERE live
+SELECT name FROM gone WHERE live
 """
 CLEAR: Final = f"""
 WITH locked AS MATERIALIZED (
-  SELECT i.id FROM {{items}} AS i
-  WHERE left(i.path, 300) >= left($1::text, 300) AND i.path >= $1
-    AND left(i.path, 300) <= left($3::text, 300) AND i.path < $3
-  ORDER BY i.id FOR UPDATE),
+  SELECT i.name FROM {{items}} AS i
+  WHERE i.name >= $4 AND i.name < $5 AND i.path >= $1 AND i.path < $3
+  ORDER BY i.name FOR UPDATE),
 {_DELETED}
 SELECT count(*) FILTER (WHERE live) FROM gone
 """
 
 # Whatever somebody else is writing at the moment is left to them.
 PURGE: Final = """
-DELETE FROM {items} AS i WHERE i.id = ANY (ARRAY(
-  SELECT e.id FROM {items} AS e WHERE e.expires_at <= $1
+DELETE FROM {items} AS i WHERE i.name = ANY (ARRAY(
+  SELECT e.name FROM {items} AS e WHERE e.expires_at <= $1
   ORDER BY e.expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))
 """
 
@@ -190,20 +195,25 @@ VACUUM_ITEMS: Final = "VACUUM (INDEX_CLEANUP ON) {items}"
 VACUUM_VECTORS: Final = "VACUUM (INDEX_CLEANUP ON) {vectors}"
 
 # From one path to the next, whatever number of items is between them, and no further than the
-# page. Only paths of more than 300 characters can share an entry of the index.
-_FOLLOWING: Final = """
-(SELECT CASE WHEN length(i.path) < 300 THEN i.path ELSE
-   (SELECT min(j.path) FROM {items} AS j WHERE left(j.path, 300) = left(i.path, 300)
-      AND j.path >= $1::text) END
- FROM {items} AS i WHERE %s ORDER BY left(i.path, 300) LIMIT 1)
+# page. Only of paths of `LONGEST` characters or more can the names begin with the same.
+_AFTER: Final = f"""
+CASE WHEN length(%s.path) < {LONGEST} THEN %s.path || chr({ord(AFTER_KEYS)})
+ELSE left(%s.path, {LONGEST}) || '{AFTER_DIGESTS}' END
 """
-_FIRST: Final = _FOLLOWING % "left(i.path, 300) >= left($1, 300) AND i.path >= $1"
+_AFTER_ITEM, _AFTER_FOUND = _AFTER.replace("%s", "i"), _AFTER.replace("%s", "found")
+_FOLLOWING: Final = f"""
+(SELECT CASE WHEN length(i.path) < {LONGEST} THEN i.path ELSE
+   (SELECT min(j.path) FROM {{items}} AS j WHERE j.name >= left(i.path, {LONGEST})
+      AND j.name < {_AFTER_ITEM} AND j.path >= $1::text) END
+ FROM {{items}} AS i WHERE %s ORDER BY i.name LIMIT 1)
+"""
+_FIRST: Final = _FOLLOWING % f"i.name >= left($1, {LONGEST}) AND i.path >= $1"
 _NEXT: Final = f"""
 coalesce(
-  CASE WHEN length(found.path) >= 300 THEN
-    (SELECT min(i.path) FROM {{items}} AS i
-     WHERE left(i.path, 300) = left(found.path, 300) AND i.path > found.path) END,
-  {_FOLLOWING % "left(i.path, 300) > left(found.path, 300)"})
+  CASE WHEN length(found.path) >= {LONGEST} THEN
+    (SELECT min(i.path) FROM {{items}} AS i WHERE i.name >= left(found.path, {LONGEST})
+       AND i.name < {_AFTER_FOUND} AND i.path > found.path) END,
+  {_FOLLOWING % f"i.name >= {_AFTER_FOUND}"})
 """
 _WITHIN: Final = "found.path IS NOT NULL AND ($3::text IS NULL OR found.path < $3)"
 NAMESPACES: Final = f"""
@@ -214,7 +224,8 @@ WITH RECURSIVE found (path) AS (
 SELECT found.path FROM found
 WHERE {_WITHIN} AND (
   SELECT true FROM {{items}} AS i
-  WHERE left(i.path, 300) = left(found.path, 300) AND i.path = found.path AND {_LIVE_2} LIMIT 1)
+  WHERE i.name >= left(found.path, {LONGEST}) AND i.name < {_AFTER_FOUND}
+    AND i.path = found.path AND {_LIVE_2} LIMIT 1)
 LIMIT $4
 """
 
@@ -249,11 +260,30 @@ class Arguments:
 
 
 def scan_items(conditions: Iterable[str], limit: str, *, columns: str, descending: bool) -> str:
-    """Return the query for a page of items in key order."""
+    """Return the query for a page of items in the order of their names."""
     way = "DESC" if descending else "ASC"
     return f"""
 SELECT {columns} FROM {{items}} AS i WHERE {" AND ".join(conditions)}
-ORDER BY left(i.key, 300) {way}, i.key {way} LIMIT {limit}
+ORDER BY i.name {way} LIMIT {limit}
+"""
+
+
+def sort_items(conditions: Iterable[str], limit: str, *, columns: str, descending: bool) -> str:
+    """Return the query for a page of items in the order of their keys, whatever was cut.
+
+    It sorts those of the page, and those whose names begin as that of the last does.
+    """
+    where, start = " AND ".join(conditions), f"left(i.name, {LONGEST})"
+    way, last = ("DESC", "min") if descending else ("ASC", "max")
+    edge = f"""
+(SELECT {last}(start) FROM (
+  SELECT {start} AS start FROM {{items}} AS i WHERE {where}
+  ORDER BY i.name {way} LIMIT {limit}) AS page)
+"""
+    within = f"i.name >= {edge}" if descending else f"i.name < {edge} || '{AFTER_DIGESTS}'"
+    return f"""
+SELECT {columns} FROM {{items}} AS i WHERE {where} AND {within}
+ORDER BY i.key {way} LIMIT {limit}
 """
 
 
@@ -265,11 +295,12 @@ def newest_items(conditions: Iterable[str], limit: str, offset: str, *, recursiv
         return f"""
 SELECT {COLUMNS} FROM {{items}} AS i WHERE {where} ORDER BY i.revision DESC {page}
 """
-    # Ids first: sorting must not carry the values along.
+    # Names first: sorting must not carry the values along.
     return f"""
 SELECT {COLUMNS} FROM (
-  SELECT i.id, i.revision FROM {{items}} AS i WHERE {where} ORDER BY i.revision DESC {page}) AS hit
-JOIN {{items}} AS i ON i.id = hit.id ORDER BY hit.revision DESC
+  SELECT i.name, i.revision FROM {{items}} AS i WHERE {where}
+  ORDER BY i.revision DESC {page}) AS hit
+JOIN {{items}} AS i ON i.name = hit.name ORDER BY hit.revision DESC
 """
 
 
@@ -309,7 +340,7 @@ def search_items(
     counts = ", ".join(f"count(nullif(t{n}, 0)) AS n{n}" for n in numbers)
     weights = ", ".join(f"ln(1 + (items - n{n} + 0.5) / (n{n} + 0.5)) AS w{n}" for n in numbers)
     score = " + ".join(f"w{n} * t{n} * 2.2 / (t{n} + share)" for n in numbers)
-    columns = f"i.id, i.revision, i.length, {condition} AS fits, {times}"
+    columns = f"i.name, i.revision, i.length, {condition} AS fits, {times}"
     matching = f"i.words @@ (SELECT {query}::tsquery)"
     return f"""
 WITH statistics AS MATERIALIZED (
@@ -324,11 +355,11 @@ candidate AS MATERIALIZED (
 rarity AS MATERIALIZED (
   SELECT average, {weights} FROM (SELECT {counts} FROM candidate) AS counted, statistics)
 SELECT {COLUMNS}, hit.score FROM (
-  SELECT id, revision, {score} AS score FROM (
+  SELECT name, revision, {score} AS score FROM (
     SELECT candidate.*, 1.2 * (0.25 + 0.75 * length / average) AS share, rarity.*
     FROM candidate, rarity WHERE fits) AS matched
   ORDER BY score DESC, revision DESC {page}) AS hit
-JOIN {{items}} AS i ON i.id = hit.id ORDER BY hit.score DESC, hit.revision DESC
+JOIN {{items}} AS i ON i.name = hit.name ORDER BY hit.score DESC, hit.revision DESC
 """
 
 
@@ -351,8 +382,8 @@ WITH (m = 24, ef_construction = 200) WHERE dimension = {dimension}
 
 GET_VECTOR: Final = f"""
 SELECT {{vector}}.vector_send(v.embedding)
-FROM {{items}} AS i JOIN {{vectors}} AS v ON v.id = i.id AND v.revision = i.revision
-WHERE i.id = $1 AND {_LIVE_2}
+FROM {{items}} AS i JOIN {{vectors}} AS v ON v.name = i.name AND v.revision = i.revision
+WHERE i.name = $1 AND {_LIVE_2}
 """
 
 # How far it goes, and that it does go: the planner thinks little of an index that may have to be
@@ -377,7 +408,7 @@ SELECT count(*) FROM (
 # until there are enough: OFFSET 0 keeps the planner from looking up all of them first.
 _VALID: Final = """CROSS JOIN LATERAL (
       SELECT FROM {{items}} AS i
-      WHERE i.id = near.id AND i.revision = near.revision AND {live} OFFSET 0) AS item"""
+      WHERE i.name = near.name AND i.revision = near.revision AND {live} OFFSET 0) AS item"""
 _DISTANCE: Final = "v.embedding OPERATOR({{vector}}.<=>) (SELECT {query}::{{vector}}.vector)"
 
 
@@ -391,22 +422,22 @@ def nearest_exactly(
         live: The conditions on the item `i`.
         dimension: The length of the vectors.
         query: The text of the vector to compare with.
-        first: A `text[]` with the ids that come before all others, or `""`.
+        first: A `text[]` with the names that come before all others, or `""`.
         limit: How many.
         offset: After how many.
     """
-    ranks = f"array_position({first}::uuid[], v.id) AS rank, " if first else ""
+    ranks = f"array_position({first}, v.name) AS rank, " if first else ""
     order = f"{'rank, ' if first else ''}distance, revision DESC"
     return f"""
-SELECT hit.id, hit.distance, {COLUMNS} FROM (
+SELECT hit.name, hit.distance, {COLUMNS} FROM (
   SELECT valid.*, row_number() OVER () AS place FROM (
-    SELECT near.id, near.distance FROM (
-      SELECT v.id, v.revision, {ranks}{_DISTANCE.format(query=query)} AS distance
+    SELECT near.name, near.distance FROM (
+      SELECT v.name, v.revision, {ranks}{_DISTANCE.format(query=query)} AS distance
       FROM {{vectors}} AS v WHERE v.dimension = {dimension} AND {scope}
       ORDER BY {order} OFFSET 0) AS near
     {_VALID.format(live=live)}
     ORDER BY {order} LIMIT {limit} OFFSET {offset}) AS valid) AS hit
-JOIN {{items}} AS i ON i.id = hit.id ORDER BY hit.place
+JOIN {{items}} AS i ON i.name = hit.name ORDER BY hit.place
 """
 
 
@@ -426,16 +457,16 @@ def nearest_by_index(
     """
     typed = f"{{vector}}.{kind}({dimension})"
     return f"""
-SELECT hit.id, hit.distance, hit.place, {COLUMNS} FROM (
+SELECT hit.name, hit.distance, hit.place, {COLUMNS} FROM (
   SELECT valid.*, row_number() OVER (ORDER BY distance, revision DESC) AS place FROM (
-    SELECT near.id, near.revision, near.distance FROM (
-      SELECT v.id, v.revision, {_DISTANCE.format(query=query)} AS distance
+    SELECT near.name, near.revision, near.distance FROM (
+      SELECT v.name, v.revision, {_DISTANCE.format(query=query)} AS distance
       FROM {{vectors}} AS v WHERE v.dimension = {dimension} AND {scope}
       ORDER BY (v.embedding::{typed}) OPERATOR({{vector}}.<#>) (SELECT {query}::{typed})
       OFFSET 0) AS near
     {_VALID.format(live=live)}
     LIMIT {most}) AS valid) AS hit
-LEFT JOIN {{items}} AS i ON i.id = hit.id AND {page} ORDER BY hit.place
+LEFT JOIN {{items}} AS i ON i.name = hit.name AND {page} ORDER BY hit.place
 """
 
 
@@ -443,7 +474,7 @@ def other_dimension(scope: str, live: str, dimension: int) -> str:
     """Return the query for the dimension of the vectors there, if none has this one."""
     return f"""
 SELECT v.dimension
-FROM {{vectors}} AS v JOIN {{items}} AS i ON i.id = v.id AND i.revision = v.revision
+FROM {{vectors}} AS v JOIN {{items}} AS i ON i.name = v.name AND i.revision = v.revision
 WHERE {scope} AND {live} AND NOT EXISTS (
   SELECT FROM {{vectors}} AS v WHERE {scope} AND v.dimension = {dimension})
 LIMIT 1

@@ -109,8 +109,8 @@ _COMPACT_CHECKPOINTS: Final = (
     """,
 )
 
-# An item's id is a digest of its namespace and key, and `scope` one of the namespace alone. Each
-# put takes a new revision, so that their order is that of the writes whatever the clock does.
+# `scope` is a digest of an item's namespace. Each put takes a new revision, so that their order is
+# that of the writes whatever the clock does.
 #
 # `jsonb` is written as `documents` has it, `words` as `texts`; `length` counts the words.
 _ITEMS: Final = (
@@ -139,12 +139,27 @@ _ITEMS: Final = (
     "CREATE INDEX {index:items_by_word} ON {items} USING gin (words)",
 )
 
-# A vector belongs to the item of the same id as long as that has the same revision: whoever
+# What `naming` has in place of the digest that was an item's id. The statements of a version that
+# knows of no names fail from here on, and write nothing.
+_NAMES: Final = (
+    "DROP FUNCTION IF EXISTS {write_items}",
+    "ALTER TABLE IF EXISTS {vectors} DROP CONSTRAINT IF EXISTS {index:vectors_id_fkey}",
+    "DROP INDEX {items_by_key}",
+    """
+    ALTER TABLE {items} ALTER COLUMN id TYPE text COLLATE "C" USING
+      CASE WHEN length(path) + length(key) < 600 THEN path || chr(1) || key
+      ELSE left(path || chr(1) || key, 600)
+        || encode(sha256(convert_to(path || chr(1) || key, 'UTF8')), 'hex') END
+    """,
+    "ALTER TABLE {items} RENAME COLUMN id TO name",
+)
+
+# A vector belongs to the item of the same name as long as that has the same revision: whoever
 # writes the item without knowing of vectors makes it stale, and stale ones are never seen.
 _VECTORS: Final = (
     """
     CREATE TABLE {vectors} (
-      id uuid PRIMARY KEY REFERENCES {items} (id) ON DELETE CASCADE,
+      id uuid PRIMARY KEY,
       scope uuid NOT NULL,
       revision bigint NOT NULL,
       dimension integer NOT NULL,
@@ -157,13 +172,34 @@ _VECTORS: Final = (
     "CREATE INDEX {index:vectors_by_path} ON {vectors} (left(path, 300), dimension)",
 )
 
-# Puts and deletes in the order of their ids, so that no two batches wait for each other, and
-# those of one id in the order given. An item is locked before its version is looked at; one
+# A vector without an item of its revision is stale, and left out.
+_NAMES_OF_VECTORS: Final = (
+    "DROP FUNCTION IF EXISTS {write_vectors}",
+    """
+    DELETE FROM {vectors} AS v WHERE NOT EXISTS (
+      SELECT FROM {items} AS i WHERE i.scope = v.scope AND i.revision = v.revision)
+    """,
+    """
+    CREATE FUNCTION {name_of_item}(uuid, bigint) RETURNS text LANGUAGE sql STABLE
+    AS 'SELECT i.name FROM {items} AS i WHERE i.scope = $1 AND i.revision = $2'
+    """,
+    "DROP INDEX {vectors_by_path}",
+    """
+    ALTER TABLE {vectors} ALTER COLUMN id TYPE text COLLATE "C"
+    USING {name_of_item}(scope, revision)
+    """,
+    "DROP FUNCTION {name_of_item}",
+    "ALTER TABLE {vectors} RENAME COLUMN id TO name",
+    "ALTER TABLE {vectors} ADD FOREIGN KEY (name) REFERENCES {items} (name) ON DELETE CASCADE",
+)
+
+# Puts and deletes in the order of their names, so that no two batches wait for each other, and
+# those of one item in the order given. An item is locked before its version is looked at; one
 # that is not there cannot be, so if another session adds it meanwhile, it starts over. The first
 # condition that does not hold undoes everything, and the version that was found is returned.
-_WRITE: Final = """
+_CHANGE: Final = """
 CREATE OR REPLACE FUNCTION {%(name)s}(
-  moment timestamptz, ids text[], scopes text[], paths text[], keys text[], conditions text[],
+  moment timestamptz, names text[], scopes text[], paths text[], keys text[], conditions text[],
   expiries text[], lengths text[], metadatas text[], documents text[], texts text[]%(arguments)s)
 RETURNS TABLE (conflict boolean, number bigint, result bigint)
 LANGUAGE plpgsql AS $function$
@@ -172,25 +208,25 @@ DECLARE
   given record;
   found_version bigint;
   is_there boolean;
-  results bigint[] := array_fill(0::bigint, ARRAY[cardinality(ids)]);%(variables)s
+  results bigint[] := array_fill(0::bigint, ARRAY[cardinality(names)]);%(variables)s
 BEGIN
   FOR given IN
     SELECT numbered.* FROM (
-      SELECT g.id::uuid, coalesce(g.scope, scopes[1])::uuid AS scope,
+      SELECT g.name, coalesce(g.scope, scopes[1])::uuid AS scope,
         coalesce(g.path, paths[1]) || chr(1) AS path, g.key, g.condition::bigint,
         g.expires_at::timestamptz, g.length::integer,
         coalesce(g.metadata::jsonb, '{}') AS metadata, g.value::jsonb,
         coalesce(g.words, '')::tsvector AS words, g.number%(columns)s,
         nextval('{revisions}') AS revision
-      FROM unnest(ids, scopes, paths, keys, conditions, expiries, lengths, metadatas,
+      FROM unnest(names, scopes, paths, keys, conditions, expiries, lengths, metadatas,
         documents, texts%(arrays)s) WITH ORDINALITY
-        AS g (id, scope, path, key, condition, expires_at, length, metadata, value,
+        AS g (name, scope, path, key, condition, expires_at, length, metadata, value,
           words%(names)s, number)) AS numbered
-    ORDER BY numbered.id, numbered.number
+    ORDER BY numbered.name COLLATE "C", numbered.number
   LOOP
     LOOP
       SELECT CASE WHEN i.expires_at <= moment THEN 0 ELSE i.version END INTO found_version
-      FROM {items} AS i WHERE i.id = given.id FOR UPDATE;
+      FROM {items} AS i WHERE i.name = given.name FOR UPDATE;
       is_there := FOUND;
       found_version := coalesce(found_version, 0);
       IF given.condition <> found_version THEN
@@ -199,7 +235,7 @@ BEGIN
       END IF;
       IF given.value IS NULL THEN
         IF is_there THEN
-          DELETE FROM {items} AS i WHERE i.id = given.id;
+          DELETE FROM {items} AS i WHERE i.name = given.name;
         END IF;
         results[given.number] := (found_version > 0)::integer;
         EXIT;
@@ -209,11 +245,11 @@ BEGIN
           created_at = CASE found_version WHEN 0 THEN moment ELSE i.created_at END,
           updated_at = moment, expires_at = given.expires_at, length = given.length,
           metadata = given.metadata, value = given.value, words = given.words
-        WHERE i.id = given.id;
+        WHERE i.name = given.name;
       ELSE
-        INSERT INTO {items} (id, scope, version, revision, created_at, updated_at, expires_at,
+        INSERT INTO {items} (name, scope, version, revision, created_at, updated_at, expires_at,
           length, path, key, metadata, value, words)
-        VALUES (given.id, given.scope, 1, given.revision, moment, moment, given.expires_at,
+        VALUES (given.name, given.scope, 1, given.revision, moment, moment, given.expires_at,
           given.length, given.path, given.key, given.metadata, given.value, given.words)
         ON CONFLICT DO NOTHING;
         CONTINUE WHEN NOT FOUND;
@@ -230,13 +266,13 @@ END
 $function$
 """
 
-_WRITE_ITEMS: Final = _WRITE % {
+_CHANGE_ITEMS: Final = _CHANGE % {
     **dict.fromkeys(("arguments", "columns", "arrays", "names", "variables", "after"), ""),
-    "name": "write_items",
+    "name": "change_items",
 }
 
-_WRITE_VECTORS: Final = _WRITE % {
-    "name": "write_vectors",
+_CHANGE_VECTORS: Final = _CHANGE % {
+    "name": "change_vectors",
     "arguments": ", embeddings text[]",
     "columns": ", g.embedding",
     "arrays": ", embeddings",
@@ -245,25 +281,25 @@ _WRITE_VECTORS: Final = _WRITE % {
     "variables": "\n  direction {vectors}.embedding%TYPE;",
     "after": """
       IF given.embedding IS NULL THEN
-        DELETE FROM {vectors} AS v WHERE v.id = given.id;
+        DELETE FROM {vectors} AS v WHERE v.name = given.name;
       ELSE
         direction := given.embedding;
-        INSERT INTO {vectors} (id, scope, revision, dimension, path, embedding)
-        VALUES (given.id, given.scope, given.revision,
+        INSERT INTO {vectors} (name, scope, revision, dimension, path, embedding)
+        VALUES (given.name, given.scope, given.revision,
           cardinality(direction::real[]), given.path, direction)
-        ON CONFLICT (id) DO UPDATE SET revision = EXCLUDED.revision,
+        ON CONFLICT (name) DO UPDATE SET revision = EXCLUDED.revision,
           dimension = EXCLUDED.dimension, embedding = EXCLUDED.embedding;
       END IF;""",
 }
 
 MIGRATIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
-    "core": (_CHECKPOINTS, _ITEMS, _COMPACT_CHECKPOINTS),
-    "vector": (_VECTORS,),
+    "core": (_CHECKPOINTS, _ITEMS, _COMPACT_CHECKPOINTS, _NAMES),
+    "vector": (_VECTORS, _NAMES_OF_VECTORS),
 }
 
 # Made after the last group. A function finds the tables by the names in its text: where their
 # schema was renamed, it is made again.
-FUNCTIONS: Final[Mapping[str, str]] = {"core": _WRITE_ITEMS, "vector": _WRITE_VECTORS}
+FUNCTIONS: Final[Mapping[str, str]] = {"core": _CHANGE_ITEMS, "vector": _CHANGE_VECTORS}
 
 # One read tells all there is to know of a database that is up to date. Which extensions could
 # be created is looked up in a folder of the server, so only where it matters.
@@ -280,9 +316,9 @@ SELECT
   (SELECT version FROM {migrations} WHERE part = 'core') AS core,
   (SELECT version FROM {migrations} WHERE part = 'vector') AS vector,
   (SELECT strpos(prosrc, '{items}') > 0 FROM pg_catalog.pg_proc
-   WHERE oid = pg_catalog.to_regproc('{write_items}')) AS core_is_whole,
+   WHERE oid = pg_catalog.to_regproc('{change_items}')) AS core_is_whole,
   (SELECT strpos(prosrc, '{vectors}') > 0 FROM pg_catalog.pg_proc
-   WHERE oid = pg_catalog.to_regproc('{write_vectors}')) AND EXISTS (
+   WHERE oid = pg_catalog.to_regproc('{change_vectors}')) AND EXISTS (
    SELECT FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass('{vectors}')
      AND attname = 'embedding' AND NOT attisdropped) AS vector_is_whole
 """

@@ -17,8 +17,10 @@ from locus_memory.backends.postgresql.connection import (
     pool_for,
 )
 from locus_memory.backends.postgresql.driver import Pool
-from locus_memory.backends.postgresql.items import Address, Columns, KeyRange, Page, Row, Scope
 from locus_memory.backends.postgresql.namespaces import list_namespaces
+from locus_memory.backends.postgresql.naming import Address, name_of
+from locus_memory.backends.postgresql.ranges import KeyRange, Page, Scope
+from locus_memory.backends.postgresql.rows import Columns, Row
 from locus_memory.backends.postgresql.texts import search_text
 from locus_memory.backends.postgresql.vectors import (
     VectorQuery,
@@ -144,7 +146,7 @@ class PostgreSQLStore(BaseStore):
     @override
     async def get(self, namespace: Namespace, key: str) -> Any:
         address = Address.of(namespace, key)
-        stored = await self._pool.fetchval(queries.GET_VALUE, address.id, self._now())
+        stored = await self._pool.fetchval(queries.GET_VALUE, address.name, self._now())
         return None if stored is None else items.decoded(stored)
 
     @override
@@ -154,7 +156,7 @@ class PostgreSQLStore(BaseStore):
     @override
     async def exists(self, namespace: Namespace, key: str) -> bool:
         address = Address.of(namespace, key)
-        return await self._pool.fetchval(queries.EXISTS, address.id, self._now()) is not None
+        return await self._pool.fetchval(queries.EXISTS, address.name, self._now()) is not None
 
     @override
     async def delete(
@@ -215,13 +217,18 @@ class PostgreSQLStore(BaseStore):
 
     @override
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
-        return await self._write_all(as_puts(items))
+        given = list(items)
+        if len(given) > 1 and _are_plain(given):
+            columns = Columns.of(*zip(*given, strict=True))
+            if columns.is_distinct:
+                return await self._put_columns(columns)
+        return await self._write_all(as_puts(given))
 
     @override
     async def get_batch(
         self, keys: Iterable[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], Any]:
-        names = {items.id_of(*name): name for name in as_names(keys)}
+        names = {name_of(*name): name for name in as_names(keys)}
         values = await items.get_values(self._pool, list(names), self._now())
         return {names[each]: value for each, value in values.items()}
 
@@ -278,7 +285,7 @@ class PostgreSQLStore(BaseStore):
     async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
         await self._need_vectors()
         address = Address.of(namespace, key)
-        sent = await self._pool.fetchval(queries.GET_VECTOR, address.id, self._now())
+        sent = await self._pool.fetchval(queries.GET_VECTOR, address.name, self._now())
         return None if sent is None else read_vector(sent)
 
     @override
@@ -333,8 +340,8 @@ class PostgreSQLStore(BaseStore):
             if isinstance(each, Put) and each.if_version is None and each.embedding is None
         ]
         if 1 < len(plain) == len(operations):
-            columns = Columns.of(plain)
-            if len(set(columns.ids)) == len(plain):
+            columns = Columns.of_puts(plain)
+            if columns.is_distinct:
                 return await self._put_columns(columns)
         if any(isinstance(each, Put) and each.embedding is not None for each in operations):
             await self._need_vectors()
@@ -385,3 +392,8 @@ class PostgreSQLStore(BaseStore):
         except BackendError as error:
             # What the caller asked for is done.
             emit("postgresql.purge_failed", error=error)
+
+
+def _are_plain(items: list[Any]) -> bool:
+    """Whether all are tuples of the same fields, none of them with an option."""
+    return set(map(type, items)) == {tuple} and set(map(len, items)) in ({3}, {4})

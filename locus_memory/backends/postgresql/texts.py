@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from locus_memory.backends.postgresql.connection import PostgreSQLPool
-from locus_memory.backends.postgresql.items import Page, Scope, item_of
+from locus_memory.backends.postgresql.items import item_of
 from locus_memory.backends.postgresql.queries import Arguments, search_items
+from locus_memory.backends.postgresql.ranges import Page, Scope
 from locus_memory.backends.postgresql.words import any_of
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import StoreItem

@@ -17,8 +17,9 @@ from pgvector import Vector
 
 from locus_memory.backends.postgresql import queries
 from locus_memory.backends.postgresql.connection import Connection, PostgreSQLPool, Record
-from locus_memory.backends.postgresql.items import Page, Scope, item_of
+from locus_memory.backends.postgresql.items import item_of
 from locus_memory.backends.postgresql.queries import Arguments
+from locus_memory.backends.postgresql.ranges import Page, Scope
 from locus_memory.errors import BackendError, InvalidEmbeddingError
 from locus_memory.events import emit
 from locus_memory.recent import RecentlyUsed
@@ -221,13 +222,13 @@ class VectorSearch:
         """Return a page of the hits; those that the index found come first."""
         statement = _Statement.of(scope, query)
         limit, offset = statement.bind(page.limit), statement.bind(page.offset)
-        ids = statement.arguments.bind_list([row["id"].hex for row in first]) if first else ""
+        names = statement.arguments.bind_list([row["name"] for row in first]) if first else ""
         template = queries.nearest_exactly(
             statement.scope,
             statement.live,
             query.dimension,
             query=statement.vector,
-            first=ids,
+            first=names,
             limit=limit,
             offset=offset,
         )

@@ -8,13 +8,13 @@ query finds the same items in every database.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from locus_memory.store.text import query_words, searchable, stem, tokens
+from locus_memory.store.text import query_words, searchable, stem, tokens, tokens_of_all
 
-__all__ = ["any_of", "index_words", "query_stems"]
+__all__ = ["any_of", "index_all", "index_words", "query_stems"]
 
 # https://www.postgresql.org/docs/current/textsearch-limitations.html: a lexeme has less than
 # 2 KB, at most 256 positions are kept of it, and all lexemes with their positions have 1 MB.
@@ -38,15 +38,28 @@ def index_words(value: Any, text: str | None) -> tuple[str, int]:
     Raises:
         InvalidArgumentError: `text` is not a string of whole characters.
     """
-    found = searchable(value, text)
-    words = _cut(tokens(found)) if len(found) > _LONGEST else tokens(found)
-    if not words:
-        return "", 0
+    words = tokens(searchable(value, text))
+    return _vector(words), len(words)
+
+
+def index_all(values: Sequence[Any], texts: Sequence[str | None]) -> tuple[list[str], list[int]]:
+    """Return what `index_words` makes of each item: the texts, and how many words there are.
+
+    Raises:
+        InvalidArgumentError: A text is not a string of whole characters.
+    """
+    found = tokens_of_all(values, texts)
+    return list(map(_vector, found)), list(map(len, found))
+
+
+def _vector(words: list[str]) -> str:
     if len(words) <= _MOST_POSITIONS:
         # The server puts the positions of a word together.
-        return _template(len(words)) % tuple(words), len(words)
-    entries = _that_fit(Counter(words))
-    return " ".join(f"'{word}':{_positions(count)}" for word, count in entries), len(words)
+        text = _template(len(words)) % tuple(words)
+        if len(text) <= _LONGEST or max(map(len, words)) <= _LONGEST:
+            return text
+    entries = _that_fit(Counter(_cut(words)))
+    return " ".join(f"'{word}':{_positions(count)}" for word, count in entries)
 
 
 def _that_fit(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:

@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.postgresql.columns import (
     join_column,
+    join_names,
     join_paths,
     split_column,
+    split_names,
     split_paths,
 )
+from locus_memory.backends.postgresql.naming import name_of
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.store.encoding import encode_namespace, encode_text
 from locus_memory.store.item import Delete, Put
@@ -65,6 +68,12 @@ def test_a_column_is_split_as_it_was(ask, column):
 def test_paths_are_split_as_they_were(ask, paths):
     found = ask(f"SELECT {split_paths(1)}", join_paths(paths))
     assert [f"{each}\x01" for each in found] == paths
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.builds(name_of, NAMESPACES, NAMES | NAMES.map(lambda key: 600 * key))))
+def test_names_are_split_as_they_were(ask, names):
+    assert ask(f"SELECT {split_names(1)}", join_names(names)) == names
 
 
 @settings(max_examples=100, deadline=None)

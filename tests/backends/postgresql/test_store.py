@@ -12,6 +12,8 @@ import pytest
 
 from locus_memory.backends.postgresql import items, queries
 from locus_memory.backends.postgresql.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.naming import Address, path_of
+from locus_memory.backends.postgresql.rows import Row
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.errors import (
     BackendError,
@@ -185,11 +187,11 @@ class TestWithoutVectors:
 
     async def test_whoever_knows_no_vectors_still_makes_them_stale(self, store):
         await store.put_with_embedding(NS, "k", "old", [1.0, 0.0])
-        row = items.Row.of(items.Address.of(NS, "k"), "new", None, ttl=None, text=None)
+        row = Row.of(Address.of(NS, "k"), "new", None, ttl=None, text=None)
         now = datetime.now(UTC)
-        names = (row.address.id, row.address.scope, row.address.path, row.address.key)
+        place = (row.address.name, row.address.scope, row.address.path, row.address.key)
         content = (None, row.length, row.metadata, row.value, row.words)
-        assert await store._pool.fetchval(queries.PUT, *names, *content, now) == 2
+        assert await store._pool.fetchval(queries.PUT, *place, *content, now) == 2
         assert await count(store, "vectors") == 1
         assert await store.get_embedding(NS, "k") is None
         assert await store.search_by_embedding(NS, [1.0, 0.0]) == []
@@ -201,6 +203,8 @@ class TestConcurrency:
     async def test_versions_are_exact_across_processes(self, url, schema, store, run_python):
         script = """
 import asyncio, sys
+from locus_memory.backends.postgresql.naming import Address, path_of
+from locus_memory.backends.postgresql.rows import Row
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 
 async def main():
@@ -302,7 +306,7 @@ class TestTidiness:
         await store.put_batch([Put(namespace=NS, key=key, value=1, ttl=5) for key in "ab"])
         clock.advance(5)
         async with store._pool.transaction() as connection:
-            sql = "SELECT id FROM {items} WHERE key = 'a' FOR UPDATE"
+            sql = "SELECT name FROM {items} WHERE key = 'a' FOR UPDATE"
             await connection.fetch(store._pool.sql(sql))
             assert await other.put(NS, "c", 1) == 1
         assert await count(store, "items") == 2
@@ -446,7 +450,7 @@ class TestPlans:
     async def test_a_page_of_keys_goes_by_the_index(self, filled, spied):
         for options in ({}, {"after": "00500"}, {"prefix": "01"}):
             plan = await spied(filled.scan(("large",), 20, **options))
-            assert "items_by_key" in plan
+            assert "locus_items_pkey" in plan
             assert "Seq Scan" not in plan
             assert "Sort" not in plan.replace("Incremental Sort", "").replace("Sort Key", "")
 
@@ -455,13 +459,31 @@ class TestPlans:
         assert "Backward using locus_items_by_revision" in plan
         assert "Seq Scan" not in plan
 
-    async def test_namespaces_go_from_one_to_the_next(self, filled, spied):
-        plan = await spied(filled.list_namespaces(limit=5))
-        assert "items_by_key" in plan
+    async def test_keys_whose_names_are_cut_are_sorted_a_page_at_a_time(self, filled, spied):
+        await filled.put_batch([(("large",), f"{n:0700}", n) for n in range(300)])
+        plan = await spied(filled.scan(("large",), 20))
+        assert plan.count("locus_items_pkey") == 2
         assert "Seq Scan" not in plan
 
-    async def test_batches_go_by_the_ids(self, filled, spied):
-        plan = await spied(filled.get_batch([(("large",), f"{n:05}") for n in range(20)]))
+    async def test_namespaces_go_from_one_to_the_next(self, filled, spied):
+        plan = await spied(filled.list_namespaces(limit=5))
+        assert "locus_items_pkey" in plan
+        assert "Seq Scan" not in plan
+
+    async def test_batches_go_by_the_names(self, filled, spied):
+        names = [(("large",), f"{n:05}") for n in range(20)]
+        for call in (filled.get_batch, filled.delete_batch):
+            plan = await spied(call(names))
+            assert "items_pkey" in plan
+            assert "Seq Scan" not in plan
+
+    async def test_a_tree_goes_by_the_names(self, filled, spied):
+        plan = await spied(filled.search(("small", "7"), limit=20, recursive=True))
+        assert "items_pkey" in plan
+        assert "Seq Scan" not in plan
+        path = path_of(("small",))
+        arguments = path, datetime.now(UTC), path + "\x01", path, path + "\x02"
+        plan = await self.plan(filled, queries.CLEAR, *arguments)
         assert "items_pkey" in plan
         assert "Seq Scan" not in plan
 
