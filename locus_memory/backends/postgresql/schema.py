@@ -142,6 +142,8 @@ _ITEMS: Final = (
 # What `naming` has in place of the digest that was an item's id. The statements of a version that
 # knows of no names fail from here on, and write nothing.
 _NAMES: Final = (
+    # Whoever writes has the items locked before the vectors.
+    "LOCK TABLE {items} IN ACCESS EXCLUSIVE MODE",
     "DROP FUNCTION IF EXISTS {write_items}",
     "ALTER TABLE IF EXISTS {vectors} DROP CONSTRAINT IF EXISTS {index:vectors_id_fkey}",
     "DROP INDEX {items_by_key}",
@@ -174,6 +176,7 @@ _VECTORS: Final = (
 
 # A vector without an item of its revision is stale, and left out.
 _NAMES_OF_VECTORS: Final = (
+    "LOCK TABLE {items}, {vectors} IN ACCESS EXCLUSIVE MODE",
     "DROP FUNCTION IF EXISTS {write_vectors}",
     """
     DELETE FROM {vectors} AS v WHERE NOT EXISTS (
