@@ -154,20 +154,37 @@ IS_LARGE: Final = """
     LIMIT 1 OFFSET (SELECT coalesce(max(id), 0) / 4 FROM items)"""
 
 
+# A row, if more items have a word than half of as many as there are or were. What few have is not
+# worth the question.
+IS_COMMON: Final = """
+    SELECT 1 FROM texts WHERE texts MATCH ?
+    LIMIT 1 OFFSET (SELECT max(100, coalesce(max(id), 0) / 2) FROM items)"""
+
+
+def _matches(condition: str, *, recursive: bool) -> str:
+    scope = _BELOW if recursive else "i.namespace = :namespace"
+    source = "CROSS JOIN namespaces AS n ON n.id = i.namespace" if recursive else ""
+    return f"""
+          FROM texts CROSS JOIN items AS i ON i.id = texts.rowid {source}
+          WHERE texts MATCH :match AND {scope} AND {_LIVE} AND {condition}"""
+
+
+def count_matches(condition: str, *, recursive: bool) -> str:
+    """Return the query for how many items `search_items` would find."""
+    return f"SELECT count(*) {_matches(condition, recursive=recursive)}"
+
+
 def search_items(condition: str, *, recursive: bool) -> str:
     """Return the query for items that match `:match`, the best first.
 
     They are those of the namespace of the id `:namespace`, or below `:path`.
     """
-    scope = _BELOW if recursive else "i.namespace = :namespace"
-    source = "CROSS JOIN namespaces AS n ON n.id = i.namespace" if recursive else ""
     # The scope column only selects: it weighs nothing in the ranking.
     return f"""
         SELECT {_ITEM}, hit.score
         FROM (
           SELECT texts.rowid AS id, -bm25(texts, 0.0, 1.0) AS score
-          FROM texts CROSS JOIN items AS i ON i.id = texts.rowid {source}
-          WHERE texts MATCH :match AND {scope} AND {_LIVE} AND {condition}
+          {_matches(condition, recursive=recursive)}
           ORDER BY score DESC, i.revision DESC LIMIT :limit OFFSET :offset
         ) AS hit
         CROSS JOIN items AS i ON i.id = hit.id CROSS JOIN namespaces AS n ON n.id = i.namespace

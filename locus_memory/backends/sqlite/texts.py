@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.filters import compile_filter
@@ -15,22 +16,30 @@ from locus_memory.store.item import StoreItem
 __all__ = ["TextSearch"]
 
 _USES: Final = 256
-"""How many searches of a namespace go by what was found of its size."""
+"""How many searches go by what was found of the size of a namespace, or of a word."""
 
-_REMEMBERED: Final = 1_024
-"""Of how many namespaces."""
+_UNASKED: Final = 2
+"""How many searches a word is in before it is asked whether it is common: most never come again."""
+
+_REMEMBERED: Final = 4_096
+"""Of how many of them."""
 
 
 class TextSearch:
-    """Searches, and remembers which namespaces fill much of the database.
+    """Searches, and remembers which namespaces and which words fill much of the database.
 
     To rank, FTS5 reads of each word in how many items it is. A namespace is a word as well, so
     that a search for it meets no match of another namespace, and all of its items are read for
     its sake. For one that holds much of the database, it is quicker to look where each match is.
+
+    A word that more than half of all items have weighs next to nothing, and to rank what only
+    such words find takes the longest of all. So that comes after what the others find, and is
+    looked for only where the page is not full by then.
     """
 
     def __init__(self) -> None:
         self._large: dict[int, tuple[bool, int]] = {}
+        self._common: dict[str, tuple[bool, int]] = {}
 
     def find(
         self,
@@ -41,27 +50,91 @@ class TextSearch:
         page: Page,
     ) -> list[StoreItem]:
         """Return the items with any of the words that satisfy the condition, the best first."""
-        any_word = " OR ".join(f'"{word}"' for word in words)
-        match = f"text : ({any_word})"
         values: dict[str, object] = {}
+        within = ""
         if not scope.recursive:
             found = connection.execute(queries.NAMESPACE, (scope.path,)).fetchone()
             if found is None:
                 return []
             values["namespace"] = found[0]
             if not self._is_large(connection, found[0]):
-                match = f'scope : "n{found[0]}" AND {match}'
+                within = f'scope : "n{found[0]}" AND '
         where, bound = compile_filter(condition, metadata="i.metadata", value="i.value")
-        statement = queries.search_items(where, recursive=scope.recursive)
-        values |= {"limit": page.limit, "offset": page.offset, "match": match}
-        values |= bound | scope.bound_values
-        return [scored(row) for row in connection.execute(statement, values)]
+        search = _Search(connection, where, scope, values | bound | scope.bound_values, within)
+        quoted = {word: f'"{word}"' for word in words}
+        common = [each for word, each in quoted.items() if self._is_common(connection, each)]
+        telling = [each for each in quoted.values() if each not in common]
+        if not common or not telling:
+            return search.page(_any_of(quoted.values()), page)
+        best = search.page(_any_of(telling), page)
+        if len(best) == page.limit:
+            return best
+        before = page.offset + len(best)
+        if not best and page.offset:
+            before = search.count(_any_of(telling))
+        rest = Page(page.limit - len(best), max(0, page.offset - before))
+        return best + search.page(f"({_any_of(common)} NOT {_any_of(telling)})", rest)
 
     def _is_large(self, connection: sqlite3.Connection, namespace: int) -> bool:
-        large, uses = self._large.get(namespace, (False, 0))
-        if uses == 0:
-            large, uses = bool(connection.execute(queries.IS_LARGE, (namespace,)).fetchone()), _USES
-            if len(self._large) >= _REMEMBERED:
-                self._large.clear()
-        self._large[namespace] = large, uses - 1
-        return large
+        def look() -> bool:
+            return connection.execute(queries.IS_LARGE, (namespace,)).fetchone() is not None
+
+        return _remembered(self._large, namespace, look, unasked=0)
+
+    def _is_common(self, connection: sqlite3.Connection, word: str) -> bool:
+        def look() -> bool:
+            return connection.execute(queries.IS_COMMON, (f"text : {word}",)).fetchone() is not None
+
+        return _remembered(self._common, word, look, unasked=_UNASKED)
+
+
+_T = TypeVar("_T", int, str)
+
+
+def _remembered(
+    known: dict[_T, tuple[bool, int]], name: _T, look: Callable[[], bool], *, unasked: int
+) -> bool:
+    """Return what is remembered, for so many uses; what is new is no, for `unasked` uses."""
+    found, uses = known.get(name, (False, unasked))
+    if uses == 0:
+        found, uses = look(), _USES
+        if len(known) >= _REMEMBERED:
+            known.clear()
+    known[name] = found, uses - 1
+    return found
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return f"text : ({' OR '.join(words)})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """A search but for its words.
+
+    Attributes:
+        connection: Where to search.
+        where: The compiled filter.
+        scope: Which namespaces.
+        values: What the statement binds.
+        within: What comes before each match.
+    """
+
+    connection: sqlite3.Connection
+    where: str
+    scope: Scope
+    values: dict[str, object]
+    within: str
+
+    def page(self, match: str, page: Page) -> list[StoreItem]:
+        """Return a page of the matches, the best first."""
+        statement = queries.search_items(self.where, recursive=self.scope.recursive)
+        values = self.values | {"match": self.within + match}
+        values |= {"limit": page.limit, "offset": page.offset}
+        return [scored(row) for row in self.connection.execute(statement, values).fetchall()]
+
+    def count(self, match: str) -> int:
+        """Return how many matches there are."""
+        statement = queries.count_matches(self.where, recursive=self.scope.recursive)
+        values = self.values | {"match": self.within + match}
+        return int(self.connection.execute(statement, values).fetchone()[0])

@@ -335,6 +335,48 @@ async def clear(store):
     await store.clear_namespace(NS)
 
 
+class TestCommonWords:
+    """Words that most items have are looked for last."""
+
+    @pytest.fixture
+    async def searched(self, store):
+        """A store of 300 items that share a word, in which it was searched for before."""
+        for number in range(300):
+            text = "ada said" + " parrot" * (number % 3 == 0) + " cage" * (number % 9 == 0)
+            await store.put(NS, f"{number:03}", number, {"odd": number % 2}, text=text)
+        for _ in range(4):
+            await store.search(NS, "ada said parrot cage", 1)
+        return store
+
+    @pytest.mark.parametrize("recursive", [False, True])
+    @pytest.mark.parametrize("condition", [None, {"odd": 1}])
+    async def test_pages_fit_together_and_lose_nothing(self, searched, recursive, condition):
+        options = {"filter": condition, "recursive": recursive}
+        whole = await searched.search(NS, "ada parrot cage", 1000, **options)
+        assert len(whole) == len({item.key for item in whole}) == (150 if condition else 300)
+        scores = [item.score for item in whole]
+        assert scores == sorted(scores, reverse=True)
+        third = [item.value for item in whole if item.value % 3 == 0]
+        assert [item.value for item in whole[: len(third)]] == third
+        for size in (7, 50, 100, 149):
+            pages = [
+                await searched.search(NS, "ada parrot cage", size, offset=start, **options)
+                for start in range(0, 300 + size, size)
+            ]
+            assert [item.key for page in pages for item in page] == [item.key for item in whole]
+
+    async def test_alone_they_are_found_as_ever(self, searched):
+        assert len(await searched.search(NS, "ada said", 1000)) == 300
+        assert len(await searched.search(NS, "ada", 10, offset=295)) == 5
+
+    async def test_a_word_is_common_no_more_once_most_items_lack_it(self, searched):
+        await searched.put_batch([(NS, f"other {n}", n) for n in range(700)])
+        await searched.put(NS, "new", 1, text="parrot parrot parrot")
+        for _ in range(300):
+            found = await searched.search(NS, "ada parrot", 400)
+        assert len(found) == 301
+
+
 class TestPlans:
     """What is asked often must never read or sort more than it returns."""
 
