@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, overload
 
@@ -206,6 +206,7 @@ class HybridSearch:
         for start in range(0, max(len(by_text), len(by_vector)), depth):
             if len(ranking) >= end:
                 break
+            seen.update((each.item.namespace, each.item.key) for each in ranking[len(seen) :])
             places = range(start, start + depth)
             text, vector = _unseen(by_text, places, seen), _unseen(by_vector, places, seen)
             window = rank(
@@ -217,7 +218,6 @@ class HybridSearch:
                 explain=explain,
             )
             ranking += _capped(window, ranking[-1].score) if ranking else window
-            seen.update((item.namespace, item.key) for item in (*text.values(), *vector.values()))
         return ranking
 
     async def _rerank(
@@ -261,6 +261,8 @@ def _unseen(
 ) -> dict[int, StoreItem]:
     """Return the items at the places that are not in `seen`, by their rank."""
     page = enumerate(found[places.start : places.stop], places.start + 1)
+    if not seen:
+        return dict(page)
     return {place: item for place, item in page if (item.namespace, item.key) not in seen}
 
 
@@ -270,11 +272,25 @@ def _capped(window: Sequence[Ranked], ceiling: float) -> list[Ranked]:
 
 
 def _hit(ranked: Ranked) -> Hit:
-    item = ranked.item
-    metadata = unmarked(item.metadata) if MARK in item.metadata else item.metadata
     return Hit(
-        item=replace(item, score=ranked.score, metadata=metadata),
+        item=_shown(ranked.item, ranked.score),
         score=ranked.score,
         text=ranked.passage.spoken,
         parts=ranked.parts,
+    )
+
+
+def _shown(item: StoreItem, score: float) -> StoreItem:
+    """Return the item with the score of its hit, and without a mark."""
+    # Not `replace`, which takes three times as long.
+    return StoreItem(
+        item.namespace,
+        item.key,
+        item.value,
+        unmarked(item.metadata) if MARK in item.metadata else item.metadata,
+        item.created_at,
+        item.updated_at,
+        item.version,
+        score,
+        item.expires_at,
     )

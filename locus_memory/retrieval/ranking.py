@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import NamedTuple
@@ -65,15 +65,15 @@ def rank(
         fields: Where items tell their speaker, date and place.
         explain: Whether to say what each score is made of, which takes time.
     """
-    found = {(item.namespace, item.key): item for item in by_text.values()}
-    found |= {(item.namespace, item.key): item for item in by_vector.values()}
-    items = list(found.values())
+    items: list[StoreItem] = []
+    numbers: dict[Name, int] = {}
+    text_numbers = _numbered(by_text.values(), numbers, items)
+    vector_numbers = _numbered(by_vector.values(), numbers, items)
     passages = [fields.read(item) for item in items]
-    numbers = {name: number for number, name in enumerate(found)}
     made = _Evidence.of(
         query,
-        _Search.of(by_text, numbers, options.text_weight, options),
-        _Search.of(by_vector, numbers, options.vector_weight, options),
+        _Search.of(by_text, text_numbers, options.text_weight, options),
+        _Search.of(by_vector, vector_numbers, options.vector_weight, options),
         passages,
         options,
     )
@@ -88,6 +88,19 @@ def rank(
     if options.mmr_balance is not None:
         ranking = _diverse(ranking, options.mmr_balance)
     return prefer_current(ranking, fields)
+
+
+def _numbered(
+    found: Iterable[StoreItem], numbers: dict[Name, int], items: list[StoreItem]
+) -> list[int]:
+    """Return the number of each item that was found; new ones get the next."""
+    given: list[int] = []
+    for item in found:
+        number = numbers.setdefault((item.namespace, item.key), len(items))
+        if number == len(items):
+            items.append(item)
+        given.append(number)
+    return given
 
 
 def prefer_current(ranking: list[Ranked], fields: Fields) -> list[Ranked]:
@@ -139,12 +152,12 @@ class _Search:
     def of(
         cls,
         found: Mapping[int, StoreItem],
-        numbers: Mapping[Name, int],
+        numbers: Sequence[int],
         weight: float,
         options: SearchOptions,
     ) -> _Search:
-        places = {numbers[item.namespace, item.key]: place for place, item in found.items()}
-        listed = zip(places, found.values(), strict=True)
+        places = dict(zip(numbers, found, strict=True))
+        listed = zip(numbers, found.values(), strict=True)
         scores = {number: item.score or 0.0 for number, item in listed}
         if options.fusion == "weighted":
             worth = min_max(scores)
@@ -199,7 +212,9 @@ class _Evidence:
             words=words,
             neighbour=[options.neighbour_weight * gain for gain in gains],
             speaker=[named[each.speakers] for each in passages],
-            day=[date_factor(query, each.day, options) for each in passages],
+            day=[date_factor(query, each.day, options) for each in passages]
+            if query.dates
+            else [1.0] * len(passages),
         )
 
     def boosts(self) -> list[float]:

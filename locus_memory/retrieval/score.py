@@ -10,6 +10,7 @@ from typing import Final
 from locus_memory.retrieval.fields import Place, Words
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.query import Query
+from locus_memory.store.item import Namespace
 
 __all__ = ["date_factor", "neighbour_gains", "speaker_factor", "word_scores"]
 
@@ -55,15 +56,21 @@ def neighbour_gains(evidence: Sequence[float], places: Sequence[Place | None]) -
         evidence: How good each candidate is.
         places: Where each stands in its conversation, if in one.
     """
-    by_place = {place: own for place, own in zip(places, evidence, strict=True) if place}
+    sessions: dict[tuple[Namespace, str], dict[int, float]] = {}
+    for place, own in zip(places, evidence, strict=True):
+        if place:
+            namespace, session, position = place
+            sessions.setdefault((namespace, session), {})[position] = own
+    if not sessions:
+        return [0.0] * len(places)
     gains: list[float] = []
     for place in places:
         if place is None:
             gains.append(0.0)
             continue
         namespace, session, position = place
-        before = by_place.get((namespace, session, position - 1), 0.0)
-        gains.append(max(before, by_place.get((namespace, session, position + 1), 0.0)))
+        beside = sessions[namespace, session]
+        gains.append(max(beside.get(position - 1, 0.0), beside.get(position + 1, 0.0)))
     return gains
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import Parameter, signature
 from typing import Any, Generic, TypeVar
 
 from locus_memory.address import is_provider_name, parse_address
@@ -61,11 +62,11 @@ class ModelTable(Generic[_Model]):
         if name in self._factories:
             maker = Maker(name, self._factories[name], positional=(hint,))
         else:
-            maker = self._built_in(name, hint)
+            maker = self._built_in(name, hint, options)
         made: _Model = maker.make(self._kind, options)
         return made
 
-    def _built_in(self, name: str, hint: str | None) -> Maker:
+    def _built_in(self, name: str, hint: str | None, options: Mapping[str, Any]) -> Maker:
         row = self._rows.get(name)
         if row is None:
             known = self.names()
@@ -77,6 +78,12 @@ class ModelTable(Generic[_Model]):
             raise ConfigurationError(f"{name}: nothing follows it, write just {name!r}")
         module, _, target = row.target.partition(":")
         made_by = getattr(import_module(module), target)
+        if hint is None and row.parameter is not None and row.parameter not in options:
+            default = signature(made_by).parameters[row.parameter].default
+            if default is Parameter.empty:
+                raise ConfigurationError(
+                    f"{name}: say which {row.parameter}, after a colon: '{name}:<{row.parameter}>'"
+                )
         return Maker(name, made_by, parameter=row.parameter, hint=hint, given=hint is not None)
 
     def register(self, name: str, factory: Callable[..., _Model]) -> Callable[[], None]:

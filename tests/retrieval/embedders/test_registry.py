@@ -33,6 +33,12 @@ def test_an_unknown_name_lists_the_known_ones():
         get_embedder("")
 
 
+@pytest.mark.parametrize(("name", "what"), [("static", "path"), ("model2vec", "model")])
+def test_a_name_that_needs_more_says_what(name, what):
+    with pytest.raises(ConfigurationError, match=f"{name}: say which {what}, .* '{name}:<{what}>'"):
+        get_embedder(name)
+
+
 def test_an_embedder_of_ones_own(monkeypatch):
     made = []
 
