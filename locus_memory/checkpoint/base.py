@@ -83,6 +83,8 @@ class CheckpointInfo:
         is_full: Whether its record is a whole state rather than a delta.
         size: Bytes of its record before compression.
         stored_size: Bytes of its record as stored.
+        revision: The number of its record, another one when it is saved again; `None` where
+            the checkpointer has none.
     """
 
     thread_id: str
@@ -93,6 +95,7 @@ class CheckpointInfo:
     is_full: bool
     size: int
     stored_size: int
+    revision: int | None = None
 
 
 class StorageStats(TypedDict):

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from os import urandom
 from typing import Any, TypedDict
 
+import orjson
 from typing_extensions import override
 
 from locus_memory.checkpoint.base import (
@@ -207,6 +208,27 @@ class DeltaCheckpointer(BaseCheckpointer):
     async def load(self, thread_id: str, checkpoint_id: str | None = None) -> Any:
         _check_names(thread_id, checkpoint_id)
         return await self.storage.with_chain(thread_id, checkpoint_id, self._restore)
+
+    def remembers(self, thread_id: str) -> bool:
+        """Whether this process knows the state that it saved last in a thread."""
+        return self._tips.get(thread_id) is not None
+
+    def recall(self, info: CheckpointInfo) -> dict[str, Any] | None:
+        """Return the state of a checkpoint as a dict, without reading it, if it is remembered.
+
+        That is the one that this process saved last in the thread. Of a list of more than 256
+        elements, the older ones are what their owner has made of them since: for whoever never
+        changes in place what was saved.
+
+        Args:
+            info: The checkpoint, as it was listed just now.
+        """
+        tip = self._tips.get(info.thread_id)
+        newest = tip.links[-1] if tip is not None and tip.links else None
+        if newest is None or newest.document is None or newest.revision != info.revision:
+            return None
+        copied: dict[str, Any] = orjson.loads(orjson.dumps(newest.document))
+        return copied
 
     def _restore(self, chain: Sequence[Record]) -> Any:
         if not chain:

@@ -68,6 +68,7 @@ class RecordHead:
             is_full=self.base is None,
             size=self.size,
             stored_size=self.stored_size,
+            revision=self.revision,
         )
 
     def seal(self) -> int:

@@ -12,6 +12,7 @@ from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
+from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.integrations.langgraph_known import ALWAYS_ENCODED, Bounded, Known, KnownCache
 from locus_memory.integrations.langgraph_pending import indexes_of, merged
 from locus_memory.integrations.langgraph_records import (
@@ -61,8 +62,7 @@ class Reader:
 
     async def latest(self, place: Place) -> CheckpointTuple | None:
         """Return the checkpoint with the greatest id, or `None`."""
-        known = self.known.get(place.name)
-        guess = known.checkpoint_id if known is not None else ""
+        guess = self._guess(place.name)
         document, infos, writes = await asyncio.gather(
             self._guessed(place.name, guess),
             self.checkpointer.list_with_metadata(place.name, WINDOW),
@@ -77,8 +77,25 @@ class Reader:
             index = await self.index(place)
             greatest = max(index.heads, default="")
         if greatest != guess:
-            document = await self.load(place.name, greatest)
+            document = self._recalled(infos, greatest) or await self.load(place.name, greatest)
         return await self._remembered(index, greatest, document, greatest)
+
+    def _guess(self, name: str) -> str:
+        """Return the checkpoint that is likely the latest; empty if it is remembered anyway."""
+        known = self.known.get(name)
+        if known is None:
+            return ""
+        is_remembered = isinstance(self.checkpointer, DeltaCheckpointer) and (
+            self.checkpointer.remembers(name)
+        )
+        return "" if is_remembered else known.checkpoint_id
+
+    def _recalled(self, infos: Iterable[CheckpointInfo], checkpoint_id: str) -> Document | None:
+        """Return a document that need not be read, because this process has just written it."""
+        if not isinstance(self.checkpointer, DeltaCheckpointer):
+            return None
+        listed = next((each for each in infos if each.checkpoint_id == checkpoint_id), None)
+        return None if listed is None else self.checkpointer.recall(listed)
 
     async def _guessed(self, name: str, guess: str) -> Document | None:
         return await self.load(name, guess) if guess else None
