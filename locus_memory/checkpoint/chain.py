@@ -81,7 +81,7 @@ class DeltaCheckpointer(BaseCheckpointer):
     Args:
         storage: Where records go; in memory by default. Closed with the checkpointer.
         max_chain_depth: At most this many deltas are replayed by a load; 0 stores full
-            states only.
+            states only, and remembers none.
         compression_level: zlib's, from 0 to 9; two lower for a record of more than 16 KB, where
             the higher ones cost far more time than they save bytes.
         state_type: What `load` returns: a class with `from_checkpoint`, or `None` for dicts.
@@ -145,7 +145,7 @@ class DeltaCheckpointer(BaseCheckpointer):
             expected_parent=expected_parent,
         )
         for attempt in range(_ATTEMPTS):
-            tip = self._tips.get(thread_id) or await self._read_tip(thread_id)
+            tip = await self._tip(thread_id)
             if attempt or save.named:
                 tip = tip.before(save.checkpoint_id)
             revision = (int.from_bytes(drawn[16:]) + attempt) % 2**63
@@ -161,7 +161,8 @@ class DeltaCheckpointer(BaseCheckpointer):
             except StaleChainError:
                 self._tips.discard(thread_id)
             else:
-                self._tips.put(thread_id, drafted.tip)
+                if self.max_chain_depth:
+                    self._tips.put(thread_id, drafted.tip)
                 return save.checkpoint_id
         raise _busy(thread_id)
 
@@ -195,6 +196,12 @@ class DeltaCheckpointer(BaseCheckpointer):
             return Record.pack(document, head, self.compression_level)
         level = max(self.compression_level - _SPARED_LEVELS, min(self.compression_level, 1))
         return await asyncio.to_thread(Record.pack, document, head, level)
+
+    async def _tip(self, thread_id: str) -> Tip:
+        """Return the chain that the next record may build on."""
+        if self.max_chain_depth == 0:
+            return Tip()
+        return self._tips.get(thread_id) or await self._read_tip(thread_id)
 
     async def _read_tip(self, thread_id: str) -> Tip:
         try:

@@ -93,6 +93,8 @@ class LocusSaver(Opened, BaseCheckpointSaver[int]):
         super().__init__(serde=serde or StrictSerializer())
         self._owned, self._owns = as_checkpointer(where)
         self._checkpointer = _of_documents(self._owned)
+        # Writes that come alone have little in common with those before.
+        self._writes = _of_documents(self._owned, max_chain_depth=0)
         self._known = KnownCache(_KNOWN_PLACES, _KNOWN_BYTES)
         self._trails: Bounded[Trail] = Bounded(_KNOWN_PLACES, _KNOWN_BYTES)
         self._waiting = WaitingRoom()
@@ -238,7 +240,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[int]):
         if known is None or known.greatest != checkpoint_id:
             beside["late"] = 1
         document = alone_of(checkpoint_id, [record])
-        record_id = await self._checkpointer.save(document, place.writes, metadata=beside)
+        record_id = await self._writes.save(document, place.writes, metadata=beside)
         trail = self._trails.get(place.name)
         if trail is not None:
             trail.wrote(record_id, Written(checkpoint_id, [record]))
@@ -373,13 +375,17 @@ def _early_key(place: Place, checkpoint_id: str) -> str:
     return f"{place.name}{checkpoint_id}"
 
 
-def _of_documents(checkpointer: BaseCheckpointer) -> BaseCheckpointer:
+def _of_documents(
+    checkpointer: BaseCheckpointer, *, max_chain_depth: int | None = None
+) -> BaseCheckpointer:
     """Return a checkpointer over the same records whose states are plain dicts."""
-    if not isinstance(checkpointer, DeltaCheckpointer) or checkpointer.state_type is None:
+    if not isinstance(checkpointer, DeltaCheckpointer):
+        return checkpointer
+    if max_chain_depth is None and checkpointer.state_type is None:
         return checkpointer
     return DeltaCheckpointer(
         checkpointer.storage,
-        checkpointer.max_chain_depth,
+        checkpointer.max_chain_depth if max_chain_depth is None else max_chain_depth,
         checkpointer.compression_level,
         state_type=None,
     )
