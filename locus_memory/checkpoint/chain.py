@@ -57,6 +57,9 @@ _SPARED_LEVELS = 2
 Of 60 KB, level 4 takes 40% of the time of level 6, for 4% more bytes; of 2 KB, all of it.
 """
 
+_LONG_DOCUMENT = 32_768
+"""Bytes from which on that is worth it."""
+
 _LONGEST = timedelta.max.days
 
 
@@ -82,7 +85,7 @@ class DeltaCheckpointer(BaseCheckpointer):
         storage: Where records go; in memory by default. Closed with the checkpointer.
         max_chain_depth: At most this many deltas are replayed by a load; 0 stores full
             states only, and remembers none.
-        compression_level: zlib's, from 0 to 9; two lower for a record of more than 16 KB, where
+        compression_level: zlib's, from 0 to 9; two lower for a record of more than 32 KB, where
             the higher ones cost far more time than they save bytes.
         state_type: What `load` returns: a class with `from_checkpoint`, or `None` for dicts.
         cache_bytes: Bound on what is remembered of the threads saved last.
@@ -194,7 +197,9 @@ class DeltaCheckpointer(BaseCheckpointer):
     async def _pack(self, document: bytes, head: RecordHead) -> Record:
         if len(document) <= INLINE_BYTES:
             return Record.pack(document, head, self.compression_level)
-        level = max(self.compression_level - _SPARED_LEVELS, min(self.compression_level, 1))
+        level = self.compression_level
+        if len(document) > _LONG_DOCUMENT:
+            level = max(level - _SPARED_LEVELS, min(level, 1))
         return await asyncio.to_thread(Record.pack, document, head, level)
 
     async def _tip(self, thread_id: str) -> Tip:
