@@ -83,6 +83,9 @@ _CHECKPOINTS: Final = (
 # to be found through the primary key. `seal` is an unsigned number of 32 bits less 2**31.
 _COMPACT_CHECKPOINTS: Final = (
     "LOCK TABLE {threads}, {checkpoints} IN ACCESS EXCLUSIVE MODE",
+    # A save updates its thread in place, and the page is tidied as it is written: there is next
+    # to nothing left for a vacuum.
+    "ALTER TABLE {threads} SET (autovacuum_vacuum_threshold = 1000)",
     "DROP INDEX {checkpoints_by_digest}",
     "ALTER TABLE {checkpoints} ADD COLUMN base_sequence bigint",
     """
