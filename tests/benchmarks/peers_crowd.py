@@ -112,7 +112,7 @@ def _part(measured: list[tuple[str, Rates]]) -> Part:
         for where, rates in measured:
             ratio = median(mine / it for mine, it in zip(rates[OURS], rates[who], strict=True))
             line += [f"{median(rates[who]):.0f}", f"{ratio:.2f}"]
-            # On one machine not even a saver that stores nothing is three times as quick.
+            # On one machine a saver that stores nothing is hardly more than that.
             if who == SHIPPED and where == measured[-1][0]:
                 figure = f"LocusSaver / AsyncPostgresSaver as shipped: turns/s, {where}"
                 part.bars.append(Row(figure, ratio, 3.0, at_least=True))
@@ -120,7 +120,7 @@ def _part(measured: list[tuple[str, Rates]]) -> Part:
     part.notes += [
         "Without a graph: the calls that the graph made of its saver, replayed in their order.",
         "With a round trip: through a relay that holds back what it passes on, for all alike.",
-        "The bar is for that: without one, what a graph itself takes leaves no room for it.",
+        "The bar is for that: without one, what a graph itself takes leaves little room for it.",
     ]
     return part
 
