@@ -421,10 +421,10 @@ def test_a_manager_outlives_its_event_loop(tmp_path, scripted):
 
     async def second():
         gate.open = asyncio.Event()
-        gate.open.set()
         state = await manager.on_session_start(run_of(conversation("Hi")))
-        assert await manager.drain() == 0
         assert len(state.messages) == 1
+        gate.open.set()
+        assert await manager.drain() == 0
         assert [memory.content for memory in await manager.retrieve()] == ["Said one"]
         await manager.close()
         await store.close()

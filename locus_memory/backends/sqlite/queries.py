@@ -154,11 +154,11 @@ IS_LARGE: Final = """
     LIMIT 1 OFFSET (SELECT coalesce(max(id), 0) / 4 FROM items)"""
 
 
-# A row, if more items have a word than half of as many as there are or were. What few have is not
-# worth the question.
+# A row, if more items have a word than three quarters of as many as there are or were. What few
+# have is not worth the question.
 IS_COMMON: Final = """
     SELECT 1 FROM texts WHERE texts MATCH ?
-    LIMIT 1 OFFSET (SELECT max(100, coalesce(max(id), 0) / 2) FROM items)"""
+    LIMIT 1 OFFSET (SELECT max(100, coalesce(max(id), 0) * 3 / 4) FROM items)"""
 
 
 def _matches(condition: str, *, recursive: bool) -> str:

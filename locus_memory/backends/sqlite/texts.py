@@ -21,7 +21,7 @@ _USES: Final = 256
 _UNASKED: Final = 2
 """How many searches a word is in before it is asked whether it is common: most never come again."""
 
-_REMEMBERED: Final = 4_096
+_REMEMBERED: Final = 1_024
 """Of how many of them."""
 
 
@@ -32,9 +32,9 @@ class TextSearch:
     that a search for it meets no match of another namespace, and all of its items are read for
     its sake. For one that holds much of the database, it is quicker to look where each match is.
 
-    A word that more than half of all items have weighs next to nothing, and to rank what only
-    such words find takes the longest of all. So that comes after what the others find, and is
-    looked for only where the page is not full by then.
+    A word that nearly all items have weighs nothing (what more than half have, FTS5 gives a
+    millionth), and to rank what only such words find takes the longest of all. So that comes
+    after what the others find, and is looked for only where the page is not full by then.
     """
 
     def __init__(self) -> None:
