@@ -61,11 +61,11 @@ class TextSearch:
                 within = f'scope : "n{found[0]}" AND '
         where, bound = compile_filter(condition, metadata="i.metadata", value="i.value")
         search = _Search(connection, where, scope, values | bound | scope.bound_values, within)
-        quoted = {word: f'"{word}"' for word in words}
-        common = [each for word, each in quoted.items() if self._is_common(connection, each)]
-        telling = [each for each in quoted.values() if each not in common]
+        quoted = [f'"{word}"' for word in words]
+        common = [each for each in quoted if self._is_common(connection, each)]
+        telling = [each for each in quoted if each not in common]
         if not common or not telling:
-            return search.page(_any_of(quoted.values()), page)
+            return search.page(_any_of(quoted), page)
         best = search.page(_any_of(telling), page)
         if len(best) == page.limit:
             return best
