@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from locus_memory.errors import VersionConflictError
@@ -38,13 +40,15 @@ async def take_out_words(
     for namespace, name in past:
         gone.setdefault((MemoryType(namespace[-2]), namespace[-1]), set()).add(name)
     for (kind, key), names in gone.items():
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                await _reword(store, scope, kind, key, names)
-                break
-            except VersionConflictError:
-                if attempt == _ATTEMPTS:
-                    raise
+        await _insist(partial(_reword, store, scope, kind, key, names))
+
+
+async def _insist(write: Callable[[], Awaitable[None]]) -> None:
+    """Write, anew as long as somebody else is quicker."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(VersionConflictError):
+            return await write()
+    return await write()
 
 
 async def _reword(
