@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
+from locus_memory import open_backend
 from locus_memory.integrations.langgraph_saver import LocusSaver
 
 
@@ -58,7 +59,8 @@ def where(request, tmp_path):
 
 
 @pytest.fixture
-async def saver(where):
-    """A saver on an embedded database."""
-    async with LocusSaver(where) as opened:
+async def saver(provider):
+    """A saver on each kind of database."""
+    url, options = provider
+    async with open_backend(url, **options) as backend, LocusSaver(backend) as opened:
         yield opened

@@ -45,7 +45,7 @@ async def ids(saver, **options):
     return [found.checkpoint["id"] async for found in saver.alist(config(), **options)]
 
 
-async def test_the_greatest_id_is_the_latest_whatever_was_saved_last(saver, where):
+async def test_the_greatest_id_is_the_latest_whatever_was_saved_last(saver, provider):
     order = [5, 3, 9, 1, 4, 2, 8, 6, 7, *range(10, 30, 2), *range(11, 29, 2)]
     greatest = 0
     for number in order:
@@ -53,12 +53,12 @@ async def test_the_greatest_id_is_the_latest_whatever_was_saved_last(saver, wher
         greatest = max(greatest, number)
         assert (await saver.aget_tuple(config())).checkpoint["id"] == f"{greatest:03}"
     assert await ids(saver) == [f"{number:03}" for number in sorted(order, reverse=True)]
-    if where != "memory":
-        async with LocusSaver(where) as fresh:
-            assert (await fresh.aget_tuple(config())).checkpoint["id"] == "028"
-            await put(fresh, "027a")
-        async with LocusSaver(where) as fresh:
-            assert (await fresh.aget_tuple(config())).checkpoint["id"] == "028"
+    url, options = provider
+    if url != "memory":
+        for late in ("027a", "027b"):
+            async with open_backend(url, **options) as backend, LocusSaver(backend) as fresh:
+                assert (await fresh.aget_tuple(config())).checkpoint["id"] == "028"
+                await put(fresh, late)
 
 
 @pytest.mark.parametrize("other", NAMES[1:])
