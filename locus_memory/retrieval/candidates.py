@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 from locus_memory.errors import InvalidArgumentError, InvalidEmbeddingError, StoreCapabilityError
 from locus_memory.events import emit
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.marks import MARK, check_marks
+from locus_memory.retrieval.embedders.marks import check_marks, check_newest_mark
 from locus_memory.retrieval.embedding import embed
 from locus_memory.retrieval.query import Query
 from locus_memory.store.base import BaseStore, has_semantic_search
@@ -201,10 +201,7 @@ class Finder:
             )
         except InvalidEmbeddingError:
             # The mark of any item says more than two numbers do.
-            newest = await self._store.search(
-                namespace, None, 1, filter={MARK: {"$exists": True}}, recursive=recursive
-            )
-            check_marks(newest, embedder, namespace)
+            await check_newest_mark(self._store, embedder, namespace, recursive=recursive)
             raise
         items = [hit.item for hit in hits]
         check_marks(items, embedder, namespace)

@@ -9,7 +9,7 @@ from typing import Any
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.marks import MARK, embedded_put, unmarked
+from locus_memory.retrieval.embedders.marks import embedded_put, without_mark
 from locus_memory.retrieval.embedding import embed
 from locus_memory.retrieval.hybrid import HybridSearch, Mode
 from locus_memory.store.base import BaseStore, has_semantic_search
@@ -286,7 +286,7 @@ class StoreContext:
         """
         space = self._memories()
         if query is None:
-            return list(map(_clean, await space.search(None, limit, filter=filter)))
+            return list(map(without_mark, await space.search(None, limit, filter=filter)))
         # Without an embedder words are all that was asked for: nothing is degraded.
         mode: Mode | None = "text" if self.embedder is None else None
         search = HybridSearch(self.store, self.embedder)
@@ -304,7 +304,7 @@ class StoreContext:
         hits = await self._memories().search_by_embedding(
             query_embedding, limit, threshold, metadata_filter
         )
-        return [replace(hit, item=_clean(hit.item)) for hit in hits]
+        return [replace(hit, item=without_mark(hit.item)) for hit in hits]
 
     def _memories(self) -> NamespacedStore:
         return self.for_user().scoped("memories")
@@ -318,7 +318,3 @@ class StoreContext:
     ) -> int:
         """Store a value that everybody shares; returns its version."""
         return await self.store.put(("global",), key, value, metadata)
-
-
-def _clean(item: StoreItem) -> StoreItem:
-    return replace(item, metadata=unmarked(item.metadata)) if MARK in item.metadata else item

@@ -14,16 +14,19 @@ from typing import Any, Final, Self
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, Put, StoreItem
 
 __all__ = [
     "MARK",
     "EmbeddingMark",
     "check_marks",
+    "check_newest_mark",
     "embedded_put",
     "mark_of",
     "marked",
     "unmarked",
+    "without_mark",
 ]
 
 MARK: Final = "locus_memory:embedding"
@@ -95,6 +98,11 @@ def unmarked(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in metadata.items() if name != MARK}
 
 
+def without_mark(item: StoreItem) -> StoreItem:
+    """Return the item as it was put, without a mark."""
+    return replace(item, metadata=unmarked(item.metadata)) if MARK in item.metadata else item
+
+
 def mark_of(metadata: Mapping[str, Any]) -> EmbeddingMark | None:
     """Return the mark in the metadata; `None`: there is none."""
     try:
@@ -136,3 +144,24 @@ def check_marks(items: Iterable[StoreItem], embedder: Embedder, namespace: Names
                 f"dimensions), those of {embedder.name} ({embedder.dimension}) cannot be "
                 "compared with them; make them anew: locus-memory reembed"
             )
+
+
+async def check_newest_mark(
+    store: BaseStore, embedder: Embedder, namespace: Namespace, *, recursive: bool = False
+) -> None:
+    """Check that the vectors of a namespace, if any is marked, are the embedder's.
+
+    Args:
+        store: Where they are.
+        embedder: Whose they are to be.
+        namespace: Where to look.
+        recursive: Whether to look in its descendants as well.
+
+    Raises:
+        ConfigurationError: They are another's. The message names both models.
+        BackendError: The store failed.
+    """
+    newest = await store.search(
+        namespace, None, 1, filter={MARK: {"$exists": True}}, recursive=recursive
+    )
+    check_marks(newest, embedder, namespace)

@@ -11,10 +11,10 @@ from typing_extensions import override
 from locus_memory.errors import ConfigurationError, InvalidEmbeddingError
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import (
-    MARK,
     check_marks,
+    check_newest_mark,
     embedded_put,
-    unmarked,
+    without_mark,
 )
 from locus_memory.store.base import BaseStore, as_operations, as_puts, has_semantic_search
 from locus_memory.store.item import (
@@ -159,7 +159,7 @@ class EmbeddingStore(StoreWrapper):
             items = await super().search(
                 namespace, None, limit, filter=filter, offset=offset, recursive=recursive
             )
-            return [_clean(item) for item in items]
+            return [without_mark(item) for item in items]
         if not (check_text(query, "a query") or "").strip():
             return []
         [vector] = await self._vectors([query], "query")
@@ -168,10 +168,10 @@ class EmbeddingStore(StoreWrapper):
                 namespace, vector, limit, None, filter, offset=offset, recursive=recursive
             )
         except InvalidEmbeddingError:
-            await self._check(namespace, recursive=recursive)
+            await check_newest_mark(self.inner, self._embedder, namespace, recursive=recursive)
             raise
         check_marks([hit.item for hit in hits], self._embedder, namespace)
-        return [_clean(hit.item) for hit in hits]
+        return [without_mark(hit.item) for hit in hits]
 
     @override
     async def search_by_embedding(
@@ -194,12 +194,12 @@ class EmbeddingStore(StoreWrapper):
             offset=offset,
             recursive=recursive,
         )
-        return [replace(hit, item=_clean(hit.item)) for hit in hits]
+        return [replace(hit, item=without_mark(hit.item)) for hit in hits]
 
     @override
     async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
         item = await super().get_item(namespace, key)
-        return None if item is None else _clean(item)
+        return None if item is None else without_mark(item)
 
     @override
     async def scan(
@@ -214,19 +214,12 @@ class EmbeddingStore(StoreWrapper):
         items = await super().scan(
             namespace, limit, prefix=prefix, after=after, descending=descending
         )
-        return [_clean(item) for item in items]
-
-    async def _check(self, namespace: Namespace, *, recursive: bool = False) -> None:
-        """Check that the vectors there, if there are any, are this embedder's."""
-        newest = await self.inner.search(
-            namespace, None, 1, filter={MARK: {"$exists": True}}, recursive=recursive
-        )
-        check_marks(newest, self._embedder, namespace)
+        return [without_mark(item) for item in items]
 
     async def _check_once(self, namespace: Namespace) -> None:
         if namespace in self._checked:
             return
-        await self._check(namespace)
+        await check_newest_mark(self.inner, self._embedder, namespace)
         if len(self._checked) >= _MOST_CHECKED:
             self._checked.clear()
         self._checked.add(namespace)
@@ -268,7 +261,3 @@ class EmbeddingStore(StoreWrapper):
                 f"{sorted(lengths)} for {len(texts)} texts"
             )
         return vectors
-
-
-def _clean(item: StoreItem) -> StoreItem:
-    return replace(item, metadata=unmarked(item.metadata)) if MARK in item.metadata else item
