@@ -19,6 +19,9 @@ __all__ = [
     "prefix_upper_bound",
 ]
 
+# A label ends with \x01, and the characters up to \x02 are escaped by \x02. So the encoding
+# is injective, keeps the order of tuples, has no NUL (which PostgreSQL cannot hold), and a
+# namespace's encoding is a prefix of exactly its own descendants'.
 _END = "\x01"
 _AFTER_END = "\x02"
 _ESCAPES = str.maketrans({"\x00": "\x02\x02", "\x01": "\x02\x03", "\x02": "\x02\x04"})

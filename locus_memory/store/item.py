@@ -460,11 +460,6 @@ def _refuse_leaf(value: Any, path: str) -> None:
         raise ValueNotSerializableError(path, f"{type(value).__name__} is not a JSON type")
 
 
-# A label ends with \x01, and the characters up to \x02 are escaped by \x02. So the encoding
-# is injective, keeps the order of tuples, has no NUL (which PostgreSQL cannot hold), and a
-# namespace's encoding is a prefix of exactly its own descendants'.
-
-
 def timestamp(moment: float) -> datetime:
     """Return seconds since the epoch as an aware UTC datetime."""
     return datetime.fromtimestamp(moment, UTC)
