@@ -62,6 +62,7 @@ _OURS = "~"
 _SHORT = {"channel_versions": "n", "versions_seen": "s", "updated_channels": "u", "ts": "at"}
 _LONG = {short: name for name, short in _SHORT.items()}
 _USUAL = "~__pregel_pull, "
+# Nearly all metadata has it, and empty: then it is left out, and `~bare` says where it was not.
 _USUALLY_EMPTY = "parents"
 _BARE = "~bare"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -353,9 +353,7 @@ def items_of_vectors(
     connection: sqlite3.Connection, scores: Mapping[int, float]
 ) -> dict[int, StoreItem]:
     """Return the items of vectors, by the vectors' ids, each with its score."""
-    rows = connection.execute(
-        queries.ITEMS_OF_VECTORS, {"ids": json.dumps(list(scores))}
-    ).fetchall()
+    rows = connection.execute(queries.ITEMS_OF_VECTORS, {"ids": json.dumps(list(scores))})
     return {number: _item(row, scores[number]) for number, *row in rows}
 
 

@@ -131,7 +131,7 @@ class _Search:
         statement = queries.search_items(self.where, recursive=self.scope.recursive)
         values = self.values | {"match": self.within + match}
         values |= {"limit": page.limit, "offset": page.offset}
-        return [scored(row) for row in self.connection.execute(statement, values).fetchall()]
+        return [scored(row) for row in self.connection.execute(statement, values)]
 
     def count(self, match: str) -> int:
         """Return how many matches there are."""
