@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import pytest
 
 pytest.register_assert_rewrite("locus_memory.testing")
@@ -14,6 +16,7 @@ from locus_memory.testing.servers import (  # noqa: E402 - once its assertions a
 @pytest.fixture(autouse=True)
 def no_settings_of_the_developer(monkeypatch):
     monkeypatch.delenv("LOCUS_MEMORY_URL", raising=False)
+    monkeypatch.delenv("LOCUS_MEMORY_EMBEDDER", raising=False)
     monkeypatch.delenv("LOCUS_MEMORY_DEBUG", raising=False)
 
 
@@ -36,3 +39,17 @@ def valkey_server():
     """A Valkey server, which has no modules, for the whole run."""
     with ValkeyServer() as server:
         yield server
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql", "redis"])
+def provider(request, tmp_path):
+    """A backend of each kind, empty: its provider string and its options."""
+    name = "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
+    if request.param == "memory":
+        return "memory", {}
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path / 'test.db'}", {}
+    server = request.getfixturevalue(f"{request.param}_server")
+    if request.param == "postgresql":
+        return server.url, {"schema": name}
+    return server.url, {"key_prefix": f"{name}:"}

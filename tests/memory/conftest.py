@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from hashlib import blake2b
-
 import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
@@ -79,17 +77,11 @@ async def store(request, clock, tmp_path):
     await made.close()
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgresql", "redis"])
-async def searching(request, clock, tmp_path):
+@pytest.fixture
+async def searching(provider, clock):
     """A store that searches by words and by meaning."""
-    mark = "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
-    options = {"sqlite": {"path": tmp_path / "memory.db"}}.get(request.param, {})
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgresql_server").url
-        options = {"database": url, "schema": mark}
-    if request.param == "redis":
-        options = {"url": request.getfixturevalue("redis_server").url, "key_prefix": mark}
-    async with get_store(request.param, clock=clock, **options) as made:
+    url, options = provider
+    async with get_store(url, clock=clock, **options) as made:
         yield made
 
 

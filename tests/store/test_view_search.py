@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
 import pytest
 
 from locus_memory.errors import (
@@ -28,16 +26,10 @@ def clock():
     return FakeClock()
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgresql", "redis"])
-async def store(request, clock, tmp_path):
-    mark = "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
-    options = {"sqlite": {"path": tmp_path / "memory.db"}}.get(request.param, {})
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgresql_server").url
-        options = {"database": url, "schema": mark}
-    if request.param == "redis":
-        options = {"url": request.getfixturevalue("redis_server").url, "key_prefix": mark}
-    async with get_store(request.param, clock=clock, **options) as made:
+@pytest.fixture
+async def store(provider, clock):
+    url, options = provider
+    async with get_store(url, clock=clock, **options) as made:
         yield made
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Annotated, TypedDict
 
 import pytest
@@ -36,20 +35,6 @@ def conversation():
         return builder.compile(checkpointer=saver, **options)
 
     return compiled
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgresql", "redis"])
-def provider(request, tmp_path):
-    """A backend of each kind, empty: its provider string and its options."""
-    name = "t_" + hashlib.sha256(str(tmp_path).encode()).hexdigest()[:16]
-    if request.param == "memory":
-        return "memory", {}
-    if request.param == "sqlite":
-        return f"sqlite:{tmp_path / 'test.db'}", {}
-    server = request.getfixturevalue(f"{request.param}_server")
-    if request.param == "postgresql":
-        return server.url, {"schema": name}
-    return server.url, {"key_prefix": f"{name}:"}
 
 
 @pytest.fixture(params=["memory", "sqlite"])
