@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from locus_memory.errors import InvalidArgumentError, InvalidEmbeddingError, StoreCapabilityError
@@ -15,9 +16,15 @@ from locus_memory.retrieval.embedders.marks import check_marks, check_newest_mar
 from locus_memory.retrieval.embedding import embed
 from locus_memory.retrieval.query import Query
 from locus_memory.store.base import BaseStore, has_semantic_search
-from locus_memory.store.item import Namespace, StoreItem
+from locus_memory.store.candidates import (
+    Candidate,
+    Candidates,
+    CandidateStore,
+    as_candidate_store,
+)
+from locus_memory.store.item import Namespace
 
-__all__ = ["Candidates", "Finder", "Mode", "Request", "check_mode"]
+__all__ = ["Finder", "Found", "Mode", "Request", "check_mode"]
 
 Mode = Literal["hybrid", "text", "vector"]
 """How to search: by words and by meaning, or by one of them alone."""
@@ -41,18 +48,11 @@ def check_mode(mode: object) -> Mode | None:
     raise InvalidArgumentError(f"mode is one of {', '.join(_MODES)}, or None, not {mode!r}")
 
 
-class Candidates(NamedTuple):
-    """What was found.
-
-    Attributes:
-        mode: How was searched.
-        by_text: The hits of the text search, the best first.
-        by_vector: The hits of the vector search, the best first.
-    """
+class Found(NamedTuple):
+    """What was found, and how was searched."""
 
     mode: Mode
-    by_text: Sequence[StoreItem]
-    by_vector: Sequence[StoreItem]
+    candidates: Candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Finder:
         self._embedder = embedder
         self._told = False
 
-    async def find(self, request: Request, mode: Mode | None) -> Candidates:
+    async def find(self, request: Request, mode: Mode | None) -> Found:
         """Return what each search finds.
 
         Args:
@@ -102,16 +102,47 @@ class Finder:
             BackendError: The store failed.
         """
         chosen = await self._choose(mode)
+        at_once = as_candidate_store(self._store)
+        if at_once is not None:
+            return await self._find_at_once(at_once, request, chosen, survive=mode is None)
         if chosen == "text":
-            return Candidates("text", await self._by_words(request), [])
+            return Found("text", Candidates(await self._by_words(request), []))
         if chosen == "vector":
-            return Candidates("vector", [], await self._by_meaning(request) or [])
+            return Found("vector", Candidates([], await self._by_meaning(request) or []))
         # An embedder that answers at once, from a cache, must not wait for the other's threads.
         meaning = self._by_meaning(request, survive=mode is None)
         by_vector, by_text = await _together([meaning, self._by_words(request)])
         if by_vector is None:
-            return Candidates("text", by_text or [], [])
-        return Candidates("hybrid", by_text or [], by_vector)
+            return Found("text", Candidates(by_text or [], []))
+        return Found("hybrid", Candidates(by_text or [], by_vector))
+
+    async def _find_at_once(
+        self, store: CandidateStore, request: Request, mode: Mode, *, survive: bool
+    ) -> Found:
+        vector: Sequence[float] | None = None
+        if mode != "text" and request.query.text.strip():
+            vector = await self._embedded(request, survive=survive)
+            if vector is None:
+                mode = "text"
+        searches = [
+            self._checked(
+                namespace,
+                request,
+                store.candidates(
+                    namespace,
+                    request.wanted,
+                    words=None if mode == "vector" else request.query.terms,
+                    embedding=vector,
+                    filter=request.condition,
+                    recursive=request.recursive,
+                ),
+            )
+            for namespace in request.namespaces
+        ]
+        found = await _together(searches)
+        by_text = _merged([each.by_text for each in found], request.wanted)
+        by_vector = _merged([each.by_vector for each in found], request.wanted)
+        return Found(mode, Candidates(by_text, by_vector, kept=all(each.kept for each in found)))
 
     async def _choose(self, mode: Mode | None) -> Mode:
         """Return how to search.
@@ -153,7 +184,7 @@ class Finder:
             emit("retrieval.degraded", mode=mode, reason=reason)
         return mode
 
-    async def _by_words(self, request: Request) -> list[StoreItem]:
+    async def _by_words(self, request: Request) -> list[Candidate]:
         searches = [
             self._store.search(
                 namespace,
@@ -164,17 +195,33 @@ class Finder:
             )
             for namespace in request.namespaces
         ]
-        return _merged(await _together(searches), request.wanted)
+        found = await _together(searches)
+        return _merged(
+            [[Candidate(i, i.score or 0.0) for i in each] for each in found], request.wanted
+        )
 
     async def _by_meaning(
         self, request: Request, *, survive: bool = False
-    ) -> list[StoreItem] | None:
+    ) -> list[Candidate] | None:
         """Return the nearest items; `None`: the embedder failed, and words must do."""
-        embedder = self._embedder
-        if embedder is None or not request.query.text.strip():
+        if not request.query.text.strip():
             return []
+        vector = await self._embedded(request, survive=survive)
+        if vector is None:
+            return None
+        searches = [
+            self._checked(each, request, self._near(request, each, vector))
+            for each in request.namespaces
+        ]
+        found = await _together(searches)
+        return _merged([each.by_vector for each in found], request.wanted)
+
+    async def _embedded(self, request: Request, *, survive: bool) -> Sequence[float] | None:
+        """Return the vector of the query; `None`: the embedder failed, and words must do."""
+        if self._embedder is None:
+            return None
         try:
-            (vector,) = await embed(embedder, [request.query.text], "query")
+            (vector,) = await embed(self._embedder, [request.query.text], "query")
         except InvalidEmbeddingError:
             raise
         except Exception as error:
@@ -182,30 +229,38 @@ class Finder:
                 raise
             emit("retrieval.degraded", error=error, mode="text", reason="the embedder failed")
             return None
-        searches = [self._near(request, each, embedder, vector) for each in request.namespaces]
-        return _merged(await _together(searches), request.wanted)
+        return vector
 
     async def _near(
-        self, request: Request, namespace: Namespace, embedder: Embedder, vector: Sequence[float]
-    ) -> list[StoreItem]:
-        """Return the items of one namespace that are nearest.
+        self, request: Request, namespace: Namespace, vector: Sequence[float]
+    ) -> Candidates:
+        recursive = request.recursive
+        hits = await self._store.search_by_embedding(
+            namespace, vector, request.wanted, None, request.condition, recursive=recursive
+        )
+        return Candidates([], [Candidate(hit.item, hit.score) for hit in hits])
+
+    async def _checked(
+        self, namespace: Namespace, request: Request, search: Awaitable[Candidates]
+    ) -> Candidates:
+        """Return what a search finds in one namespace.
 
         Raises:
-            ConfigurationError: One of them has the vector of another model.
+            ConfigurationError: One of the items has the vector of another model.
             InvalidEmbeddingError: The vectors have another dimension, and no mark.
         """
-        recursive = request.recursive
+        embedder = self._embedder
         try:
-            hits = await self._store.search_by_embedding(
-                namespace, vector, request.wanted, None, request.condition, recursive=recursive
-            )
+            found = await search
         except InvalidEmbeddingError:
             # The mark of any item says more than two numbers do.
-            await check_newest_mark(self._store, embedder, namespace, recursive=recursive)
+            if embedder is not None:
+                recursive = request.recursive
+                await check_newest_mark(self._store, embedder, namespace, recursive=recursive)
             raise
-        items = [hit.item for hit in hits]
-        check_marks(items, embedder, namespace)
-        return items
+        if embedder is not None:
+            check_marks((item for item, _ in found.by_vector), embedder, namespace)
+        return found
 
 
 async def _together(calls: Sequence[Coroutine[Any, Any, _T]]) -> list[_T]:
@@ -224,20 +279,19 @@ async def _together(calls: Sequence[Coroutine[Any, Any, _T]]) -> list[_T]:
     return done
 
 
-def _merged(found: Sequence[Iterable[StoreItem]], wanted: int) -> list[StoreItem]:
+def _merged(found: Sequence[Sequence[Candidate]], wanted: int) -> list[Candidate]:
     """Return the best of several searches as if they were one; of equals, the first searched.
 
     The first items are the same however many are wanted, so that pages fit together.
     """
     if len(found) == 1:
         return list(found[0])
-    best = sorted(chain.from_iterable(found), key=_negative_score)
+    best = sorted(chain.from_iterable(found), key=_score, reverse=True)
     # Namespaces may overlap.
-    unique: dict[tuple[Namespace, str], StoreItem] = {}
-    for item in best:
-        unique.setdefault((item.namespace, item.key), item)
+    unique: dict[tuple[Namespace, str], Candidate] = {}
+    for each in best:
+        unique.setdefault((each.item.namespace, each.item.key), each)
     return list(unique.values())[:wanted]
 
 
-def _negative_score(item: StoreItem) -> float:
-    return -(item.score or 0.0)
+_score = attrgetter("score")

@@ -12,13 +12,16 @@ from typing import Any, Final, NamedTuple
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.store.text import index_text, tokens
 
-__all__ = ["Fields", "Passage", "Place", "Words", "words_of"]
+__all__ = ["Fields", "Passage", "PassageCache", "Place", "Words", "words_of"]
 
-Place = tuple[Namespace, str, int]
-"""A namespace, a session in it and a position in the session."""
+Place = tuple[str, int]
+"""The name of a conversation, and a position in it."""
 
 _LONGEST: Final = 4_000
 """How many characters of an item are looked at for its own words."""
+
+_MOST_KEPT: Final = 4_096
+"""How many passages are kept."""
 
 
 class Passage(NamedTuple):
@@ -99,8 +102,39 @@ class Fields:
         for name in self.position:
             position = told.get(name)
             if type(position) is int:
-                return namespace, _first(told, self.session) or "", position
+                return _conversation(namespace, _first(told, self.session) or ""), position
         return None
+
+
+@lru_cache(maxsize=4096)
+def _conversation(namespace: Namespace, session: str) -> str:
+    """Return a name of its own for each session of each namespace."""
+    # A string knows its hash, which a tuple computes anew each time.
+    return repr((namespace, session))
+
+
+class PassageCache:
+    """Reads items that stay the same objects, as those that a store holds, each once.
+
+    Args:
+        fields: Where items tell what is wanted of them.
+    """
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self._known: dict[int, tuple[StoreItem, Passage]] = {}
+
+    def read(self, item: StoreItem) -> Passage:
+        """Return what the ranking sees of an item."""
+        # Whoever is in here is alive, so nobody else has its identity.
+        known = self._known.get(id(item))
+        if known is not None:
+            return known[1]
+        passage = self._fields.read(item)
+        if len(self._known) >= _MOST_KEPT:
+            self._known.clear()
+        self._known[id(item)] = item, passage
+        return passage
 
 
 def _first(told: Mapping[str, Any], names: Iterable[str]) -> str | None:

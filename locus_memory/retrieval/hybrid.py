@@ -12,17 +12,24 @@ from typing_extensions import override
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.retrieval.candidates import Candidates, Finder, Mode, Request, check_mode
+from locus_memory.retrieval.candidates import Finder, Mode, Request, check_mode
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import MARK, unmarked
 from locus_memory.retrieval.explain import Explanation
-from locus_memory.retrieval.fields import Fields
+from locus_memory.retrieval.fields import Fields, PassageCache
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.pack import Packed, pack
 from locus_memory.retrieval.query import Query, read_query
 from locus_memory.retrieval.ranking import Name, Ranked, blend, prefer_current, rank
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Namespace, StoreItem, check_limit, check_namespace
+from locus_memory.store.candidates import Candidate, Candidates
+from locus_memory.store.item import (
+    Namespace,
+    StoreItem,
+    check_limit,
+    check_namespace,
+    round_trip,
+)
 
 if TYPE_CHECKING:
     from locus_memory.retrieval.rerankers.base import Reranker
@@ -128,6 +135,7 @@ class HybridSearch:
         self._reranker = reranker
         self._options = options
         self._fields = fields
+        self._passages = PassageCache(fields)
         self._today = today
 
     async def search(
@@ -181,9 +189,10 @@ class HybridSearch:
         wanted = -(-end // self._options.depth) * self._options.depth
         request = Request(namespaces, read, wanted, filter, recursive)
         found = await self._finder.find(request, check_mode(mode))
-        ranked = self._rank(read, found, end, explain=explain)
+        ranked = self._rank(read, found.candidates, end, explain=explain)
         ranked, reranked = await self._rerank(read.text, ranked, offset)
-        hits = tuple(map(_hit, ranked[offset:end]))
+        kept = found.candidates.kept
+        hits = tuple(_hit(each, kept=kept) for each in ranked[offset:end])
         return SearchResult(hits, found.mode, reranked)
 
     def _rank(
@@ -215,6 +224,7 @@ class HybridSearch:
                 vector,
                 options=self._options,
                 fields=self._fields,
+                read=self._passages.read if found.kept else None,
                 explain=explain,
             )
             ranking += _capped(window, ranking[-1].score) if ranking else window
@@ -257,13 +267,13 @@ def _namespaces(namespace: object) -> tuple[Namespace, ...]:
 
 
 def _unseen(
-    found: Sequence[StoreItem], places: range, seen: AbstractSet[Name]
-) -> dict[int, StoreItem]:
-    """Return the items at the places that are not in `seen`, by their rank."""
+    found: Sequence[Candidate], places: range, seen: AbstractSet[Name]
+) -> dict[int, Candidate]:
+    """Return the candidates at the places that are not in `seen`, by their rank."""
     page = enumerate(found[places.start : places.stop], places.start + 1)
     if not seen:
         return dict(page)
-    return {place: item for place, item in page if (item.namespace, item.key) not in seen}
+    return {place: each for place, each in page if (each.item.namespace, each.item.key) not in seen}
 
 
 def _capped(window: Sequence[Ranked], ceiling: float) -> list[Ranked]:
@@ -271,23 +281,28 @@ def _capped(window: Sequence[Ranked], ceiling: float) -> list[Ranked]:
     return [each._replace(score=min(each.score, ceiling)) for each in window]
 
 
-def _hit(ranked: Ranked) -> Hit:
+def _hit(ranked: Ranked, *, kept: bool) -> Hit:
     return Hit(
-        item=_shown(ranked.item, ranked.score),
+        item=_shown(ranked.item, ranked.score, kept=kept),
         score=ranked.score,
         text=ranked.passage.spoken,
         parts=ranked.parts,
     )
 
 
-def _shown(item: StoreItem, score: float) -> StoreItem:
-    """Return the item with the score of its hit, and without a mark."""
+def _shown(item: StoreItem, score: float, *, kept: bool) -> StoreItem:
+    """Return the item with the score of its hit, and without a mark; a copy, if it is kept."""
+    value, metadata = item.value, item.metadata
+    if MARK in metadata:
+        metadata = unmarked(metadata)
+    if kept:
+        value, metadata = round_trip(value)[1], round_trip(metadata)[1]
     # Not `replace`, which takes three times as long.
     return StoreItem(
         item.namespace,
         item.key,
-        item.value,
-        unmarked(item.metadata) if MARK in item.metadata else item.metadata,
+        value,
+        metadata,
         item.created_at,
         item.updated_at,
         item.version,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from locus_memory.retrieval.score import (
     word_scores,
 )
 from locus_memory.retrieval.supersession import Standing, prefer_successors
+from locus_memory.store.candidates import Candidate
 from locus_memory.store.item import Namespace, StoreItem
 
 __all__ = ["Name", "Ranked", "blend", "prefer_current", "rank"]
@@ -48,11 +49,12 @@ class Ranked(NamedTuple):
 
 def rank(
     query: Query,
-    by_text: Mapping[int, StoreItem],
-    by_vector: Mapping[int, StoreItem],
+    by_text: Mapping[int, Candidate],
+    by_vector: Mapping[int, Candidate],
     *,
     options: SearchOptions,
     fields: Fields,
+    read: Callable[[StoreItem], Passage] | None = None,
     explain: bool = False,
 ) -> list[Ranked]:
     """Return the union of what two searches found, the best first.
@@ -63,13 +65,14 @@ def rank(
         by_vector: The hits of the vector search, by their place there, from 1.
         options: What counts how much.
         fields: Where items tell their speaker, date and place.
+        read: Does what `fields.read` does, which is the default.
         explain: Whether to say what each score is made of, which takes time.
     """
     items: list[StoreItem] = []
     numbers: dict[Name, int] = {}
     text_numbers = _numbered(by_text.values(), numbers, items)
     vector_numbers = _numbered(by_vector.values(), numbers, items)
-    passages = [fields.read(item) for item in items]
+    passages = list(map(read or fields.read, items))
     made = _Evidence.of(
         query,
         _Search.of(by_text, text_numbers, options.text_weight, options),
@@ -91,11 +94,11 @@ def rank(
 
 
 def _numbered(
-    found: Iterable[StoreItem], numbers: dict[Name, int], items: list[StoreItem]
+    found: Iterable[Candidate], numbers: dict[Name, int], items: list[StoreItem]
 ) -> list[int]:
     """Return the number of each item that was found; new ones get the next."""
     given: list[int] = []
-    for item in found:
+    for item, _ in found:
         number = numbers.setdefault((item.namespace, item.key), len(items))
         if number == len(items):
             items.append(item)
@@ -151,14 +154,14 @@ class _Search:
     @classmethod
     def of(
         cls,
-        found: Mapping[int, StoreItem],
+        found: Mapping[int, Candidate],
         numbers: Sequence[int],
         weight: float,
         options: SearchOptions,
     ) -> _Search:
         places = dict(zip(numbers, found, strict=True))
         listed = zip(numbers, found.values(), strict=True)
-        scores = {number: item.score or 0.0 for number, item in listed}
+        scores = {number: score for number, (_, score) in listed}
         if options.fusion == "weighted":
             worth = min_max(scores)
         else:

@@ -10,7 +10,6 @@ from typing import Final
 from locus_memory.retrieval.fields import Place, Words
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.query import Query
-from locus_memory.store.item import Namespace
 
 __all__ = ["date_factor", "neighbour_gains", "speaker_factor", "word_scores"]
 
@@ -34,9 +33,9 @@ def word_scores(words: Sequence[str], documents: Sequence[Words]) -> list[float]
     scores = [0.0] * total
     for word in words:
         found = [
-            (place, each.counts[word], each.length)
-            for place, each in enumerate(documents)
-            if word in each.counts
+            (place, counts[word], length)
+            for place, (counts, length) in enumerate(documents)
+            if word in counts
         ]
         rarity = math.log(1 + (total - len(found) + 0.5) / (len(found) + 0.5))
         for place, times, length in found:
@@ -56,21 +55,21 @@ def neighbour_gains(evidence: Sequence[float], places: Sequence[Place | None]) -
         evidence: How good each candidate is.
         places: Where each stands in its conversation, if in one.
     """
-    sessions: dict[tuple[Namespace, str], dict[int, float]] = {}
+    conversations: dict[str, dict[int, float]] = {}
     for place, own in zip(places, evidence, strict=True):
         if place:
-            namespace, session, position = place
-            sessions.setdefault((namespace, session), {})[position] = own
-    if not sessions:
+            conversation, position = place
+            conversations.setdefault(conversation, {})[position] = own
+    if not conversations:
         return [0.0] * len(places)
     gains: list[float] = []
     for place in places:
         if place is None:
             gains.append(0.0)
             continue
-        namespace, session, position = place
-        beside = sessions[namespace, session]
-        gains.append(max(beside.get(position - 1, 0.0), beside.get(position + 1, 0.0)))
+        conversation, position = place
+        beside = conversations[conversation].get
+        gains.append(max(beside(position - 1, 0.0), beside(position + 1, 0.0)))
     return gains
 
 

@@ -158,13 +158,13 @@ async def test_ties_are_broken_alike_each_time(make):
 def asked(store, monkeypatch):
     """The queries that the store was asked for."""
     queries = []
-    search = type(store).search
 
-    async def spied(self, namespace, query=None, *args, **options):
-        queries.append(query)
-        return await search(self, namespace, query, *args, **options)
+    class Spied(type(store)):
+        async def search(self, namespace, query=None, *args, **options):
+            queries.append(query)
+            return await super().search(namespace, query, *args, **options)
 
-    monkeypatch.setattr(type(store), "search", spied)
+    monkeypatch.setattr(store, "__class__", Spied)
     return queries
 
 

@@ -27,9 +27,14 @@ PLACE = ("talks",)
 SAID = ["I adopted a grey cat", "How lovely", "The ferry was late", "We ate soup by the harbour"]
 
 
-@pytest.fixture(params=[InMemoryStore, lambda: SQLiteStore(":memory:")], ids=["memory", "sqlite"])
-async def store(request):
-    async with request.param() as made:
+@pytest.fixture(params=["memory", "sqlite", "file"])
+async def store(request, tmp_path):
+    makers = {
+        "memory": InMemoryStore,
+        "sqlite": lambda: SQLiteStore(":memory:"),
+        "file": lambda: SQLiteStore(tmp_path / "store.db"),
+    }
+    async with makers[request.param]() as made:
         yield made
 
 
@@ -99,6 +104,42 @@ async def test_both_searches_find(store, embedder):
     assert result[0].item.score == result[0].score
     assert len(result) == 4
     assert result[1].parts.text_rank is None
+
+
+async def test_what_a_caller_changes_is_its_own(store, embedder):
+    await talk(store, embedder)
+    search = HybridSearch(store, embedder)
+    first = await search.search(PLACE, "what cat did she adopt")
+    found = first[0].item
+    found.value["text"] = "I adopted a dog"
+    found.metadata.clear()
+    again = (await search.search(PLACE, "what cat did she adopt"))[0]
+    assert again.text == first[0].text == "Ana: I adopted a grey cat"
+    assert again.item.value["text"] == "I adopted a grey cat"
+    assert again.item.metadata["speaker"] == "Ana"
+
+
+async def test_a_change_is_seen_at_once(store, embedder):
+    await talk(store, embedder)
+    search = HybridSearch(store, embedder)
+    (old, *_) = await search.search(PLACE, "what cat did she adopt")
+    changed = {**old.item.value, "text": "I adopted a black cat"}
+    await store.put(PLACE, old.item.key, changed, old.item.metadata)
+    (new, *_) = await search.search(PLACE, "what cat did she adopt")
+    assert (new.text, new.item.version) == ("Ana: I adopted a black cat", old.item.version + 1)
+
+
+async def test_what_a_subclass_leaves_out_stays_out(store, embedder):
+    await talk(store, embedder)
+
+    class Discreet(type(store)):
+        async def search(self, *arguments, **options):
+            found = await super().search(*arguments, **options)
+            return [each for each in found if "cat" not in each.value["text"]]
+
+    store.__class__ = Discreet
+    result = await HybridSearch(store).search(PLACE, "the cat and the ferry")
+    assert texts(result) == ["Ana: The ferry was late"]
 
 
 async def test_both_searches_run_at_once_and_once_each(store, embedder):

@@ -14,6 +14,7 @@ from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.query import read_query
 from locus_memory.retrieval.ranking import blend, rank
 from locus_memory.retrieval.score import neighbour_gains, word_scores
+from locus_memory.store.candidates import Candidate
 from locus_memory.store.item import StoreItem
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -25,7 +26,10 @@ def item(key, score=1.0, value="", **metadata):
 
 
 def ranked(query, by_text, by_vector=(), options=BARE, **more):
-    places = [dict(enumerate(found, 1)) for found in (by_text, by_vector)]
+    places = [
+        {place: Candidate(each, each.score) for place, each in enumerate(found, 1)}
+        for found in (by_text, by_vector)
+    ]
     return rank(read_query(query), *places, options=options, fields=Fields(), **more)
 
 
@@ -82,7 +86,7 @@ def test_an_item_gains_from_a_good_one_beside_it():
 
 
 def test_gains_are_those_of_the_better_neighbour():
-    places = [(("n",), "", 1), (("n",), "", 2), (("n",), "", 3), None]
+    places = [("c", 1), ("c", 2), ("c", 3), None]
     assert neighbour_gains([1.0, 2.0, 3.0, 9.0], places) == [2.0, 3.0, 2.0, 0.0]
 
 

@@ -45,6 +45,7 @@ __all__ = [
     "Row",
     "Scope",
     "clear",
+    "item_of",
     "items_of_vectors",
     "namespaces",
     "newest",
@@ -268,10 +269,15 @@ def read_item(connection: sqlite3.Connection, address: Address, now: float) -> S
     """Return the item at an address, unless it is expired."""
     values = {"path": address.path, "key": address.key, "now": now}
     found = connection.execute(queries.GET, values).fetchone()
-    return None if found is None else _item(found)
+    return None if found is None else item_of(found)
 
 
-def _item(row: Sequence[Any], score: float | None = None) -> StoreItem:
+def item_of(row: Sequence[Any], score: float | None = None) -> StoreItem:
+    """Return the item of a row.
+
+    Raises:
+        BackendCorruptError: The row is not what was written.
+    """
     path, key, value, metadata, created_at, updated_at, version, expires_at = row
     try:
         created = timestamp(created_at)
@@ -293,7 +299,7 @@ def _item(row: Sequence[Any], score: float | None = None) -> StoreItem:
 def scored(row: tuple[Any, ...]) -> StoreItem:
     """Return the item of a row that ends with its score."""
     *columns, score = row
-    return _item(columns, score)
+    return item_of(columns, score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +327,7 @@ def scan(
     connection: sqlite3.Connection, scope: Scope, keys: KeyRange, limit: int
 ) -> list[StoreItem]:
     """Return full items of one namespace in key order."""
-    return [_item(row) for row in _scan(connection, scope, keys, limit, whole=True)]
+    return [item_of(row) for row in _scan(connection, scope, keys, limit, whole=True)]
 
 
 def scan_keys(
@@ -352,9 +358,16 @@ def newest(
 def items_of_vectors(
     connection: sqlite3.Connection, scores: Mapping[int, float]
 ) -> dict[int, StoreItem]:
-    """Return the items of vectors, by the vectors' ids, each with its score."""
+    """Return the items of vectors, by the vectors' ids, each with its score.
+
+    Raises:
+        BackendCorruptError: One is not there.
+    """
     rows = connection.execute(queries.ITEMS_OF_VECTORS, {"ids": json.dumps(list(scores))})
-    return {number: _item(row, scores[number]) for number, *row in rows}
+    found = {number: item_of(row, scores[number]) for number, *row in rows}
+    if len(found) < len(scores):
+        raise BackendCorruptError("sqlite: a vector is damaged: its item is not there")
+    return found
 
 
 def namespaces(

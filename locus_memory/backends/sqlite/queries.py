@@ -26,7 +26,9 @@ __all__ = [
     "FIND",
     "GET",
     "GET_VECTOR",
+    "IS_COMMON",
     "IS_LARGE",
+    "ITEMS",
     "ITEMS_OF_VECTORS",
     "NAMESPACE",
     "REMOVE_EMPTY",
@@ -37,6 +39,7 @@ __all__ = [
     "VECTORS_AFTER",
     "VECTOR_COUNT",
     "VECTOR_IDS",
+    "count_matches",
     "list_namespaces",
     "newest_items",
     "scan_items",
@@ -109,6 +112,10 @@ GET_VECTOR: Final = f"""
     SELECT v.vector FROM {_SOURCE} CROSS JOIN vectors AS v ON v.id = i.revision
     WHERE {_HERE} AND i.key = :key AND {_LIVE}"""
 NAMESPACE: Final = "SELECT id FROM namespaces WHERE path = ?"
+ITEMS: Final = f"""
+    SELECT i.revision, {_ITEM} FROM json_each(:ids) AS wanted
+    CROSS JOIN items AS i ON i.id = wanted.value
+    CROSS JOIN namespaces AS n ON n.id = i.namespace"""
 ITEMS_OF_VECTORS: Final = f"""
     SELECT v.id, {_ITEM} FROM json_each(:ids) AS wanted
     CROSS JOIN vectors AS v ON v.id = wanted.value
@@ -174,21 +181,24 @@ def count_matches(condition: str, *, recursive: bool) -> str:
     return f"SELECT count(*) {_matches(condition, recursive=recursive)}"
 
 
-def search_items(condition: str, *, recursive: bool) -> str:
-    """Return the query for items that match `:match`, the best first.
+def search_items(condition: str, *, recursive: bool, whole: bool) -> str:
+    """Return the query for what matches `:match`, the best first: full items, or ids.
 
-    They are those of the namespace of the id `:namespace`, or below `:path`.
+    They are those of the namespace of the id `:namespace`, or below `:path`. Full items come
+    with their scores, ids with revisions and scores.
     """
     # The scope column only selects: it weighs nothing in the ranking.
+    hits = f"""
+          SELECT texts.rowid AS id, i.revision AS revision, -bm25(texts, 0.0, 1.0) AS score
+          {_matches(condition, recursive=recursive)}
+          ORDER BY score DESC, revision DESC LIMIT :limit OFFSET :offset"""
+    if not whole:
+        return hits
     return f"""
         SELECT {_ITEM}, hit.score
-        FROM (
-          SELECT texts.rowid AS id, -bm25(texts, 0.0, 1.0) AS score
-          {_matches(condition, recursive=recursive)}
-          ORDER BY score DESC, i.revision DESC LIMIT :limit OFFSET :offset
-        ) AS hit
+        FROM ({hits}) AS hit
         CROSS JOIN items AS i ON i.id = hit.id CROSS JOIN namespaces AS n ON n.id = i.namespace
-        ORDER BY hit.score DESC, i.revision DESC"""
+        ORDER BY hit.score DESC, hit.revision DESC"""
 
 
 VECTOR_IDS: Final = """

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from typing_extensions import override
 
 from locus_memory.backends.sqlite import items, queries
+from locus_memory.backends.sqlite.candidates import Found, ItemCache
 from locus_memory.backends.sqlite.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.items import (
     Address,
@@ -21,10 +22,12 @@ from locus_memory.backends.sqlite.items import (
     Scope,
     prepare,
 )
+from locus_memory.backends.sqlite.opening import MEMORY
 from locus_memory.backends.sqlite.texts import TextSearch
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
-from locus_memory.store.filters import parse_filter
+from locus_memory.store.candidates import Candidates, CandidateStore
+from locus_memory.store.filters import Condition, parse_filter
 from locus_memory.store.item import (
     Delete,
     Namespace,
@@ -49,7 +52,7 @@ __all__ = ["SQLiteStore"]
 _MOST: Final = 2**62
 
 
-class SQLiteStore(BaseStore):
+class SQLiteStore(BaseStore, CandidateStore):
     """Items in a SQLite file, safe for any number of tasks, threads and processes.
 
     Text search is FTS5's, with stemming and BM25; its word statistics are those of the whole
@@ -94,6 +97,8 @@ class SQLiteStore(BaseStore):
         self._dimension = embedding_dimension
         self._cache: VectorCache | None = None
         self._texts = TextSearch()
+        # In memory, the thread that writes reads as well, before its transaction ends.
+        self._items = ItemCache(holds=self._database.path != MEMORY)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._database.path!r})"
@@ -288,12 +293,55 @@ class SQLiteStore(BaseStore):
             condition=parse_filter(metadata_filter),
         )
         page = Page(_at_most(limit), _at_most(offset, "offset"))
-        if self._cache is None:
-            self._cache = vectors.VectorCache(self._cache_bytes)
-        cache = self._cache
+        cache = self._vectors()
         return await self._database.read(
             lambda c: vectors.search_vectors(c, cache, scope, query, page)
         )
+
+    @override
+    async def candidates(
+        self,
+        namespace: Namespace,
+        limit: int,
+        *,
+        words: str | None = None,
+        embedding: Sequence[float] | None = None,
+        filter: Mapping[str, Any] | None = None,
+        recursive: bool = False,
+    ) -> Candidates:
+        scope = self._scope(namespace, recursive=recursive)
+        condition, page = parse_filter(filter), Page(_at_most(limit))
+        look_for = [] if words is None else query_words(words)
+        near = None if embedding is None else self._near(scope, embedding, condition, page)
+
+        def find(connection: sqlite3.Connection) -> Candidates:
+            by_text: list[Found] = []
+            if look_for:
+                by_text = self._texts.find_ids(connection, scope, look_for, condition, page)
+            by_vector = [] if near is None else near(connection)
+            return self._items.candidates(connection, by_text, by_vector)
+
+        return await self._database.read(find)
+
+    def _near(
+        self, scope: Scope, embedding: Sequence[float], condition: Condition, page: Page
+    ) -> Callable[[sqlite3.Connection], list[Found]]:
+        """Return what finds the nearest vectors on a connection."""
+        from locus_memory.backends.sqlite import vectors  # noqa: PLC0415 - it loads numpy
+
+        query = vectors.VectorQuery(check_embedding(embedding, self._dimension), None, condition)
+        cache = self._vectors()
+        return lambda c: [
+            Found(each.id, each.id, each.score)
+            for each in vectors.find_vectors(c, cache, scope, query, page)
+        ]
+
+    def _vectors(self) -> VectorCache:
+        from locus_memory.backends.sqlite import vectors  # noqa: PLC0415 - it loads numpy
+
+        if self._cache is None:
+            self._cache = vectors.VectorCache(self._cache_bytes)
+        return self._cache
 
     @override
     async def open(self) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from locus_memory.backends.sqlite import queries
+from locus_memory.backends.sqlite.candidates import Found
 from locus_memory.backends.sqlite.filters import compile_filter
 from locus_memory.backends.sqlite.items import Page, Scope, scored
 from locus_memory.store.filters import Condition
@@ -50,6 +51,30 @@ class TextSearch:
         page: Page,
     ) -> list[StoreItem]:
         """Return the items with any of the words that satisfy the condition, the best first."""
+        return [scored(row) for row in self._find(connection, scope, words, condition, page)]
+
+    def find_ids(
+        self,
+        connection: sqlite3.Connection,
+        scope: Scope,
+        words: Iterable[str],
+        condition: Condition,
+        page: Page,
+    ) -> list[Found]:
+        """Return the same as `find`, but do not read the items."""
+        rows = self._find(connection, scope, words, condition, page, whole=False)
+        return list(map(Found._make, rows))
+
+    def _find(
+        self,
+        connection: sqlite3.Connection,
+        scope: Scope,
+        words: Iterable[str],
+        condition: Condition,
+        page: Page,
+        *,
+        whole: bool = True,
+    ) -> list[Any]:
         values: dict[str, object] = {}
         within = ""
         if not scope.recursive:
@@ -60,7 +85,8 @@ class TextSearch:
             if not self._is_large(connection, found[0]):
                 within = f'scope : "n{found[0]}" AND '
         where, bound = compile_filter(condition, metadata="i.metadata", value="i.value")
-        search = _Search(connection, where, scope, values | bound | scope.bound_values, within)
+        values |= bound | scope.bound_values
+        search = _Search(connection, where, scope, values, within, whole)
         quoted = [f'"{word}"' for word in words]
         common = [each for each in quoted if self._is_common(connection, each)]
         telling = [each for each in quoted if each not in common]
@@ -118,6 +144,7 @@ class _Search:
         scope: Which namespaces.
         values: What the statement binds.
         within: What comes before each match.
+        whole: Whether full items are wanted, or ids.
     """
 
     connection: sqlite3.Connection
@@ -125,13 +152,15 @@ class _Search:
     scope: Scope
     values: dict[str, object]
     within: str
+    whole: bool
 
-    def page(self, match: str, page: Page) -> list[StoreItem]:
-        """Return a page of the matches, the best first."""
-        statement = queries.search_items(self.where, recursive=self.scope.recursive)
+    def page(self, match: str, page: Page) -> list[Any]:
+        """Return a page of the matches as rows, the best first."""
+        recursive = self.scope.recursive
+        statement = queries.search_items(self.where, recursive=recursive, whole=self.whole)
         values = self.values | {"match": self.within + match}
         values |= {"limit": page.limit, "offset": page.offset}
-        return [scored(row) for row in self.connection.execute(statement, values)]
+        return self.connection.execute(statement, values).fetchall()
 
     def count(self, match: str) -> int:
         """Return how many matches there are."""

@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.filters import compile_filter
 from locus_memory.backends.sqlite.items import Page, Scope, items_of_vectors
-from locus_memory.errors import BackendCorruptError, InvalidEmbeddingError
+from locus_memory.errors import InvalidEmbeddingError
 from locus_memory.store.filters import All, Condition
 from locus_memory.store.item import SemanticSearchResult
 
-__all__ = ["VectorCache", "VectorQuery", "search_vectors"]
+__all__ = ["NearVector", "VectorCache", "VectorQuery", "find_vectors", "search_vectors"]
 
 Ids = NDArray[np.int64]
 Rows = NDArray[np.float32]
@@ -103,6 +103,18 @@ class _Matrix:
         # Whoever still uses this matrix looks at its own rows only.
         id_buffer[self.count : count], row_buffer[self.count : count] = ids, rows
         return _Matrix(count, id_buffer, row_buffer)
+
+
+class NearVector(NamedTuple):
+    """A vector that was found, known by the revision of its item, and its cosine."""
+
+    id: int
+    cosine: float
+
+    @property
+    def score(self) -> float:
+        """How near it is, from 0 to 1."""
+        return max(0.0, self.cosine)
 
 
 class VectorCache:
@@ -204,6 +216,26 @@ def search_vectors(
 ) -> list[SemanticSearchResult]:
     """Return the items whose vectors point most nearly the same way, the best first.
 
+    Raises:
+        InvalidEmbeddingError: All vectors in the scope have another dimension.
+    """
+    found = find_vectors(connection, cache, scope, query, page)
+    items = items_of_vectors(connection, {vector.id: vector.score for vector in found})
+    return [
+        SemanticSearchResult(items[vector.id], vector.score, 1.0 - vector.cosine)
+        for vector in found
+    ]
+
+
+def find_vectors(
+    connection: sqlite3.Connection,
+    cache: VectorCache,
+    scope: Scope,
+    query: VectorQuery,
+    page: Page,
+) -> list[NearVector]:
+    """Return the vectors that point most nearly the same way, the best first.
+
     Exact: float32 picks the candidates and float64 ranks them; of equals, the newest write
     comes first.
 
@@ -228,7 +260,7 @@ def search_vectors(
         near = np.maximum(cosines, 0.0) >= query.threshold
         ids, cosines = ids[near], cosines[near]
     order = np.lexsort((-ids, -cosines))[page.offset : wanted]
-    return _results(connection, ids[order].tolist(), cosines[order].tolist())
+    return list(map(NearVector, ids[order].tolist(), cosines[order].tolist()))
 
 
 def _refuse_dimension(connection: sqlite3.Connection, scope: Scope, query: VectorQuery) -> None:
@@ -303,16 +335,3 @@ def _best(ids: Ids, rows: Rows, vector: bytes, wanted: int) -> tuple[Ids, Floats
     # Summed a row at a time, equal vectors get equal cosines, wherever they stand.
     lengths = np.sqrt((exact * exact).sum(axis=1) * (target * target).sum())
     return ids, np.round((exact * target).sum(axis=1) / lengths, _DIGITS)
-
-
-def _results(
-    connection: sqlite3.Connection, ids: list[int], cosines: list[float]
-) -> list[SemanticSearchResult]:
-    scores = {each: max(0.0, cosine) for each, cosine in zip(ids, cosines, strict=True)}
-    items = items_of_vectors(connection, scores)
-    if len(items) < len(ids):
-        raise BackendCorruptError("sqlite: a vector is damaged: its item is not there")
-    return [
-        SemanticSearchResult(items[each], scores[each], 1.0 - cosine)
-        for each, cosine in zip(ids, cosines, strict=True)
-    ]

@@ -114,12 +114,6 @@ def mark_of(metadata: Mapping[str, Any]) -> EmbeddingMark | None:
         return None
 
 
-def _origin(written: object) -> tuple[object, object]:
-    if not isinstance(written, dict):
-        return None, None
-    return written.get(_MODEL), written.get(_DIMENSION)
-
-
 def check_marks(items: Iterable[StoreItem], embedder: Embedder, namespace: Namespace) -> None:
     """Check that no marked item has the vector of another model.
 
@@ -131,11 +125,15 @@ def check_marks(items: Iterable[StoreItem], embedder: Embedder, namespace: Names
     Raises:
         ConfigurationError: One has. The message names both models.
     """
-    expected = embedder.name, embedder.dimension
+    name, dimension = embedder.name, embedder.dimension
     for item in items:
         written = item.metadata.get(MARK)
         # Every hit of every search is looked at, and nearly all are as expected.
-        if written is None or _origin(written) == expected:
+        if written is None or (
+            isinstance(written, dict)
+            and written.get(_MODEL) == name
+            and written.get(_DIMENSION) == dimension
+        ):
             continue
         mark = mark_of(item.metadata)
         if mark is not None:

@@ -1,0 +1,132 @@
+"""The candidates of a ranking: what two searches of one moment found, each item decoded once.
+
+An item never changes under its revision, for every put takes a new one. So what was decoded is
+held by its revision, and a search reads only what is new.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from locus_memory.backends.sqlite import queries
+from locus_memory.backends.sqlite.items import item_of
+from locus_memory.errors import BackendCorruptError
+from locus_memory.store.candidates import Candidate, Candidates
+from locus_memory.store.item import StoreItem
+
+__all__ = ["Found", "ItemCache"]
+
+_CAPACITY: Final = 16 * 2**20
+"""How many bytes of items are held, about."""
+
+_OVERHEAD: Final = 1_000
+"""What an item takes beside the text of its value and its metadata, about."""
+
+
+class Found(NamedTuple):
+    """What a search found, not read yet.
+
+    Attributes:
+        id: The id of the item; of a vector, its revision.
+        revision: That of the item.
+        score: How good it is.
+    """
+
+    id: int
+    revision: int
+    score: float
+
+
+class _Held(NamedTuple):
+    item: StoreItem
+    size: int
+
+
+class ItemCache:
+    """The items that were candidates last; the reader threads share it.
+
+    Those of two generations are held: when the younger one is full, the older one goes.
+
+    Args:
+        holds: Whether any are held. Not where a search may see what a transaction wrote that is
+            undone later, for then its revision comes again.
+    """
+
+    def __init__(self, *, holds: bool) -> None:
+        self._holds = holds
+        self._young: dict[int, _Held] = {}
+        self._old: dict[int, _Held] = {}
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def candidates(
+        self,
+        connection: sqlite3.Connection,
+        by_text: Sequence[Found],
+        by_vector: Sequence[Found],
+    ) -> Candidates:
+        """Return what was found, with its items.
+
+        Raises:
+            BackendCorruptError: An item is not there, or not what was written.
+        """
+        held = self._held(each.revision for each in (*by_text, *by_vector))
+        new: dict[int, _Held] = {}
+        for found, statement in (
+            (by_text, queries.ITEMS),
+            (by_vector, queries.ITEMS_OF_VECTORS),
+        ):
+            unknown = [
+                each.id for each in found if each.revision not in held and each.revision not in new
+            ]
+            if unknown:
+                new |= _read(connection, statement, unknown)
+        if self._holds:
+            self._hold(new)
+        items = held | new
+        return Candidates(_scored(by_text, items), _scored(by_vector, items), kept=self._holds)
+
+    def _held(self, revisions: Iterable[int]) -> dict[int, _Held]:
+        """Return those that are held."""
+        found: dict[int, _Held] = {}
+        with self._lock:
+            for revision in revisions:
+                held = self._young.get(revision)
+                if held is None and (held := self._old.pop(revision, None)) is not None:
+                    self._add(revision, held)
+                if held is not None:
+                    found[revision] = held
+        return found
+
+    def _hold(self, items: Mapping[int, _Held]) -> None:
+        with self._lock:
+            for revision, held in items.items():
+                self._add(revision, held)
+
+    def _add(self, revision: int, held: _Held) -> None:
+        if self._size > _CAPACITY // 2:
+            self._old, self._young, self._size = self._young, {}, 0
+        self._young[revision] = held
+        self._size += held.size
+
+
+def _read(connection: sqlite3.Connection, statement: str, ids: Sequence[int]) -> dict[int, _Held]:
+    """Return the items of these ids, by their revisions."""
+    rows = connection.execute(statement, {"ids": json.dumps(ids)})
+    return {
+        revision: _Held(item_of(row), len(row[2]) + len(row[3]) + _OVERHEAD)
+        for revision, *row in rows
+    }
+
+
+def _scored(found: Iterable[Found], items: Mapping[int, _Held]) -> list[Candidate]:
+    try:
+        return [Candidate(items[each.revision].item, each.score) for each in found]
+    except KeyError:
+        raise BackendCorruptError(
+            "sqlite: an index is damaged: an item that it has is not there"
+        ) from None
