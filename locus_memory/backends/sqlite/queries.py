@@ -161,11 +161,15 @@ IS_LARGE: Final = """
     LIMIT 1 OFFSET (SELECT coalesce(max(id), 0) / 4 FROM items)"""
 
 
-# A row, if more items have a word than three quarters of as many as there are or were. What few
-# have is not worth the question.
+# A row, if more items match than three quarters of a namespace, or without one, of as many as
+# there are or were. What few have is not worth the question.
 IS_COMMON: Final = """
-    SELECT 1 FROM texts WHERE texts MATCH ?
-    LIMIT 1 OFFSET (SELECT max(100, coalesce(max(id), 0) * 3 / 4) FROM items)"""
+    SELECT 1 FROM texts WHERE texts MATCH :match
+    LIMIT 1 OFFSET (
+      SELECT max(100, 3 * CASE
+        WHEN :namespace IS NULL THEN (SELECT coalesce(max(id), 0) FROM items)
+        ELSE (SELECT count(*) FROM items WHERE namespace = :namespace)
+      END / 4))"""
 
 
 def _matches(condition: str, *, recursive: bool) -> str:
@@ -185,11 +189,12 @@ def search_items(condition: str, *, recursive: bool, whole: bool) -> str:
     """Return the query for what matches `:match`, the best first: full items, or ids.
 
     They are those of the namespace of the id `:namespace`, or below `:path`. Full items come
-    with their scores, ids with revisions and scores.
+    with their scores, ids with revisions and scores; scores are times `:weight`.
     """
     # The scope column only selects: it weighs nothing in the ranking.
     hits = f"""
-          SELECT texts.rowid AS id, i.revision AS revision, -bm25(texts, 0.0, 1.0) AS score
+          SELECT texts.rowid AS id, i.revision AS revision,
+            -bm25(texts, 0.0, 1.0) * :weight AS score
           {_matches(condition, recursive=recursive)}
           ORDER BY score DESC, revision DESC LIMIT :limit OFFSET :offset"""
     if not whole:

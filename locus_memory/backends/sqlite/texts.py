@@ -22,6 +22,9 @@ _USES: Final = 256
 _UNASKED: Final = 2
 """How many searches a word is in before it is asked whether it is common: most never come again."""
 
+_LITTLE: Final = 1e-9
+"""What such words weigh: FTS5 gives no word less than a millionth."""
+
 _REMEMBERED: Final = 1_024
 """Of how many of them."""
 
@@ -33,14 +36,14 @@ class TextSearch:
     that a search for it meets no match of another namespace, and all of its items are read for
     its sake. For one that holds much of the database, it is quicker to look where each match is.
 
-    A word that nearly all items have weighs nothing (what more than half have, FTS5 gives a
+    A word that nearly all items there have weighs nothing (what more than half have, FTS5 gives a
     millionth), and to rank what only such words find takes the longest of all. So that comes
     after what the others find, and is looked for only where the page is not full by then.
     """
 
     def __init__(self) -> None:
         self._large: dict[int, tuple[bool, int]] = {}
-        self._common: dict[str, tuple[bool, int]] = {}
+        self._common: dict[tuple[int | None, str], tuple[bool, int]] = {}
 
     def find(
         self,
@@ -76,19 +79,19 @@ class TextSearch:
         whole: bool = True,
     ) -> list[Any]:
         values: dict[str, object] = {}
-        within = ""
+        namespace, within = None, ""
         if not scope.recursive:
             found = connection.execute(queries.NAMESPACE, (scope.path,)).fetchone()
             if found is None:
                 return []
-            values["namespace"] = found[0]
-            if not self._is_large(connection, found[0]):
-                within = f'scope : "n{found[0]}" AND '
+            values["namespace"] = namespace = found[0]
+            if not self._is_large(connection, namespace):
+                within = _only(namespace)
         where, bound = compile_filter(condition, metadata="i.metadata", value="i.value")
         values |= bound | scope.bound_values
         search = _Search(connection, where, scope, values, within, whole)
         quoted = [f'"{word}"' for word in words]
-        common = [each for each in quoted if self._is_common(connection, each)]
+        common = [each for each in quoted if self._is_common(connection, namespace, each)]
         telling = [each for each in quoted if each not in common]
         if not common or not telling:
             return search.page(_any_of(quoted), page)
@@ -99,7 +102,7 @@ class TextSearch:
         if not best and page.offset:
             before = search.count(_any_of(telling))
         rest = Page(page.limit - len(best), max(0, page.offset - before))
-        return best + search.page(f"({_any_of(common)} NOT {_any_of(telling)})", rest)
+        return best + search.page(f"({_any_of(common)} NOT {_any_of(telling)})", rest, _LITTLE)
 
     def _is_large(self, connection: sqlite3.Connection, namespace: int) -> bool:
         def look() -> bool:
@@ -107,14 +110,23 @@ class TextSearch:
 
         return _remembered(self._large, namespace, look, unasked=0)
 
-    def _is_common(self, connection: sqlite3.Connection, word: str) -> bool:
+    def _is_common(self, connection: sqlite3.Connection, namespace: int | None, word: str) -> bool:
+        """Whether nearly all items have a word: those of a namespace, or without one, all."""
+
         def look() -> bool:
-            return connection.execute(queries.IS_COMMON, (f"text : {word}",)).fetchone() is not None
+            match = "" if namespace is None else _only(namespace)
+            values = {"match": f"{match}text : {word}", "namespace": namespace}
+            return connection.execute(queries.IS_COMMON, values).fetchone() is not None
 
-        return _remembered(self._common, word, look, unasked=_UNASKED)
+        return _remembered(self._common, (namespace, word), look, unasked=_UNASKED)
 
 
-_T = TypeVar("_T", int, str)
+def _only(namespace: int) -> str:
+    """Return what restricts a match to a namespace."""
+    return f'scope : "n{namespace}" AND '
+
+
+_T = TypeVar("_T")
 
 
 def _remembered(
@@ -154,11 +166,11 @@ class _Search:
     within: str
     whole: bool
 
-    def page(self, match: str, page: Page) -> list[Any]:
-        """Return a page of the matches as rows, the best first."""
+    def page(self, match: str, page: Page, weight: float = 1.0) -> list[Any]:
+        """Return a page of the matches as rows, the best first, scores times the weight."""
         recursive = self.scope.recursive
         statement = queries.search_items(self.where, recursive=recursive, whole=self.whole)
-        values = self.values | {"match": self.within + match}
+        values = self.values | {"match": self.within + match, "weight": weight}
         values |= {"limit": page.limit, "offset": page.offset}
         return self.connection.execute(statement, values).fetchall()
 

@@ -338,11 +338,14 @@ async def clear(store):
 class TestCommonWords:
     """Words that most items have are looked for last."""
 
-    @pytest.fixture
-    async def searched(self, store):
+    @pytest.fixture(params=[0, 3000], ids=["alone", "beside others"])
+    async def searched(self, store, request):
         """A store of 300 items that share a word, in which it was searched for before."""
+        neighbours = [(("other",), f"{number}", "a neighbour") for number in range(request.param)]
+        await store.put_batch(neighbours)
         for number in range(300):
             text = "ada said" + " parrot" * (number % 3 == 0) + " cage" * (number % 9 == 0)
+            text += " ada" * (20 if number == 1 else 0)
             await store.put(NS, f"{number:03}", number, {"odd": number % 2}, text=text)
         for _ in range(4):
             await store.search(NS, "ada said parrot cage", 1)
@@ -382,6 +385,7 @@ class TestPlans:
 
     async def plan(self, store, statement, **values):
         scope = {"path": "p", "bound": "q", "now": 0.0, "limit": 1, "offset": 0, "key": "k"}
+        scope["weight"] = 1.0
         rows = await ask(store, f"EXPLAIN QUERY PLAN {statement}", scope | values)
         return [row[3] for row in rows]
 
