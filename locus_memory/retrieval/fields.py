@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +20,6 @@ Place = tuple[str, int]
 
 _LONGEST: Final = 4_000
 """How many characters of an item are looked at for its own words."""
-
-_MOST_KEPT: Final = 4_096
-"""How many passages are kept."""
 
 
 class Passage(NamedTuple):
@@ -122,18 +120,20 @@ class PassageCache:
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
-        self._known: dict[int, tuple[StoreItem, Passage]] = {}
+        self._known: dict[int, tuple[weakref.ref[StoreItem], Passage]] = {}
 
     def read(self, item: StoreItem) -> Passage:
         """Return what the ranking sees of an item."""
-        # Whoever is in here is alive, so nobody else has its identity.
-        known = self._known.get(id(item))
-        if known is not None:
+        name = id(item)
+        known = self._known.get(name)
+        if known is not None and known[0]() is item:
             return known[1]
+
+        def forget(_: object) -> None:
+            self._known.pop(name, None)
+
         passage = self._fields.read(item)
-        if len(self._known) >= _MOST_KEPT:
-            self._known.clear()
-        self._known[id(item)] = item, passage
+        self._known[name] = weakref.ref(item, forget), passage
         return passage
 
 

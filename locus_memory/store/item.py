@@ -80,7 +80,7 @@ class StoreCapabilities:
     transactions: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class StoreItem:
     """An item as it is stored; `value` and `metadata` are the caller's own copies.
 

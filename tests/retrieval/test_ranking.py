@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.retrieval.explain import Explanation
-from locus_memory.retrieval.fields import Fields, Words
+from locus_memory.retrieval.fields import Fields, PassageCache, Words
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.query import read_query
 from locus_memory.retrieval.ranking import blend, rank
@@ -88,6 +88,16 @@ def test_an_item_gains_from_a_good_one_beside_it():
 def test_gains_are_those_of_the_better_neighbour():
     places = [("c", 1), ("c", 2), ("c", 3), None]
     assert neighbour_gains([1.0, 2.0, 3.0, 9.0], places) == [2.0, 3.0, 2.0, 0.0]
+
+
+def test_a_passage_is_read_once_and_goes_with_its_item():
+    kept = PassageCache(Fields())
+    first, second = item("a", value="red tea"), item("a", value="a boat")
+    assert kept.read(first) is kept.read(first)
+    assert (kept.read(first).text, kept.read(second).text) == ("red tea", "a boat")
+    del first
+    assert len(kept._known) == 1
+    assert kept.read(second).text == "a boat"
 
 
 def test_mmr_puts_repeats_later():
