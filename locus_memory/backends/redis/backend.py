@@ -86,7 +86,7 @@ class RedisBackend(Backend):
     @override
     async def open(self) -> None:
         """Connect now, rather than on first use."""
-        await self._connection.open()
+        await self._store.open()
 
     @override
     async def close(self) -> None:

@@ -157,6 +157,7 @@ class RedisConnection(Resource):
             acquire_timeout=acquire_timeout,
             command_timeout=command_timeout,
         )
+        self.command_timeout = command_timeout
         self.place = to_place(address) if client is None else _place_of(client)
         self._features: Features | None = None
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopClient] = (

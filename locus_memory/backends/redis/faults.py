@@ -17,7 +17,17 @@ from locus_memory.errors import (
     LocusMemoryError,
 )
 
-__all__ = ["FAILURES", "is_busy", "is_lost", "is_readonly", "translate", "translated"]
+__all__ = [
+    "FAILURES",
+    "is_busy",
+    "is_lost",
+    "is_made_already",
+    "is_no_index",
+    "is_over_limit",
+    "is_readonly",
+    "translate",
+    "translated",
+]
 
 FAILURES: Final = (
     exceptions.RedisError,
@@ -71,7 +81,13 @@ _PHRASES: Final[dict[str, type[LocusMemoryError]]] = {
     "DB index is out of range": ConfigurationError,
     "invalid DB index": ConfigurationError,
     "Invalid Database": ConfigurationError,
+    "Timeout limit was reached": BackendUnavailableError,
 }
+
+# What RediSearch says, whose errors have had codes since Redis 8.6 only.
+_NO_INDEX: Final = re.compile("no such index|unknown index name|index not found", re.IGNORECASE)
+_IS_INDEX: Final = re.compile("index already exists", re.IGNORECASE)
+_OVER_LIMIT: Final = re.compile("(?:limit|offset) exceeds maximum", re.IGNORECASE)
 
 # Nothing of these was lost on the way: to send the command again would change nothing.
 _ANSWERS: Final = (
@@ -96,6 +112,21 @@ def is_busy(answer: object) -> bool:
 def is_readonly(error: BaseException) -> bool:
     """Whether the server is a replica, perhaps since a failover."""
     return isinstance(error, exceptions.ReadOnlyError) or _code(error) == "READONLY"
+
+
+def is_no_index(error: BackendError) -> bool:
+    """Whether RediSearch has no index of that name."""
+    return bool(_NO_INDEX.search(str(error)))
+
+
+def is_made_already(error: BackendError) -> bool:
+    """Whether RediSearch has an index of that name."""
+    return bool(_IS_INDEX.search(str(error)))
+
+
+def is_over_limit(error: BackendError) -> bool:
+    """Whether RediSearch returns fewer rows at once than were asked for."""
+    return bool(_OVER_LIMIT.search(str(error)))
 
 
 def _code(error: BaseException) -> str | None:

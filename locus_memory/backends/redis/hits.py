@@ -68,10 +68,12 @@ class Documents(NamedTuple):
     Attributes:
         stems: A candidate with a key has to have one of them, for its text may have changed.
         keys: For each number of a document its key, empty if it was gone when it was looked up.
+        are_named: Whether the stems are by their names in RediSearch.
     """
 
     stems: Sequence[str]
     keys: dict[tuple[Space, bytes], bytes]
+    are_named: bool = False
 
 
 async def collect(
@@ -105,7 +107,7 @@ async def _fetch(
     spaces: Spaces, candidates: Sequence[Candidate], documents: Documents
 ) -> list[tuple[Candidate, Sequence[bytes]]]:
     """Return the candidates that are there, with the rows of their items."""
-    found = await _read(spaces, candidates, documents.stems)
+    found = await _read(spaces, candidates, documents)
     pairs = list(zip(candidates, found, strict=True))
     for candidate, row in pairs:
         if candidate.is_number:
@@ -119,10 +121,11 @@ def _is_gone(row: Sequence[bytes]) -> bool:
 
 
 async def _read(
-    spaces: Spaces, candidates: Sequence[Candidate], stems: Sequence[str]
+    spaces: Spaces, candidates: Sequence[Candidate], documents: Documents
 ) -> list[Sequence[bytes]]:
     """Return key, head, value and metadata of each candidate, empty for what is gone."""
     found: dict[int, Sequence[bytes]] = {}
+    stems = documents.stems
     while len(found) < len(candidates):
         places: dict[Space, list[int]] = {}
         for place, candidate in enumerate(candidates):
@@ -135,7 +138,7 @@ async def _read(
             number = {space: count for count, space in enumerate(group, 1)}
             args: list[str | bytes | int] = [spaces.now(), len(stems), *stems]
             for space, name, _, is_number in (candidates[place] for place in mine):
-                args += number[space], int(is_number), name
+                args += number[space], 1 if is_number else 2 * documents.are_named, name
             calls.append(script("fetch").call([space.base for space in group], args))
         # An answer may be short, if its items are large.
         for mine, answer in zip(asked, await spaces.run_each(calls), strict=True):

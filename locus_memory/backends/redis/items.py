@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
+from locus_memory.backends.redis.stems import names_in
 from locus_memory.errors import BackendCorruptError
 from locus_memory.store.encoding import prefix_upper_bound
 from locus_memory.store.item import (
@@ -52,7 +53,8 @@ class Kind(NamedTuple):
         namespace: Where.
         if_version: The version that the item must have, or `None`.
         parts: A letter for each argument after the key; none for a delete. They are `v` for the
-            value, `m` for metadata, `t` for the text and `e` for the embedding.
+            value, `m` for metadata, `t` for the text and `e` for the embedding; instead of these
+            two, `s` and `f` where RediSearch holds them.
         ttl: Seconds, or `None`.
     """
 
@@ -89,14 +91,15 @@ class Operation(NamedTuple):
         return cls(Kind(check_namespace(namespace), version), (check_key(key).encode(),))
 
     @property
-    def has_embedding(self) -> bool:
-        """Whether it takes vector sets."""
-        return "e" in self.kind.parts
+    def dimension(self) -> int:
+        """The length of its embedding; 0: it has none."""
+        has_embedding = self.kind.parts.endswith(("e", "f"))
+        return len(self.arguments[-1]) // 4 if has_embedding else 0
 
     @property
     def text_size(self) -> int:
         """How many bytes its words take in the index."""
-        place = self.kind.parts.find("t")
+        place = max(map(self.kind.parts.find, "ts"))
         return 0 if place < 0 else len(self.arguments[1 + place])
 
 
@@ -107,10 +110,14 @@ class Preparer:
     Attributes:
         dimension: The only length of a vector, or `None` for any.
         has_text: Whether texts are indexed.
+        searched_text: Whether RediSearch holds the texts.
+        searched_vectors: Whether it holds the vectors.
     """
 
     dimension: int | None
     has_text: bool
+    searched_text: bool = False
+    searched_vectors: bool = False
 
     def operation(self, given: Put | Delete) -> Operation:
         """Return a put or a delete, checked and encoded."""
@@ -128,16 +135,17 @@ class Preparer:
             parts += "m"
             arguments.append(metadata)
         if text := self._text(given.value, given.text):
-            parts += "t"
+            parts += "s" if self.searched_text else "t"
             arguments.append(text)
         if vector:
-            parts += "e"
+            parts += "f" if self.searched_vectors else "e"
             arguments.append(vector)
         return Operation(Kind(namespace, version, parts, check_ttl(given.ttl)), arguments)
 
     def _text(self, value: Any, text: str | None) -> bytes:
         if self.has_text:
-            return terms(searchable(value, text))
+            seen = searchable(value, text)
+            return names_in(seen) if self.searched_text else terms(seen)
         check_text(text, "text")
         return b""
 

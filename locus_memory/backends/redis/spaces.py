@@ -10,7 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from locus_memory.backends.redis.connection import Call, RedisConnection, tag
 from locus_memory.backends.redis.items import Operation, moment
+from locus_memory.backends.redis.layout import Layout, LayoutChangedError
 from locus_memory.backends.redis.registry import Registry
+from locus_memory.backends.redis.stems import labels
 from locus_memory.backends.redis.store_scripts import script
 from locus_memory.errors import (
     BackendError,
@@ -28,6 +30,8 @@ PAGE: Final = 1000
 """How much a script looks at in one go."""
 
 _kind = attrgetter("kind")
+
+_PLAIN: Final = Layout()
 
 _CLEARED: Final = 5000
 _CALLS: Final = 200
@@ -113,8 +117,12 @@ class Spaces:
             answers += await self.connection.execute_many(some, again=True)
         return answers
 
-    async def write(self, operations: Sequence[Operation]) -> list[int]:
+    async def write(self, operations: Sequence[Operation], layout: Layout = _PLAIN) -> list[int]:
         """Do all the operations or none; on a cluster, those of each namespace.
+
+        Args:
+            operations: What to do.
+            layout: What the puts among them are made for.
 
         Returns:
             A put's new version, or 1 or 0 for a delete, in order.
@@ -122,13 +130,15 @@ class Spaces:
         Raises:
             VersionConflictError: One `if_version` does not hold.
             InvalidArgumentError: There are too many.
+            LayoutChangedError: The layout is another.
         """
         if not operations:
             return []
         _check_size(operations)
         await self.connection.open()
         if not self.is_cluster:
-            written = await self._write(operations, [self._registry.name])
+            keys = [self._registry.name, self.connection.key("layout")]
+            written = await self._write(operations, keys, layout)
             await self._merge(written.unmerged)
             return written.results
         places: dict[Namespace, list[int]] = {}
@@ -142,7 +152,12 @@ class Spaces:
         return results
 
     async def _write(
-        self, operations: Sequence[Operation], registry: list[bytes], *, registered: bool = False
+        self,
+        operations: Sequence[Operation],
+        shared: list[bytes],
+        layout: Layout = _PLAIN,
+        *,
+        registered: bool = False,
     ) -> _Written:
         now = self._clock()
         numbers: dict[Namespace, int] = {}
@@ -155,12 +170,15 @@ class Spaces:
         spaces = [self.space(namespace) for namespace in numbers]
         keys = [space.base for space in spaces]
         paths = [space.path for space in spaces]
-        args = [moment(now), len(spaces), int(registered), *paths, *given]
-        answer: list[Any] = await self.connection.run(script("write"), [*keys, *registry], args)
+        paths += [_labels(space, layout) for space in spaces]
+        args = [moment(now), len(spaces), int(registered), layout.mark, *paths, *given]
+        answer: list[Any] = await self.connection.run(script("write"), [*keys, *shared], args)
         if answer[0] == b"conflict":
             raise VersionConflictError(int(answer[1]), int(answer[2]))
         if answer[0] == b"register":
             return _Written([], [], is_refused=True)
+        if answer[0] == b"layout":
+            raise LayoutChangedError(f"redis {self.connection.place}: the layout has changed")
         *results, unmerged = answer
         return _Written(results, [spaces[number - 1] for number in unmerged])
 
@@ -318,15 +336,20 @@ class Spaces:
         return holding, left
 
 
+def _labels(space: Space, layout: Layout) -> bytes:
+    """Return the labels of a namespace's items, where RediSearch has to know them."""
+    return labels(space.namespace).encode() if layout.has_labels else b""
+
+
 def _check_size(operations: Sequence[Operation]) -> None:
-    vectors = [each.arguments[-1] for each in operations if each.has_embedding]
+    vectors = [size for each in operations if (size := each.dimension)]
     namespaces = {kind.namespace for kind, _ in groupby(operations, _kind)}
     sizes = (
         (len(operations), _MOST, "operations"),
         (len(namespaces), _MOST_SPACES, "namespaces"),
         (sum(each.text_size for each in operations), _MOST_TEXT, "bytes of words to index"),
         (len(vectors), _MOST_VECTORS, "embeddings"),
-        (sum(map(len, vectors)) // 4, _MOST_NUMBERS, "numbers in all its embeddings"),
+        (sum(vectors), _MOST_NUMBERS, "numbers in all its embeddings"),
     )
     for size, most, what in sizes:
         if size > most and len(operations) > 1:

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from redis.asyncio import Redis, RedisCluster
 from typing_extensions import override
 
 from locus_memory.backends.redis.connection import RedisConnection
 from locus_memory.backends.redis.hits import Page
+from locus_memory.backends.redis.indexed import (
+    Target,
+    search_indexed_text,
+    search_indexed_vectors,
+)
 from locus_memory.backends.redis.items import (
     KeyRange,
     Operation,
     Preparer,
     decode_item,
     is_expired,
+)
+from locus_memory.backends.redis.layout import (
+    Layout,
+    LayoutChangedError,
+    Layouts,
+    SearchIndex,
+    ours,
 )
 from locus_memory.backends.redis.namespaces import list_namespaces
 from locus_memory.backends.redis.newest import newest
@@ -49,13 +62,16 @@ from locus_memory.store.text import query_words
 
 __all__ = ["RedisStore"]
 
+_ATTEMPTS: Final = 5
+"""How often a write looks for the layout again, that somebody else has changed."""
+
 
 class RedisStore(BaseStore):
     """Items in Redis 6 or later, or Valkey, safe for any number of tasks and processes.
 
-    Text search ranks by BM25, over an index that the store keeps itself. Vector search takes
-    the vector sets of Redis 8. Expired items go by themselves, the latest a minute or two after
-    their time.
+    Text search ranks by BM25, over an index that the store keeps itself or by RediSearch. Vector
+    search takes the vector sets of Redis 8, or RediSearch. Expired items go by themselves, the
+    latest a minute or two after their time.
 
     On a cluster, a namespace is on one server and all its verbs are as elsewhere, but what
     concerns several namespaces is not atomic: `put_batch` is for each of them, and there is no
@@ -76,6 +92,8 @@ class RedisStore(BaseStore):
         embedding_dimension: The only vector length to take, or `None` for any.
         text_index: Whether to index texts; without it there is no text search, and a put is
             cheaper.
+        search_index: What holds texts and vectors: `"redisearch"`, `"own"` for an index of our own
+            and vector sets, or `"auto"` for what was decided when `key_prefix` was first used.
         key_prefix: See `RedisConnection`.
         pool_size: See `RedisConnection`.
         cluster: See `RedisConnection`.
@@ -95,6 +113,7 @@ class RedisStore(BaseStore):
         clock: Callable[[], float] = time.time,
         embedding_dimension: int | None = None,
         text_index: bool = True,
+        search_index: SearchIndex = "auto",
         key_prefix: str = "locus:",
         pool_size: int = 16,
         cluster: bool | None = None,
@@ -121,6 +140,7 @@ class RedisStore(BaseStore):
         )
         self._clock = clock
         self._spaces = Spaces(self._connection, clock)
+        self._layouts = Layouts(self._connection, search_index)
         self._prepared = Preparer(embedding_dimension, has_text=text_index)
 
     def __repr__(self) -> str:
@@ -130,12 +150,13 @@ class RedisStore(BaseStore):
     @override
     def capabilities(self) -> StoreCapabilities:
         """What the server can do; before the store is open, what any server can."""
-        vectors = atomic = False
+        atomic, layout = False, self._layouts.latest or Layout()
         with suppress(BackendError):
             features = self._connection.features
-            vectors, atomic = features.vector_sets, not features.cluster
+            atomic, layout = not features.cluster, self._layouts.latest or ours(features)
+        vectors = layout.has_vectors
         return StoreCapabilities(
-            search=self._prepared.has_text,
+            search=self._prepared.has_text and not layout.text_problem,
             semantic_search=vectors,
             embedding_dimension=self._prepared.dimension if vectors else None,
             ttl=True,
@@ -165,7 +186,7 @@ class RedisStore(BaseStore):
             if_version=if_version,
             text=text,
         )
-        return (await self._spaces.write([self._prepared.operation(put)]))[0]
+        return (await self._write([put]))[0]
 
     @override
     async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
@@ -289,12 +310,14 @@ class RedisStore(BaseStore):
         page = Page(check_limit(limit), check_limit(offset, "offset"), condition)
         check_namespace(namespace)
         words = None if query is None else query_words(query)
-        if query is not None and not self.capabilities.search:
-            self._unsupported("search", "make the store with text_index=True")
+        layout = Layout() if words is None else await self._need_texts()
         targets = await self._spaces.within(namespace, recursive=recursive)
         if words is None:
             return await newest(self._spaces, targets, page)
-        return await search_text(self._spaces, targets, words, page)
+        if layout.text == "own":
+            return await search_text(self._spaces, targets, words, page)
+        target = Target(namespace, targets, recursive=recursive)
+        return await search_indexed_text(self._layouts, self._spaces, target, words, page)
 
     @override
     async def put_with_embedding(
@@ -326,8 +349,9 @@ class RedisStore(BaseStore):
     @override
     async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
         base, name = self._spaces.space(namespace).base, check_key(key)
-        await self._need_vectors()
-        vector = await self._connection.run(script("vector"), [base], [self._spaces.now(), name])
+        layout = await self._need_vectors()
+        args = [self._spaces.now(), name, int(layout.vectors == "redisearch")]
+        vector = await self._connection.run(script("vector"), [base], args)
         return None if vector is None else list(struct.unpack(f"<{len(vector) // 4}f", vector))
 
     @override
@@ -347,13 +371,17 @@ class RedisStore(BaseStore):
         vector = check_embedding(query_embedding, self._prepared.dimension)
         query = VectorQuery(vector, check_threshold(threshold))
         check_namespace(namespace)
-        await self._need_vectors()
+        layout = await self._need_vectors()
         targets = await self._spaces.within(namespace, recursive=recursive)
-        return await search_vectors(self._spaces, targets, query, page)
+        if layout.vectors == "own":
+            return await search_vectors(self._spaces, targets, query, page)
+        target = Target(namespace, targets, recursive=recursive)
+        return await search_indexed_vectors(self._layouts, self._spaces, target, query, page)
 
     @override
     async def open(self) -> None:
         await self._connection.open()
+        await self._layouts.current()
 
     @override
     async def close(self) -> None:
@@ -366,13 +394,42 @@ class RedisStore(BaseStore):
     def _is_gone(self, head: bytes | None) -> bool:
         return head is None or is_expired(head, self._clock())
 
-    async def _need_vectors(self) -> None:
-        await self._connection.open()
-        if not self.capabilities.semantic_search:
-            self._unsupported("semantic_search", "it takes the vector sets of Redis 8")
+    async def _need_texts(self) -> Layout:
+        if not self._prepared.has_text:
+            self._unsupported("search", "make the store with text_index=True")
+        layout = await self._layouts.current()
+        if layout.text_problem:
+            self._unsupported("search", layout.text_problem)
+        return layout
+
+    async def _need_vectors(self, dimensions: Collection[int] = ()) -> Layout:
+        layout = await self._layouts.current(dimensions)
+        if not layout.has_vectors:
+            missing = "it takes the vector sets of Redis 8, or RediSearch"
+            self._unsupported("semantic_search", layout.vector_problem or missing)
+        return layout
 
     async def _write(self, given: Sequence[Put | Delete]) -> list[int]:
-        operations = [self._prepared.operation(each) for each in given]
-        if any(each.has_embedding for each in operations):
-            await self._need_vectors()
-        return await self._spaces.write(operations)
+        """Write what is given, made for the layout that the data have by then."""
+        layout = self._layouts.latest or Layout()
+        operations = self._operations(given, layout)
+        dimensions = {each.dimension for each in operations} - {0}
+        for _ in range(_ATTEMPTS):
+            known, layout = layout, await self._layouts.current(dimensions)
+            if dimensions:
+                await self._need_vectors()
+            if (known.text, known.vectors) != (layout.text, layout.vectors):
+                operations = self._operations(given, layout)
+            try:
+                return await self._spaces.write(operations, layout)
+            except LayoutChangedError:
+                self._layouts.forget(layout)
+        return await self._spaces.write(operations, layout)
+
+    def _operations(self, given: Sequence[Put | Delete], layout: Layout) -> list[Operation]:
+        prepared = replace(
+            self._prepared,
+            searched_text=layout.text == "redisearch",
+            searched_vectors=layout.vectors == "redisearch",
+        )
+        return [prepared.operation(each) for each in given]

@@ -24,6 +24,8 @@ SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
     "holds": ("space",),
     "register": (),
     "forget": (),
+    "settle": (),
+    "widen": (),
 }
 """For each script, the files with what it shares with others."""
 

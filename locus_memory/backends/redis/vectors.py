@@ -13,7 +13,7 @@ from locus_memory.backends.redis.store_scripts import script
 from locus_memory.errors import InvalidEmbeddingError
 from locus_memory.store.item import SemanticSearchResult, StoreItem
 
-__all__ = ["VectorQuery", "search_vectors"]
+__all__ = ["VectorQuery", "check_dimension", "result_of", "search_vectors"]
 
 _EXACT: Final = 2000
 """Up to how many vectors a search compares with each; it takes no longer than the graph."""
@@ -40,6 +40,15 @@ class VectorQuery:
     def dimension(self) -> int:
         """The length of the vector."""
         return len(self.vector) // 4
+
+    @property
+    def least(self) -> float:
+        """The cosine that a hit must exceed."""
+        return -2.0 if self.threshold is None or self.threshold <= 0 else self.threshold
+
+    def is_met(self, cosine: float) -> bool:
+        """Whether a vector with this cosine is near enough."""
+        return self.threshold is None or max(0.0, cosine) >= self.threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +78,9 @@ async def search_vectors(
     while True:
         found = await _nearest(spaces, targets, query, min(most, _ALL))
         hits = await collect(spaces, _near(found, query), page)
-        if len(hits) == page.limit or found.frontier <= _least(query):
-            return [_result(candidate, item) for candidate, item in hits]
+        if len(hits) == page.limit or found.frontier <= query.least:
+            return [result_of(candidate, item) for candidate, item in hits]
         most *= _GROWTH
-
-
-def _least(query: VectorQuery) -> float:
-    """Return the cosine that a hit must exceed."""
-    return -2.0 if query.threshold is None or query.threshold <= 0 else query.threshold
 
 
 def _near(found: _Nearest, query: VectorQuery) -> list[Candidate]:
@@ -84,8 +88,7 @@ def _near(found: _Nearest, query: VectorQuery) -> list[Candidate]:
     return [
         each
         for each in found.candidates
-        if each.score >= found.frontier
-        and (query.threshold is None or max(0.0, each.score) >= query.threshold)
+        if each.score >= found.frontier and query.is_met(each.score)
     ]
 
 
@@ -105,12 +108,26 @@ async def _nearest(
             return _merge(targets, found)
 
 
+def check_dimension(wanted: int, there: Sequence[int]) -> None:
+    """Refuse a query where all vectors have other dimensions.
+
+    Args:
+        wanted: The dimension of the query.
+        there: The other dimensions of what there is.
+
+    Raises:
+        InvalidEmbeddingError: There are some.
+    """
+    if there:
+        raise InvalidEmbeddingError(
+            f"the query has {wanted} dimensions, the stored embeddings have {there[0]}"
+        )
+
+
 def _check_dimension(query: VectorQuery, found: Sequence[Sequence[Any]]) -> None:
     others = [other for _, size, other, _ in found if other and not size]
-    if others and not any(size for _, size, *_ in found):
-        raise InvalidEmbeddingError(
-            f"the query has {query.dimension} dimensions, the stored embeddings have {others[0]}"
-        )
+    if not any(size for _, size, *_ in found):
+        check_dimension(query.dimension, others)
 
 
 def _merge(targets: Sequence[Space], found: Sequence[Sequence[Any]]) -> _Nearest:
@@ -126,7 +143,8 @@ def _merge(targets: Sequence[Space], found: Sequence[Sequence[Any]]) -> _Nearest
     return _Nearest(candidates, frontier)
 
 
-def _result(candidate: Candidate, item: StoreItem) -> SemanticSearchResult:
+def result_of(candidate: Candidate, item: StoreItem) -> SemanticSearchResult:
+    """Return a hit whose candidate's score is its cosine."""
     distance = min(max(1.0 - candidate.score, 0.0), 2.0)
     score = max(0.0, 1.0 - distance)
     return SemanticSearchResult(replace(item, score=score), score, distance)

@@ -4,7 +4,9 @@
 -- of a cluster, so a script that is given the base may derive them:
 --
 --   :i:<key>  an item: a hash of h, its head (version, created, updated, expires), v, its
---             value, and m, its metadata unless that is {}
+--             value, and m, its metadata unless that is {}; for RediSearch, if it indexes the
+--             item, the labels of its namespace, its stems, and its vector in a field that is
+--             named by the dimension
 --   :k        the keys, all of score 0 and so by the order of their bytes
 --   :r        the keys by revision, which is higher for each later write
 --   :e        the keys that expire, by moment
@@ -16,6 +18,8 @@
 --   :m        revision, number (the last), merged (the last with postings), words (in all
 --             documents), ttl (if all this expires), b<block> (documents in its postings),
 --             v<n> (vectors)
+--
+-- What RediSearch holds, has no part in :c, :d, :p, :x and :v.
 --
 -- A text is `<length> <stem>=<count> <stem>=<count>...`, or empty. A card outlives an item that
 -- the server expired, so that what is left of it in the indexes can be found.
@@ -36,6 +40,9 @@ local WAITING = 512
 local STEMS = 30000
 -- Milliseconds that the server keeps what has expired, for clocks differ.
 local SLACK = 60000
+
+-- No field of another hash has such a name, for keys and words are UTF-8.
+local LABELS_FIELD, STEMS_FIELD, VECTOR_FIELD = '\255n', '\255t', '\255v'
 
 -- Lua prints 14 digits; a command is given all of them.
 local function whole(number)

@@ -1,9 +1,17 @@
 -- The vector of an item, as float32; nil if it has none.
 --
--- KEYS: a base. ARGV: now, a key.
+-- KEYS: a base. ARGV: now, a key, and whether vectors are with the items, for RediSearch.
 
 local base, key = KEYS[1], ARGV[2]
 if is_gone(redis.call('HGET', item_key(base, key), 'h'), tonumber(ARGV[1])) then
+  return nil
+end
+if ARGV[3] == '1' then
+  for _, field in ipairs(redis.call('HKEYS', item_key(base, key))) do
+    if field:sub(1, #VECTOR_FIELD) == VECTOR_FIELD then
+      return redis.call('HGET', item_key(base, key), field)
+    end
+  end
   return nil
 end
 local card = redis.call('HGET', base .. ':c', key)

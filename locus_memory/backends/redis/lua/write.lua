@@ -1,14 +1,16 @@
 -- Puts and deletes, all or nothing.
 --
--- KEYS: a base for each namespace, then the registry unless this is a cluster.
--- ARGV: now, the number of namespaces, whether they are registered, their paths; then headers,
+-- KEYS: a base for each namespace, then the registry and the layout unless this is a cluster.
+-- ARGV: now, the number of namespaces, whether they are registered, the mark of the layout (empty:
+-- there is none), their paths, their labels for RediSearch (empty: it holds nothing); then headers,
 -- each with its operations. A header is `<parts> <how many operations> <namespace> <expected
 -- version> <expires> <milliseconds>`, with - for what is not given. The parts are a letter for each
 -- argument of an operation after its key: v, its value, m, its metadata unless that is {}, t, its
--- text, and e, its vector; - is for a delete.
+-- text, or s, its stems for RediSearch, and e, its vector, or f, its vector for RediSearch; - is
+-- for a delete.
 -- Returns for each put its version, for each delete 1 or 0, and then the numbers of namespaces
 -- whose postings are still to be merged; or {'conflict', expected, actual}, or {'register'} if a
--- namespace is new and has to be registered first.
+-- namespace is new and has to be registered first, or {'layout'} if the layout is another.
 --
 -- Puts of different keys, one after the other, are a run: what they write to an index of a
 -- namespace is written by one command. To keep the order, all else is done one by one.
@@ -17,9 +19,10 @@ local now_text, now, spaces_count = ARGV[1], tonumber(ARGV[1]), tonumber(ARGV[2]
 local spaces, paths = {}, {}
 for i = 1, spaces_count do
   spaces[i] = open_space(KEYS[i])
-  paths[i] = ARGV[3 + i]
+  paths[i] = ARGV[4 + i]
+  spaces[i].labels = ARGV[4 + spaces_count + i]
 end
-local registry = KEYS[spaces_count + 1]
+local registry, layout = KEYS[spaces_count + 1], KEYS[spaces_count + 2]
 local is_conditional, has_put = false, false
 
 local function read_header(text)
@@ -30,12 +33,13 @@ local function read_header(text)
   return {
     space = spaces[tonumber(number)], expected = expected, expires = expires, time = time,
     is_put = parts ~= '-', metadata = parts:find('m'), text = parts:find('t'),
-    vector = parts:find('e'), size = parts == '-' and 1 or 1 + #parts,
+    vector = parts:find('e'), stems = parts:find('s'), field = parts:find('f'),
+    size = parts == '-' and 1 or 1 + #parts,
     head = '1 ' .. now_text .. ' ' .. now_text .. ' ' .. expires,
   }, tonumber(count)
 end
 
-local operations, place = {}, 4 + spaces_count
+local operations, place = {}, 5 + 2 * spaces_count
 while place <= #ARGV do
   local header, count = read_header(ARGV[place])
   place = place + 1
@@ -51,6 +55,10 @@ end
 local function part(operation, name)
   local offset = operation.header[name]
   return offset and ARGV[operation.at + offset]
+end
+
+if has_put and layout and (redis.call('HGET', layout, 'mark') or '') ~= ARGV[4] then
+  return {'layout'}
 end
 
 if has_put and not registry and ARGV[3] == '0' and spaces[1].is_new then
@@ -74,6 +82,32 @@ local function find_conflict()
   end
 end
 
+-- Write the hash of an item with what RediSearch indexes, and nothing else that was in it.
+local function write_searched(operation, old, head)
+  local args, written = {'HSET', operation.name}, {}
+  local function set(field, value)
+    if value then
+      written[field] = true
+      args[#args + 1], args[#args + 2] = field, value
+    end
+  end
+  local stems, vector = part(operation, 'stems'), part(operation, 'field')
+  set('h', head)
+  set('v', ARGV[operation.at + 1])
+  set('m', part(operation, 'metadata'))
+  set(STEMS_FIELD, stems)
+  set(VECTOR_FIELD .. whole(#(vector or '') / 4), vector)
+  set(LABELS_FIELD, (stems or vector) and operation.header.space.labels)
+  redis.call(unpack(args))
+  local stale = {}
+  for _, field in ipairs(old and redis.call('HKEYS', operation.name) or {}) do
+    stale[#stale + 1] = not written[field] and field or nil
+  end
+  if #stale > 0 then
+    redis.call('HDEL', operation.name, unpack(stale))
+  end
+end
+
 -- Write the hash of an item and return its version. This comes first: with its memory full the
 -- server refuses it, and from then on it refuses nothing.
 local function write_item(operation, head)
@@ -86,7 +120,9 @@ local function write_item(operation, head)
     new_head =
       whole(version) .. ' ' .. created .. ' ' .. now_text .. ' ' .. operation.header.expires
   end
-  if metadata then
+  if operation.header.space.labels ~= '' then
+    write_searched(operation, head, new_head)
+  elseif metadata then
     redis.call('HSET', name, 'h', new_head, 'v', value, 'm', metadata)
   else
     redis.call('HSET', name, 'h', new_head, 'v', value)

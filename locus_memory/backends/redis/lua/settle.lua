@@ -1,0 +1,13 @@
+-- Record how the items are indexed, unless somebody was first.
+--
+-- KEYS: the layout, the registry. ARGV: the mark it has (empty: there is no layout), its new mark,
+-- and what holds the texts and the vectors.
+-- Returns the layout as it is then; nothing if there are items whose words another index holds.
+
+if (redis.call('HGET', KEYS[1], 'mark') or '') == ARGV[1] then
+  if ARGV[1] == '' and ARGV[3] ~= 'own' and redis.call('EXISTS', KEYS[2]) == 1 then
+    return {}
+  end
+  redis.call('HSET', KEYS[1], 'mark', ARGV[2], 'text', ARGV[3], 'vectors', ARGV[4])
+end
+return redis.call('HGETALL', KEYS[1])

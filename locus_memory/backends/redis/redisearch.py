@@ -1,0 +1,162 @@
+"""RediSearch: its indexes of our items, and questions to them that are answered in full.
+
+There is one index of texts, and one of vectors for each dimension, both over the hashes of the
+items themselves: what is deleted or expires leaves them in the same step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import secrets
+from contextlib import suppress
+from itertools import chain, repeat
+from typing import Any, Final
+
+from locus_memory.backends.redis.answers import Row, is_indexing, read_page
+from locus_memory.backends.redis.connection import RedisConnection
+from locus_memory.backends.redis.faults import is_made_already, is_no_index, is_over_limit
+from locus_memory.backends.redis.questions import (
+    Question,
+    Terms,
+    Vector,
+    index_command,
+    rest_of,
+)
+from locus_memory.errors import BackendError, BackendUnavailableError
+from locus_memory.events import emit
+
+__all__ = ["RediSearch"]
+
+_ALL_IN_ONE: Final = 8192
+"""Up to how many rows are asked for at once; more are streamed."""
+
+_PAUSES: Final = (0.002, 0.005, 0.01, 0.02, 0.05)
+"""Seconds between looks at an index that is not complete; the last again and again."""
+
+_NOBODY: Final = "none"
+
+
+class RediSearch:
+    """The indexes of one key prefix.
+
+    Args:
+        connection: To the server.
+    """
+
+    def __init__(self, connection: RedisConnection) -> None:
+        self._connection = connection
+
+    def index(self, dimension: int = 0) -> bytes:
+        """Return the name of the index of vectors of a dimension; 0: of texts."""
+        return self._connection.key("search", f"v{dimension}" if dimension else "text")
+
+    async def make(self, dimension: int = 0, *, scan: bool) -> None:
+        """Make an index unless it is there.
+
+        Args:
+            dimension: Of its vectors; 0: it is of texts.
+            scan: Whether there may be items for it already.
+
+        Raises:
+            BackendError: The server cannot, or must not.
+        """
+        prefix = self._connection.key("store:{")
+        try:
+            command = index_command(self.index(dimension), prefix, dimension, scan=scan)
+            await self._connection.execute(*command)
+        except BackendError as error:
+            if not is_made_already(error):
+                raise
+
+    async def find(self, question: Question, most: int) -> list[Row]:
+        """Return so many items that answer a question, the best first.
+
+        Of texts that are equally good, the one that was indexed last comes last.
+
+        Raises:
+            BackendUnavailableError: The index is not complete in time, among others.
+        """
+        name = self.index(question.dimension)
+        if most <= _ALL_IN_ONE:
+            try:
+                command = question.at_once(name, most)
+                return question.read(await self._ask(question.dimension, command))
+            except BackendError as error:
+                if not is_over_limit(error):
+                    raise
+        command = question.whole(name, most)
+        page = read_page(await self._ask(question.dimension, command), question.field)
+        found = page.rows
+        while page.cursor:
+            answer = await self._connection.execute(*rest_of(name, page.cursor))
+            page = read_page(answer, question.field)
+            found += page.rows
+        return sorted(found, key=lambda row: row.number, reverse=question.is_descending)[:most]
+
+    async def _ask(self, dimension: int, command: tuple[Any, ...]) -> Any:
+        """Ask an index once it has everything; make it again if it is gone."""
+        loop = asyncio.get_running_loop()
+        patience = self._connection.command_timeout
+        end = math.inf if patience is None else loop.time() + patience
+        for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+            try:
+                # What is complete before it is asked, answers in full.
+                info, answer = await self._connection.execute_many(
+                    [("FT.INFO", self.index(dimension)), command], again=True
+                )
+                if not is_indexing(info):
+                    return answer
+            except BackendError as error:
+                if not is_no_index(error):
+                    raise
+                emit("redis.index_made_again", error=error, place=self._connection.place)
+                await self.make(dimension, scan=True)
+            if loop.time() >= end:
+                break
+            await asyncio.sleep(pause)
+        raise BackendUnavailableError(
+            f"redis {self._connection.place}: RediSearch still indexes what is there"
+        )
+
+    async def try_texts(self, *, make: bool) -> None:
+        """Ask for texts in each way that they are asked for later.
+
+        Args:
+            make: Whether to make the index; else it may be missing.
+
+        Raises:
+            BackendError: The server cannot, or must not.
+        """
+        if make:
+            await self.make(scan=False)
+        await self._try(Terms(_NOBODY, ["x"]), self.index())
+
+    async def try_vectors(self, *, make: bool) -> None:
+        """Ask for vectors in each way that they are asked for later.
+
+        Args:
+            make: Whether to make an index to ask, which is removed again.
+
+        Raises:
+            BackendError: The server cannot, or must not.
+        """
+        question = Vector.any_of(_NOBODY, 1)
+        if not make:
+            await self._try(question, self.index(1))
+            return
+        name = self._connection.key("search", "trial", secrets.token_hex(8))
+        await self._connection.execute(*index_command(name, name, 1, scan=False))
+        try:
+            await self._try(question, name)
+        finally:
+            with suppress(BackendError):
+                await self._connection.execute("FT.DROPINDEX", name)
+
+    async def _try(self, question: Question, name: bytes) -> None:
+        for command in (question.at_once(name, 1), question.whole(name, 1)):
+            try:
+                await self._connection.execute(*command)
+            except BackendError as error:
+                if not is_no_index(error):
+                    raise
