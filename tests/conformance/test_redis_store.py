@@ -9,7 +9,7 @@ import pytest
 from redis import Redis
 
 from locus_memory.backends.redis.store import RedisStore
-from locus_memory.testing.servers import ValkeyServer
+from locus_memory.testing.servers import RedisServer, ValkeyServer
 from locus_memory.testing.store import StoreConformance
 
 
@@ -45,13 +45,25 @@ class TestClusterStore(TestRedisStore):
         self.url = cluster_of_one.url
 
 
+@pytest.fixture(scope="module")
+def redis_8_with_redisearch():
+    with RedisServer(search=True) as server:
+        yield server
+
+
 class TestRediSearchStore(TestRedisStore):
     @pytest.fixture(autouse=True)
     def server(self, redisearch_server):
         self.url = redisearch_server.url
 
 
-class TestOwnIndexNextToRediSearchStore(TestRediSearchStore):
+class TestRediSearchOnRedis8Store(TestRediSearchStore):
+    @pytest.fixture(autouse=True)
+    def server(self, redisearch_server, redis_8_with_redisearch):
+        self.url = redis_8_with_redisearch.url
+
     def make_store(self, clock, tmp_path):
         prefix = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:16]
-        return RedisStore(self.url, key_prefix=f"t{prefix}:", clock=clock, search_index="own")
+        return RedisStore(
+            self.url, key_prefix=f"t{prefix}:", clock=clock, search_index="redisearch"
+        )

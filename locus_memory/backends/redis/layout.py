@@ -224,9 +224,9 @@ class Layouts:
 
     async def _vectors(self, features: Features) -> tuple[Holder, str]:
         """Return what can hold vectors, and what is wrong with RediSearch if that would."""
-        ours = ours(features).vectors
-        if not features.search or (self._choice == "auto" and ours == "own"):
-            return ours, ""
+        vectors = ours(features).vectors
+        if not features.search or (self._choice == "auto" and vectors == "own"):
+            return vectors, ""
         problem = await _problem(self.search.try_vectors(make=True))
         return ("none" if problem else "redisearch"), problem
 

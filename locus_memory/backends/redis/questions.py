@@ -79,12 +79,12 @@ class Terms:
 
     def at_once(self, name: bytes, most: int) -> tuple[Any, ...]:
         """Return what asks an index for so many items, the best first."""
-        ranked = ("NOCONTENT", "WITHSCORES", *_RANK, "LIMIT", 0, most)
+        ranked = ("NOCONTENT", "WITHSCORES", "VERBATIM", *_RANK, "LIMIT", 0, most)
         return ("FT.SEARCH", name, self._query, *ranked, *_WHOLE)
 
     def whole(self, name: bytes, most: int) -> tuple[Any, ...]:  # noqa: ARG002 - as of vectors
         """Return what asks an index for all items, by their age."""
-        load = (*_RANK, "ADDSCORES", "LOAD", 1, "@__key")
+        load = ("VERBATIM", *_RANK, "ADDSCORES", "LOAD", 1, "@__key")
         return ("FT.AGGREGATE", name, self._query, *load, *_CURSOR, *_WHOLE)
 
     def read(self, answer: Any) -> list[Row]:
@@ -93,7 +93,11 @@ class Terms:
 
     @property
     def _query(self) -> str:
-        return f"@labels:{{{self.label}}} @stems:({'|'.join(self.names)})"
+        # The label goes with each word: of an intersection with a union, the server forgets words
+        # when it scores. Its weight is ignored if it stands alone.
+        label = f"@labels:{{{self.label}}}"
+        here = f"({label}|{label})=>{{$weight: 0}}"
+        return "|".join(f"({here} @stems:{name})" for name in self.names)
 
 
 @dataclass(frozen=True, slots=True)
