@@ -105,6 +105,9 @@ class Pool:
             RedisError: The connection broke.
             TimeoutError: There was no answer in time.
         """
+        if not commands:
+            # From Python 3.12 on, a connection that was sent nothing cannot be closed any more.
+            return []
         return await self._send(b"".join(map(_packed, commands)), len(commands))
 
     async def ask_one(self, *command: Any) -> Any:
