@@ -137,8 +137,10 @@ class Layouts:
         layout = await self.current()
         if wanted not in layout.dimensions:
             found, _ = await self._read()
-            if found is not None and found.mark == layout.mark:
-                layout = self.latest = replace(layout, dimensions=found.dimensions)
+            if found is None or found.mark != layout.mark:
+                self.forget(layout)
+                return (await self.current()).dimensions
+            layout = self.latest = replace(layout, dimensions=found.dimensions)
         return layout.dimensions
 
     def _lock(self) -> asyncio.Lock:
