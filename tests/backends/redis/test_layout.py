@@ -76,7 +76,8 @@ async def test_what_auto_chooses(redisearch_server, redis_8, raw, prefix):
         assert await store.get_embedding(NS, "near") == pytest.approx(VECTOR)
         await store.put(NS, "near", "dog")
         assert await store.search_by_embedding(NS, VECTOR) == []
-        await check_all(store, ["k"]) if await store.delete(NS, "near") else None
+        assert await store.delete(NS, "near")
+        await check_all(store, ["k"])
 
 
 async def test_what_is_decided_holds_for_later_stores(redisearch_server, client, prefix):
@@ -216,7 +217,8 @@ async def test_a_checkpointer_makes_no_index(redisearch_server, client, prefix):
         assert backend.store.capabilities.semantic_search
     options = {"search_index": "own"}
     with pytest.raises(ConfigurationError, match="search_index='own'"):
-        await RedisBackend(url, key_prefix=prefix, store_options=options).open()
+        async with RedisBackend(url, key_prefix=prefix, store_options=options):
+            pass
 
 
 async def test_without_a_text_index(redisearch_server, prefix):
