@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import warnings
-from contextlib import contextmanager
-from functools import cache
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
 
 import docker
 import pytest
@@ -14,6 +14,7 @@ from docker.errors import DockerException
 
 pytest.register_assert_rewrite("locus_memory.testing")
 
+from locus_memory.errors import MissingDriverError  # noqa: E402 - as the next one
 from locus_memory.testing.servers import (  # noqa: E402 - once its assertions are rewritten
     PostgreSQLServer,
     RedisServer,
@@ -21,7 +22,13 @@ from locus_memory.testing.servers import (  # noqa: E402 - once its assertions a
 )
 
 POSTGRESQL = {"pgvector/pgvector:pg18": PostgreSQLServer, "pgvector/pgvector:pg16": None}
-REDIS = {"redis:8": RedisServer, "redis:7": None, "valkey/valkey:8": ValkeyServer}
+REDIS = {
+    # Of Docker it has RediSearch next to its vector sets, from pip it has not.
+    "redis:8": RedisServer,
+    "redis/redis-stack-server:7.4.0-v1": partial(ValkeyServer, search=True),
+    "redis:7": None,
+    "valkey/valkey:8": ValkeyServer,
+}
 
 
 @cache
@@ -83,7 +90,11 @@ def serving(image, of_docker, variable, from_pip):
     elif from_pip is None:
         pytest.skip(f"{image} needs Docker, or a server named by {variable}")
     else:
-        with from_pip() as server:
+        with ExitStack() as stack:
+            try:
+                server = stack.enter_context(from_pip())
+            except MissingDriverError as error:
+                pytest.skip(f"{image} needs Docker: {error}")
             yield server.url
 
 
