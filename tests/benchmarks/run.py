@@ -15,6 +15,7 @@ from conversation_managers import applied, asks
 from imports import imports
 from injection import budgets
 from memory_manager import turns
+from redisearch import server_search
 from rows import Row, table
 from servers import server_crowd, server_recall, server_saves, server_sizes, server_store
 from stores import puts_and_gets, vectors
@@ -36,6 +37,7 @@ MEASURES = (
     server_crowd,
     server_store,
     server_recall,
+    server_search,
 )
 
 

@@ -54,7 +54,7 @@ class Target:
         for key, number in rows:
             base, name = key[: self._start], key[self._start + len(_KEY) :]
             if space := self._spaces.get(base):
-                found.append(Candidate(space, name, number))
+                found.append(Candidate(space, name.replace(b"\xff", b"\0"), number))
         return found
 
 

