@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
@@ -15,12 +15,13 @@ import numpy as np
 from redis import Redis
 from rows import Row
 
+from locus_memory.backends.redis.layout import SearchIndex
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.errors import MissingDriverError
 from locus_memory.store.item import Put
 from locus_memory.testing.servers import RedisServer, ValkeyServer
 
-KINDS = ("own", "redisearch")
+KINDS: tuple[SearchIndex, ...] = ("own", "redisearch")
 SIZES = (200, 5_000, 50_000)
 NEIGHBOURS = 20
 _SYLLABLES = ("ba do ki lu mo ne pra sti tro vex", "ran tol mig sel dap fus gin hob jut kal")
@@ -80,7 +81,7 @@ class Contest:
 
 
 @asynccontextmanager
-async def contest(server_class: type[RedisServer]) -> AsyncIterator[Contest]:
+async def contest(server_class: type[RedisServer]) -> AsyncGenerator[Contest]:
     server = server_class(search=True)
     await asyncio.to_thread(server.start)
     try:
