@@ -49,23 +49,25 @@ class Talker:
 class Contest:
     """Two stores on one server, and what the same takes on each, in turn."""
 
-    def __init__(self, stores: dict[str, RedisStore], client: Redis) -> None:
+    def __init__(self, stores: dict[SearchIndex, RedisStore], client: Redis) -> None:
         self.stores = stores
-        self.rows: list[tuple[str, dict[str, float], str]] = []
+        self.rows: list[tuple[str, dict[SearchIndex, float], str]] = []
         self._client = client
 
-    async def time(self, what: str, calls: dict[str, Callable[[], Awaitable[Any]]]) -> None:
-        taken: dict[str, list[float]] = {kind: [] for kind in calls}
+    async def time(self, what: str, calls: dict[SearchIndex, Callable[[], Awaitable[Any]]]) -> None:
+        taken: dict[SearchIndex, list[float]] = {kind: [] for kind in calls}
         for _ in range(60):
             for kind, call in calls.items():
                 start = time.perf_counter()
                 await call()
                 taken[kind].append(time.perf_counter() - start)
-        found = {kind: median(times[10:]) * 1e3 for kind, times in taken.items()}
+        found: dict[SearchIndex, float] = {
+            kind: median(times[10:]) * 1e3 for kind, times in taken.items()
+        }
         self.rows.append((what, found, "ms"))
 
     async def fill(self, namespace: tuple[str, ...], count: int, what: str = "") -> None:
-        sizes: dict[str, float] = {}
+        sizes: dict[SearchIndex, float] = {}
         for kind, store in self.stores.items():
             before = self._used()
             turns = Talker().turns(namespace, count)
@@ -86,7 +88,7 @@ async def contest(server_class: type[RedisServer]) -> AsyncGenerator[Contest]:
     await asyncio.to_thread(server.start)
     try:
         with Redis.from_url(server.url) as client:
-            stores = {
+            stores: dict[SearchIndex, RedisStore] = {
                 kind: RedisStore(server.url, key_prefix=f"{kind}:", search_index=kind)
                 for kind in KINDS
             }
@@ -123,7 +125,7 @@ async def _write(match: Contest) -> None:
     names = iter(range(10**6))
     for what, count in (("put", 1), ("put_batch of 100", 100)):
 
-        def call(kind: str, count: int = count) -> Callable[[], Awaitable[Any]]:
+        def call(kind: SearchIndex, count: int = count) -> Callable[[], Awaitable[Any]]:
             say = talkers[kind].words
             return lambda: match.stores[kind].put_batch(
                 [(("puts",), f"{next(names)}", say(8, 60)) for _ in range(count)]
@@ -132,8 +134,10 @@ async def _write(match: Contest) -> None:
         await match.time(what, {kind: call(kind) for kind in KINDS})
 
 
-def _ask(match: Contest, namespace: tuple[str, ...]) -> dict[str, Callable[[], Awaitable[Any]]]:
-    def call(kind: str) -> Callable[[], Awaitable[Any]]:
+def _ask(
+    match: Contest, namespace: tuple[str, ...]
+) -> dict[SearchIndex, Callable[[], Awaitable[Any]]]:
+    def call(kind: SearchIndex) -> Callable[[], Awaitable[Any]]:
         talker, store = Talker(), match.stores[kind]
         return lambda: store.search(namespace, talker.words(10, 10), 10)
 

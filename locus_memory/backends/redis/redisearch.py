@@ -23,7 +23,7 @@ from locus_memory.backends.redis.questions import (
     index_command,
     rest_of,
 )
-from locus_memory.errors import BackendError, BackendUnavailableError
+from locus_memory.errors import BackendError, BackendUnavailableError, BackendWriteError
 from locus_memory.events import emit
 
 __all__ = ["RediSearch"]
@@ -46,6 +46,8 @@ class RediSearch:
 
     def __init__(self, connection: RedisConnection) -> None:
         self._connection = connection
+        self._scans = connection.key("scans")
+        self._complete: set[bytes] = set()
 
     def index(self, dimension: int = 0) -> bytes:
         """Return the name of the index of vectors of a dimension; 0: of texts."""
@@ -99,25 +101,51 @@ class RediSearch:
         loop = asyncio.get_running_loop()
         patience = self._connection.command_timeout
         end = math.inf if patience is None else loop.time() + patience
-        for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+        for pause in chain((0.0,), _PAUSES, repeat(_PAUSES[-1])):
             try:
-                # What is complete before it is asked, answers in full.
-                info, answer = await self._connection.execute_many(
-                    [("FT.INFO", self.index(dimension)), command], again=True
-                )
-                if not is_indexing(info):
+                is_whole, answer = await self._ask_once(self.index(dimension), command)
+                if is_whole:
                     return answer
             except BackendError as error:
                 if not is_no_index(error):
                     raise
                 emit("redis.index_made_again", error=error, place=self._connection.place)
-                await self.make(dimension, scan=True)
+                await self._make_again(dimension)
             if loop.time() >= end:
                 break
             await asyncio.sleep(pause)
         raise BackendUnavailableError(
             f"redis {self._connection.place}: RediSearch still indexes what is there"
         )
+
+    async def _ask_once(self, name: bytes, command: tuple[Any, ...]) -> tuple[bool, Any]:
+        """Return whether an index was complete before it was asked, and what it answered.
+
+        `FT.INFO` tells, but counts every vector for it: so it is asked once, and again when
+        somebody says that an index is made again.
+        """
+        if name in self._complete:
+            commands = [("HEXISTS", self._scans, name), command]
+            is_made, answer = await self._connection.execute_many(commands, again=True)
+            if is_made:
+                self._complete.discard(name)
+            return not is_made, answer
+        commands = [("FT.INFO", name), command]
+        info, answer = await self._connection.execute_many(commands, again=True)
+        if is_indexing(info):
+            return False, answer
+        with suppress(BackendWriteError):
+            await self._connection.execute("HDEL", self._scans, name)
+        self._complete.add(name)
+        return True, answer
+
+    async def _make_again(self, dimension: int) -> None:
+        name = self.index(dimension)
+        self._complete.discard(name)
+        await self._connection.execute("HSET", self._scans, name, "1")
+        await self.make(dimension, scan=True)
+        # Somebody who looked at the index before may have taken the note for an old one.
+        await self._connection.execute("HSET", self._scans, name, "1")
 
     async def try_texts(self, *, make: bool) -> None:
         """Ask for texts in each way that they are asked for later.

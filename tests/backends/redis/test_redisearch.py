@@ -243,13 +243,22 @@ async def test_recall_next_to_a_far_larger_neighbour(store):
         assert found / 400 >= 0.95
 
 
-async def test_an_index_that_is_gone_is_made_again(store, client, prefix, events):
+async def test_an_index_that_is_gone_is_made_again(
+    redisearch_server, store, client, prefix, events
+):
     await store.put_batch([(NS, f"{n:05}", "fox") for n in range(12_000)])
     await store.put_with_embedding(NS, "near", "", VECTOR)
-    for index in ("text", "v2"):
-        client.execute_command("FT.DROPINDEX", f"{prefix}search:{index}")
-    assert len(await store.search(NS, "fox", 20_000)) == 12_000
+    async with RedisStore(redisearch_server.url, key_prefix=prefix) as other:
+        for each in (store, other):
+            assert len(await each.search(NS, "fox", 1)) == 1
+        for index in ("text", "v2"):
+            client.execute_command("FT.DROPINDEX", f"{prefix}search:{index}")
+        for found in await asyncio.gather(
+            *(each.search(NS, "fox", 20_000) for each in (store, other))
+        ):
+            assert len(found) == 12_000
     assert await keys(store.search_by_embedding(NS, VECTOR)) == ["near"]
+    assert not client.exists(f"{prefix}scans")
     assert {event.name for event in events} == {"redis.index_made_again"}
 
 

@@ -38,7 +38,7 @@ async def store(redis_server, prefix, clock):
 
 def item_name(prefix, namespace, key):
     path = "".join(f"{label}\x01" for label in namespace).encode()
-    return f"{prefix}store:".encode() + tag(path) + b":i:" + key.encode()
+    return f"{prefix}store:".encode() + tag(path) + b":i:" + key.encode().replace(b"\0", b"\xff")
 
 
 async def test_before_it_is_open_it_claims_what_every_server_can(redis_server, prefix):
