@@ -56,14 +56,19 @@ class TestRediSearchStore(TestRedisStore):
     def server(self, redisearch_server):
         self.url = redisearch_server.url
 
+    def make_store(self, clock, tmp_path):
+        prefix = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:16]
+        options = {"key_prefix": f"t{prefix}:", "search_index": "redisearch"}
+        return RedisStore(self.url, clock=clock, **options)
+
 
 class TestRediSearchOnRedis8Store(TestRediSearchStore):
     @pytest.fixture(autouse=True)
     def server(self, redisearch_server, redis_8_with_redisearch):
         self.url = redis_8_with_redisearch.url
 
-    def make_store(self, clock, tmp_path):
-        prefix = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:16]
-        return RedisStore(
-            self.url, key_prefix=f"t{prefix}:", clock=clock, search_index="redisearch"
-        )
+
+class TestVectorsInRediSearchStore(TestRedisStore):
+    @pytest.fixture(autouse=True)
+    def server(self, redisearch_server):
+        self.url = redisearch_server.url

@@ -204,27 +204,26 @@ class Layouts:
         return _layout_of(await self._connection.run(script("settle"), keys, args))
 
     async def _wanted(self, features: Features, *, has_items: bool) -> Layout | None:
-        """Return what to record; `None`: nothing, for RediSearch cannot be used."""
-        reason = self._reason(features)
-        if reason or self._choice == "own":
-            if self._choice == "redisearch":
-                raise self._refusal(reason)
+        """Return what to record; `None`: nothing, for RediSearch holds nothing."""
+        if self._choice == "redisearch":
+            return await self._all_in_redisearch(features, has_items=has_items)
+        if self._choice == "own":
             return ours(features) if features.search else None
-        is_must = self._choice == "redisearch"
-        if is_must and has_items:
-            raise self._conflict("text", "own")
-        text: Holder = "own"
-        text_problem = ""
-        if is_must or not has_items:
-            text_problem = await _problem(self.search.try_texts(make=True))
-            text = "own" if text_problem else "redisearch"
-        vectors, vector_problem = await self._vectors(features)
-        problem = text_problem or vector_problem
-        if problem and is_must:
-            raise self._refusal(problem)
+        vectors, problem = await self._vectors(features)
         if problem:
             emit("redis.search_unusable", place=self._connection.place, reason=problem)
-        return Layout(text, vectors) if "redisearch" in (text, vectors) else None
+        return Layout("own", vectors) if vectors == "redisearch" else None
+
+    async def _all_in_redisearch(self, features: Features, *, has_items: bool) -> Layout:
+        if reason := self._reason(features):
+            raise self._refusal(reason)
+        if has_items:
+            raise self._conflict("text", "own")
+        problem = await _problem(self.search.try_texts(make=True))
+        problem = problem or (await self._vectors(features))[1]
+        if problem:
+            raise self._refusal(problem)
+        return Layout("redisearch", "redisearch")
 
     async def _vectors(self, features: Features) -> tuple[Holder, str]:
         """Return what can hold vectors, and what is wrong with RediSearch if that would."""

@@ -69,9 +69,9 @@ _ATTEMPTS: Final = 5
 class RedisStore(BaseStore):
     """Items in Redis 6 or later, or Valkey, safe for any number of tasks and processes.
 
-    Text search ranks by BM25, over an index that the store keeps itself or by RediSearch. Vector
-    search takes the vector sets of Redis 8, or RediSearch. Expired items go by themselves, the
-    latest a minute or two after their time.
+    Text search ranks by BM25, over an index that the store keeps itself or, if that is asked for,
+    by RediSearch. Vector search takes the vector sets of Redis 8, or RediSearch. Expired items go
+    by themselves, the latest a minute or two after their time.
 
     On a cluster, a namespace is on one server and all its verbs are as elsewhere, but what
     concerns several namespaces is not atomic: `put_batch` is for each of them, and there is no
@@ -92,8 +92,10 @@ class RedisStore(BaseStore):
         embedding_dimension: The only vector length to take, or `None` for any.
         text_index: Whether to index texts; without it there is no text search, and a put is
             cheaper.
-        search_index: What holds texts and vectors: `"redisearch"`, `"own"` for an index of our own
-            and vector sets, or `"auto"` for what was decided when `key_prefix` was first used.
+        search_index: What holds texts and vectors, decided when `key_prefix` is first used:
+            `"redisearch"`, or `"own"` for an index of our own and vector sets. `"auto"` takes what
+            was decided; of nothing yet, an index of our own for texts, and for vectors what the
+            server has, vector sets or RediSearch.
         key_prefix: See `RedisConnection`.
         pool_size: See `RedisConnection`.
         cluster: See `RedisConnection`.

@@ -76,6 +76,7 @@ class Life(RuleBasedStateMachine):
     """Does anything to a store, and then looks at the keys."""
 
     session = None
+    search_index = "auto"
 
     def __init__(self):
         super().__init__()
@@ -83,7 +84,8 @@ class Life(RuleBasedStateMachine):
         self.prefix = f"life{next(serial)}:"
         self.clock = FakeClock()
         self.client = Redis.from_url(self.url)
-        self.store = RedisStore(self.url, key_prefix=self.prefix, clock=self.clock)
+        options = {"key_prefix": self.prefix, "search_index": self.search_index}
+        self.store = RedisStore(self.url, clock=self.clock, **options)
         self.runner.run(self.store.open())
         self.has_vectors = self.store.capabilities.semantic_search
         self.entries = {}
@@ -256,6 +258,8 @@ class Life(RuleBasedStateMachine):
 
 class SearchedLife(Life):
     """The same where RediSearch holds texts and vectors."""
+
+    search_index = "redisearch"
 
     def teardown(self):
         super().teardown()

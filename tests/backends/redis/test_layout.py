@@ -67,25 +67,29 @@ async def test_a_server_without_redisearch_has_no_record(valkey_server, raw, pre
 
 async def test_what_auto_chooses(redisearch_server, redis_8, raw, prefix):
     await write(redisearch_server.url, prefix)
-    assert layout(raw(redisearch_server), prefix) == (b"redisearch", b"redisearch")
+    assert layout(raw(redisearch_server), prefix) == (b"own", b"redisearch")
     await write(redis_8.url, prefix)
-    assert layout(raw(redis_8), prefix) == (b"redisearch", b"own")
-    async with RedisStore(redis_8.url, key_prefix=prefix) as store:
-        await store.put_with_embedding(NS, "near", "fox", VECTOR)
-        assert await keys(store.search_by_embedding(NS, VECTOR)) == ["near"]
-        assert await store.get_embedding(NS, "near") == pytest.approx(VECTOR)
-        await store.put(NS, "near", "dog")
-        assert await store.search_by_embedding(NS, VECTOR) == []
-        assert await store.delete(NS, "near")
-        await check_all(store, ["k"])
+    assert layout(raw(redis_8), prefix) == (None, None)
+    for server in (redisearch_server, redis_8):
+        async with RedisStore(server.url, key_prefix=prefix) as store:
+            await store.put_with_embedding(NS, "near", "fox", VECTOR)
+            assert await keys(store.search_by_embedding(NS, VECTOR)) == ["near"]
+            assert await store.get_embedding(NS, "near") == pytest.approx(VECTOR)
+            await store.put(NS, "near", "dog")
+            assert await store.search_by_embedding(NS, VECTOR) == []
+            assert await store.delete(NS, "near")
+            await check_all(store, ["k"])
 
 
 async def test_what_is_decided_holds_for_later_stores(redisearch_server, client, prefix):
     url = redisearch_server.url
-    await write(url, prefix)
+    await write(url, prefix, search_index="redisearch")
+    assert layout(client, prefix) == (b"redisearch", b"redisearch")
     with pytest.raises(ConfigurationError, match="the text of what is there is in RediSearch"):
         await write(url, prefix, search_index="own")
-    await write(url, prefix, "more", search_index="redisearch")
+    await write(url, prefix, "more")
+    async with RedisStore(url, key_prefix=prefix, search_index="redisearch") as store:
+        await check_all(store, ["k", "more"])
     await write(url, f"{prefix}own", search_index="own")
     assert layout(client, f"{prefix}own") == (b"own", b"none")
     with pytest.raises(ConfigurationError, match=r"an index of our own; copy the items to"):
@@ -125,8 +129,10 @@ async def test_a_store_that_knows_another_layout_writes_nothing_there(
     redisearch_server, client, prefix
 ):
     url = redisearch_server.url
-    async with RedisStore(url, key_prefix=prefix) as store:
+    async with RedisStore(url, key_prefix=prefix, search_index="redisearch") as store:
         await store.put(NS, "before", "fox")
+    async with RedisStore(url, key_prefix=prefix) as store:
+        await check_all(store, ["before"])
         for name in client.keys(f"{prefix}*"):
             client.delete(name)
         await write(url, prefix, "own", search_index="own")
@@ -144,7 +150,7 @@ def move(source, target):
 
 async def test_redisearch_is_not_there_any_more(redisearch_server, events):
     with ValkeyServer(search=True) as source, ValkeyServer() as target:
-        await write(source.url, "p:")
+        await write(source.url, "p:", search_index="redisearch")
         with Redis.from_url(source.url) as old, Redis.from_url(target.url) as new:
             move(old, new)
         async with RedisStore(target.url, key_prefix="p:") as store:
@@ -192,7 +198,7 @@ async def test_only_the_first_database_is_indexed(redisearch_server, prefix, eve
 
 async def test_a_replica_is_read(redisearch_server):
     with ValkeyServer(search=True) as server, Redis.from_url(server.url) as client:
-        async with RedisStore(server.url) as store:
+        async with RedisStore(server.url, search_index="redisearch") as store:
             await store.put_with_embedding(NS, "k", "fox", VECTOR)
         client.replicaof("127.0.0.1", 1)
         async with RedisStore(server.url) as store:
@@ -204,7 +210,7 @@ async def test_a_replica_is_read(redisearch_server):
                 await store.put(NS, "k", "fox")
             client.replicaof("NO", "ONE")
             await store.put_with_embedding(NS, "k", "fox", VECTOR)
-            assert layout(client, "new:") == (b"redisearch", b"redisearch")
+            assert layout(client, "new:") == (b"own", b"redisearch")
             await check_all(store, ["k"])
 
 
@@ -235,6 +241,6 @@ async def test_without_a_text_index(redisearch_server, prefix):
 async def test_a_prefix_that_redisearch_cannot_read(redisearch_server, client, prefix):
     strange = f"{prefix}\0:"
     await write(redisearch_server.url, strange)
-    assert layout(client, strange) == (b"own", b"none")
+    assert layout(client, strange) == (None, None)
     with pytest.raises(ConfigurationError, match="NUL"):
         await write(redisearch_server.url, f"{strange}new", search_index="redisearch")

@@ -6,6 +6,7 @@ import asyncio
 import math
 import sys
 from collections import Counter
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -30,6 +31,7 @@ from locus_memory.testing import servers
 from locus_memory.testing.fakes import FakeClock
 from locus_memory.testing.servers import ValkeyServer
 
+Searched = partial(RedisStore, search_index="redisearch")
 NS = ("notes",)
 VECTOR = [0.6, 0.8]
 
@@ -48,7 +50,7 @@ def own_redisearch(redisearch_server):
 
 @pytest.fixture
 async def store(redisearch_server, prefix):
-    async with RedisStore(redisearch_server.url, key_prefix=prefix) as opened:
+    async with Searched(redisearch_server.url, key_prefix=prefix) as opened:
         yield opened
 
 
@@ -85,7 +87,7 @@ SYNTAX = [*"@{}()[]|-~*%'\"\\:;,.<>=!$^&#/?+", "=>", "AND", "-inf", "@stems", "$
 
 def test_any_text_is_found_by_any_of_its_words(redisearch_server, prefix):
     with asyncio.Runner() as runner:
-        store = RedisStore(redisearch_server.url, key_prefix=prefix)
+        store = Searched(redisearch_server.url, key_prefix=prefix)
 
         @settings(max_examples=80, deadline=None)
         @given(parts=st.lists(st.sampled_from(SYNTAX) | st.text(max_size=8), max_size=8))
@@ -182,7 +184,7 @@ async def test_what_has_expired_takes_nobodys_place(
     redisearch_server, prefix, client, *, server_side
 ):
     clock = FakeClock()
-    async with RedisStore(redisearch_server.url, key_prefix=prefix, clock=clock) as store:
+    async with Searched(redisearch_server.url, key_prefix=prefix, clock=clock) as store:
         await store.put_batch(
             [
                 Put(namespace=NS, key=f"{n}", value="fox", embedding=VECTOR, ttl=5 if n else None)
@@ -248,7 +250,7 @@ async def test_an_index_that_is_gone_is_made_again(
 ):
     await store.put_batch([(NS, f"{n:05}", "fox") for n in range(12_000)])
     await store.put_with_embedding(NS, "near", "", VECTOR)
-    async with RedisStore(redisearch_server.url, key_prefix=prefix) as other:
+    async with Searched(redisearch_server.url, key_prefix=prefix) as other:
         for each in (store, other):
             assert len(await each.search(NS, "fox", 1)) == 1
         for index in ("text", "v2"):
@@ -264,7 +266,7 @@ async def test_an_index_that_is_gone_is_made_again(
 
 async def test_an_index_that_is_never_complete(redisearch_server, prefix, monkeypatch):
     monkeypatch.setattr(redisearch, "is_indexing", lambda _: True)
-    async with RedisStore(redisearch_server.url, key_prefix=prefix, command_timeout=0.05) as store:
+    async with Searched(redisearch_server.url, key_prefix=prefix, command_timeout=0.05) as store:
         with pytest.raises(BackendUnavailableError, match="still indexes what is there"):
             await store.search(NS, "fox")
 
@@ -283,15 +285,15 @@ def test_a_server_whose_package_is_missing_says_so(monkeypatch):
 
 async def test_a_server_that_is_emptied_and_one_that_restarts(own_redisearch, raw):
     async with (
-        RedisStore(own_redisearch.url) as store,
-        RedisStore(own_redisearch.url) as other,
+        Searched(own_redisearch.url) as store,
+        Searched(own_redisearch.url) as other,
     ):
         for kind in ("first", "second"):
             await store.put_with_embedding(NS, kind, f"{kind} fox", VECTOR)
             raw(own_redisearch).flushall()
             assert await store.search(NS, "fox") == []
             await store.put_with_embedding(NS, kind, f"{kind} fox", VECTOR)
-            async with RedisStore(own_redisearch.url) as late:
+            async with Searched(own_redisearch.url) as late:
                 for reader in (store, other, late):
                     assert await keys(reader.search(NS, "fox")) == [kind]
                     assert await keys(reader.search_by_embedding(NS, VECTOR)) == [kind]
@@ -306,7 +308,8 @@ import asyncio, sys
 from locus_memory.backends.redis.store import RedisStore
 
 async def use(number):
-    async with RedisStore(sys.argv[1], key_prefix=sys.argv[2]) as store:
+    options = {"key_prefix": sys.argv[2], "search_index": "redisearch"}
+    async with RedisStore(sys.argv[1], **options) as store:
         name = f"{sys.argv[3]}-{number}"
         await store.put_with_embedding(("n",), name, "fox", [1.0] + [0.5] * (number % 3))
 
@@ -321,7 +324,7 @@ async def test_first_use_by_many(redisearch_server, prefix):
     command = [sys.executable, "-c", FIRST_USE, redisearch_server.url, prefix]
     processes = [await asyncio.create_subprocess_exec(*command, f"{n}") for n in range(4)]
     assert [await process.wait() for process in processes] == [0] * 4
-    async with RedisStore(redisearch_server.url, key_prefix=prefix) as store:
+    async with Searched(redisearch_server.url, key_prefix=prefix) as store:
         assert len(await store.search(("n",), "fox", 99)) == 48
         for dimension in (1, 2, 3):
             vector = [1.0] * dimension
@@ -333,7 +336,7 @@ async def test_a_client_of_the_callers_may_speak_either_protocol(redisearch_serv
         url, number = redisearch_server.url, {"protocol": protocol}
         async with (
             redis.asyncio.Redis.from_url(url, **number) as client,
-            RedisStore(client=client, key_prefix=prefix) as store,
+            Searched(client=client, key_prefix=prefix) as store,
         ):
             await store.put_with_embedding(NS, f"{protocol}", "fox", VECTOR)
             assert f"{protocol}" in await keys(store.search(NS, "fox"))
@@ -347,7 +350,7 @@ async def test_what_is_streamed_is_what_is_asked_for_at_once(
     url = redisearch_server.url
     async with (
         redis.asyncio.Redis.from_url(url, protocol=protocol) as client,
-        RedisStore(client=client, key_prefix=prefix) as store,
+        Searched(client=client, key_prefix=prefix) as store,
     ):
         generator = np.random.default_rng(1)
         puts = [
@@ -376,7 +379,7 @@ async def test_what_is_streamed_is_what_is_asked_for_at_once(
 
 async def test_a_full_server_refuses_whole_writes(own_redisearch, raw):
     client = raw(own_redisearch)
-    async with RedisStore(own_redisearch.url) as store:
+    async with Searched(own_redisearch.url) as store:
         await store.put_with_embedding(NS, "k", "fox", VECTOR)
         client.config_set("maxmemory", 1)
         with pytest.raises(BackendWriteError):
