@@ -148,18 +148,16 @@ class _Run:
         search = HybridSearch(
             self.store, self.embedder, reranker=self.reranker, options=self.options
         )
+        # What an agent asks for is timed, one question after the other; the figures need more hits.
         for question in conversation.questions:
-            await self._ask(search, place, question)
+            start = time.perf_counter()
+            await search.search(place, question.text)
+            self.times.append(time.perf_counter() - start)
+        for question in conversation.questions:
+            result = await search.search(place, question.text, _HITS)
+            self.mode = result.mode
+            self.answers.append(_answer(question, result))
             self.steps.step()
-
-    async def _ask(self, search: HybridSearch, place: Namespace, question: Question) -> None:
-        # What an agent asks for is timed; the figures need more hits.
-        start = time.perf_counter()
-        await search.search(place, question.text)
-        self.times.append(time.perf_counter() - start)
-        result = await search.search(place, question.text, _HITS)
-        self.mode = result.mode
-        self.answers.append(_answer(question, result))
 
     def report(self, conversations: Sequence[Conversation]) -> Report:
         categories = sorted({each.category for each in self.answers})

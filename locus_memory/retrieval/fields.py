@@ -31,13 +31,15 @@ class Passage(NamedTuple):
         day: When, or `None`.
         place: Where in a conversation, or `None`.
         linked: Whether it tells what it supersedes, or what supersedes it.
+        words: The stems of its words; of a long text, of its start.
     """
 
     text: str
-    speakers: tuple[str, ...] = ()
-    day: date | None = None
-    place: Place | None = None
-    linked: bool = False
+    speakers: tuple[str, ...]
+    day: date | None
+    place: Place | None
+    linked: bool
+    words: Words
 
     @property
     def spoken(self) -> str:
@@ -86,14 +88,16 @@ class Fields:
         """Return what the ranking sees of an item; what it cannot read, it leaves out."""
         told = self.told(item)
         said = _first(told, self.text)
+        text = index_text(item.value) if said is None else said
         return Passage(
-            index_text(item.value) if said is None else said,
+            text,
             tuple(filter(None, (_first(told, self.speaker), _first(told, self.role)))),
             _first_day(told, self.date),
             self._place(item.namespace, told),
             # Nearly no item does, and all are asked.
             not told.keys().isdisjoint(self.superseded_by)
             or not told.keys().isdisjoint(self.supersedes),
+            words_of(text),
         )
 
     def _place(self, namespace: Namespace, told: Mapping[str, Any]) -> Place | None:

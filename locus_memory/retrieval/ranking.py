@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from locus_memory.retrieval.explain import Explanation
-from locus_memory.retrieval.fields import Fields, Passage, words_of
+from locus_memory.retrieval.fields import Fields, Passage
 from locus_memory.retrieval.fusion import min_max
 from locus_memory.retrieval.mmr import maximal_marginal_relevance, word_overlap
 from locus_memory.retrieval.options import SearchOptions
@@ -251,12 +251,12 @@ def _own_words(
 ) -> Sequence[float]:
     if not options.word_weight:
         return [0.0] * len(passages)
-    scores = word_scores(query.words, [words_of(each.text) for each in passages])
+    scores = word_scores(query.words, [each.words for each in passages])
     return [options.word_weight * score for score in scores]
 
 
 def _diverse(ranked: list[Ranked], balance: float) -> list[Ranked]:
-    words = [frozenset(words_of(each.passage.text).counts) for each in ranked]
+    words = [frozenset(each.passage.words.counts) for each in ranked]
     stretched = min_max({place: each.score for place, each in enumerate(ranked)})
     order = maximal_marginal_relevance(
         list(stretched.items()),

@@ -29,23 +29,19 @@ def word_scores(words: Sequence[str], documents: Sequence[Words]) -> list[float]
         documents: The words of each candidate.
     """
     total = len(documents)
-    mean = sum(each.length for each in documents) / (total or 1)
+    mean = sum(length for _, length in documents) / (total or 1)
     scores = [0.0] * total
+    # What the formula adds to a count, for each length.
+    norms = [_K1 * (1 - _B + _B * length / (mean or 1)) for _, length in documents]
     for word in words:
         found = [
-            (place, counts[word], length)
-            for place, (counts, length) in enumerate(documents)
-            if word in counts
+            (place, counts[word]) for place, (counts, _) in enumerate(documents) if word in counts
         ]
-        rarity = math.log(1 + (total - len(found) + 0.5) / (len(found) + 0.5))
-        for place, times, length in found:
-            scores[place] += rarity * _saturated(times, length / mean)
+        rarity = (_K1 + 1) * math.log(1 + (total - len(found) + 0.5) / (len(found) + 0.5))
+        for place, times in found:
+            scores[place] += rarity * times / (times + norms[place])
     best = max(scores, default=0.0)
     return [score / best for score in scores] if best > 0 else scores
-
-
-def _saturated(times: int, length: float) -> float:
-    return times * (_K1 + 1) / (times + _K1 * (1 - _B + _B * length))
 
 
 def neighbour_gains(evidence: Sequence[float], places: Sequence[Place | None]) -> list[float]:
