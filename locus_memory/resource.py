@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
+from locus_memory.errors import ConfigurationError
+
 __all__ = ["Resource"]
 
 
@@ -18,7 +20,12 @@ class Resource:
         """Release what was opened here; calling it again is harmless."""
 
     async def __aenter__(self) -> Self:
-        await self.open()
+        try:
+            await self.open()
+        except ConfigurationError:
+            # What cannot be used is not tried again, and it may be connected already.
+            await self.close()
+            raise
         return self
 
     async def __aexit__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 from typing_extensions import override
 
@@ -12,7 +12,6 @@ from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisChec
 from locus_memory.backends.redis.connection import RedisConnection
 from locus_memory.backends.redis.driver import Client
 from locus_memory.backends.redis.store import RedisStore
-from locus_memory.errors import ConfigurationError
 
 __all__ = ["RedisBackend"]
 
@@ -88,15 +87,6 @@ class RedisBackend(Backend):
     async def open(self) -> None:
         """Connect now, rather than on first use."""
         await self._store.open()
-
-    @override
-    async def __aenter__(self) -> Self:
-        try:
-            return await super().__aenter__()
-        except ConfigurationError:
-            # Nobody else does it then, and it may be connected.
-            await self.close()
-            raise
 
     @override
     async def close(self) -> None:

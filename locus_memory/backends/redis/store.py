@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from redis.asyncio import Redis, RedisCluster
 from typing_extensions import override
@@ -384,15 +384,6 @@ class RedisStore(BaseStore):
     async def open(self) -> None:
         await self._connection.open()
         await self._layouts.current()
-
-    @override
-    async def __aenter__(self) -> Self:
-        try:
-            return await super().__aenter__()
-        except ConfigurationError:
-            # Nobody else does it then, and it may be connected.
-            await self.close()
-            raise
 
     @override
     async def close(self) -> None:

@@ -246,7 +246,7 @@ class SQLiteStore(BaseStore, CandidateStore):
         if not words:
             return []
         return await self._database.read(
-            lambda c: self._texts.find(c, scope, words, condition, page)
+            lambda c: list(map(items.scored, self._texts.find(c, scope, words, condition, page)))
         )
 
     @override
@@ -315,9 +315,10 @@ class SQLiteStore(BaseStore, CandidateStore):
         near = None if embedding is None else self._near(scope, embedding, condition, page)
 
         def find(connection: sqlite3.Connection) -> Candidates:
-            by_text: list[Found] = []
+            rows: list[Any] = []
             if look_for:
-                by_text = self._texts.find_ids(connection, scope, look_for, condition, page)
+                rows = self._texts.find(connection, scope, look_for, condition, page, whole=False)
+            by_text = list(map(Found._make, rows))
             by_vector = [] if near is None else near(connection)
             return self._items.candidates(connection, by_text, by_vector)
 

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from locus_memory.backends.sqlite import queries
-from locus_memory.backends.sqlite.candidates import Found
 from locus_memory.backends.sqlite.filters import compile_filter
-from locus_memory.backends.sqlite.items import Page, Scope, scored
+from locus_memory.backends.sqlite.items import Page, Scope
 from locus_memory.store.filters import Condition
-from locus_memory.store.item import StoreItem
 
 __all__ = ["TextSearch"]
 
@@ -52,32 +50,20 @@ class TextSearch:
         words: Iterable[str],
         condition: Condition,
         page: Page,
-    ) -> list[StoreItem]:
-        """Return the items with any of the words that satisfy the condition, the best first."""
-        return [scored(row) for row in self._find(connection, scope, words, condition, page)]
-
-    def find_ids(
-        self,
-        connection: sqlite3.Connection,
-        scope: Scope,
-        words: Iterable[str],
-        condition: Condition,
-        page: Page,
-    ) -> list[Found]:
-        """Return the same as `find`, but do not read the items."""
-        rows = self._find(connection, scope, words, condition, page, whole=False)
-        return list(map(Found._make, rows))
-
-    def _find(
-        self,
-        connection: sqlite3.Connection,
-        scope: Scope,
-        words: Iterable[str],
-        condition: Condition,
-        page: Page,
         *,
         whole: bool = True,
     ) -> list[Any]:
+        """Return what has any of the words and satisfies the condition, the best first.
+
+        Args:
+            connection: Where to search.
+            scope: Which namespaces.
+            words: What to search for.
+            condition: A filter.
+            page: Which part of the hits is wanted.
+            whole: Whether the rows are of full items with their scores, or of ids with
+                revisions and scores.
+        """
         values: dict[str, object] = {}
         namespace, within = None, ""
         if not scope.recursive:

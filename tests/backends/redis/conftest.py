@@ -11,6 +11,7 @@ import pytest
 from redis import Redis
 
 from locus_memory.backends.redis.connection import RedisConnection
+from locus_memory.events import subscribe
 from locus_memory.testing.servers import RedisServer, ValkeyServer
 
 
@@ -62,6 +63,15 @@ async def connection(redis_server, prefix):
     """A connection to Redis."""
     async with RedisConnection(redis_server.url, key_prefix=prefix) as opened:
         yield opened
+
+
+@pytest.fixture
+def events():
+    """What is emitted."""
+    found = []
+    unsubscribe = subscribe(found.append)
+    yield found
+    unsubscribe()
 
 
 def join(servers):

@@ -9,7 +9,6 @@ from locus_memory.backends.redis.backend import RedisBackend
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.errors import BackendWriteError, ConfigurationError, StoreCapabilityError
-from locus_memory.events import subscribe
 from locus_memory.store.item import Put
 from locus_memory.testing.servers import RedisServer, ValkeyServer
 
@@ -27,14 +26,6 @@ def redis_8(redisearch_server):
     """A server with RediSearch and with vector sets."""
     with RedisServer(search=True) as server:
         yield server
-
-
-@pytest.fixture
-def events():
-    found = []
-    unsubscribe = subscribe(found.append)
-    yield found
-    unsubscribe()
 
 
 def layout(client, prefix):

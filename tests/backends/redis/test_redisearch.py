@@ -24,7 +24,6 @@ from locus_memory.errors import (
     InvalidEmbeddingError,
     MissingDriverError,
 )
-from locus_memory.events import subscribe
 from locus_memory.store.item import Put
 from locus_memory.store.text import query_words, tokens
 from locus_memory.testing import servers
@@ -52,14 +51,6 @@ def own_redisearch(redisearch_server):
 async def store(redisearch_server, prefix):
     async with Searched(redisearch_server.url, key_prefix=prefix) as opened:
         yield opened
-
-
-@pytest.fixture
-def events():
-    found = []
-    unsubscribe = subscribe(found.append)
-    yield found
-    unsubscribe()
 
 
 def info(client, name):
