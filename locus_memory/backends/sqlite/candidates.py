@@ -18,7 +18,7 @@ from locus_memory.errors import BackendCorruptError
 from locus_memory.store.candidates import Candidate, Candidates
 from locus_memory.store.item import StoreItem
 
-__all__ = ["Found", "ItemCache"]
+__all__ = ["Found", "Held", "ItemCache"]
 
 _CAPACITY: Final = 16 * 2**20
 """How many bytes of items are held, about."""
@@ -41,7 +41,9 @@ class Found(NamedTuple):
     score: float
 
 
-class _Held(NamedTuple):
+class Held(NamedTuple):
+    """An item, and how many bytes it takes, about."""
+
     item: StoreItem
     size: int
 
@@ -50,16 +52,11 @@ class ItemCache:
     """The items that were candidates last; the reader threads share it.
 
     Those of two generations are held: when the younger one is full, the older one goes.
-
-    Args:
-        holds: Whether any are held. Not where a search may see what a transaction wrote that is
-            undone later, for then its revision comes again.
     """
 
-    def __init__(self, *, holds: bool) -> None:
-        self._holds = holds
-        self._young: dict[int, _Held] = {}
-        self._old: dict[int, _Held] = {}
+    def __init__(self) -> None:
+        self._young: dict[int, Held] = {}
+        self._old: dict[int, Held] = {}
         self._size = 0
         self._lock = threading.Lock()
 
@@ -68,14 +65,14 @@ class ItemCache:
         connection: sqlite3.Connection,
         by_text: Sequence[Found],
         by_vector: Sequence[Found],
-    ) -> Candidates:
-        """Return what was found, with its items.
+    ) -> tuple[Candidates, Mapping[int, Held]]:
+        """Return what was found, with its items, and those among them that are not held yet.
 
         Raises:
             BackendCorruptError: An item is not there, or not what was written.
         """
         held = self._held(each.revision for each in (*by_text, *by_vector))
-        new: dict[int, _Held] = {}
+        new: dict[int, Held] = {}
         for found, statement in (
             (by_text, queries.ITEMS),
             (by_vector, queries.ITEMS_OF_VECTORS),
@@ -85,14 +82,22 @@ class ItemCache:
             ]
             if unknown:
                 new |= _read(connection, statement, unknown)
-        if self._holds:
-            self._hold(new)
         items = held | new
-        return Candidates(_scored(by_text, items), _scored(by_vector, items), kept=self._holds)
+        return Candidates(_scored(by_text, items), _scored(by_vector, items), kept=True), new
 
-    def _held(self, revisions: Iterable[int]) -> dict[int, _Held]:
+    def hold(self, items: Mapping[int, Held]) -> None:
+        """Hold items from now on.
+
+        Only once the transaction that saw them is over: it may have seen what is undone
+        later, and then its revision comes again.
+        """
+        with self._lock:
+            for revision, held in items.items():
+                self._add(revision, held)
+
+    def _held(self, revisions: Iterable[int]) -> dict[int, Held]:
         """Return those that are held."""
-        found: dict[int, _Held] = {}
+        found: dict[int, Held] = {}
         with self._lock:
             for revision in revisions:
                 held = self._young.get(revision)
@@ -102,28 +107,23 @@ class ItemCache:
                     found[revision] = held
         return found
 
-    def _hold(self, items: Mapping[int, _Held]) -> None:
-        with self._lock:
-            for revision, held in items.items():
-                self._add(revision, held)
-
-    def _add(self, revision: int, held: _Held) -> None:
+    def _add(self, revision: int, held: Held) -> None:
         if self._size > _CAPACITY // 2:
             self._old, self._young, self._size = self._young, {}, 0
         self._young[revision] = held
         self._size += held.size
 
 
-def _read(connection: sqlite3.Connection, statement: str, ids: Sequence[int]) -> dict[int, _Held]:
+def _read(connection: sqlite3.Connection, statement: str, ids: Sequence[int]) -> dict[int, Held]:
     """Return the items of these ids, by their revisions."""
     rows = connection.execute(statement, {"ids": json.dumps(ids)})
     return {
-        revision: _Held(item_of(row), len(row[2]) + len(row[3]) + _OVERHEAD)
+        revision: Held(item_of(row), len(row[2]) + len(row[3]) + _OVERHEAD)
         for revision, *row in rows
     }
 
 
-def _scored(found: Iterable[Found], items: Mapping[int, _Held]) -> list[Candidate]:
+def _scored(found: Iterable[Found], items: Mapping[int, Held]) -> list[Candidate]:
     try:
         return [Candidate(items[each.revision].item, each.score) for each in found]
     except KeyError:

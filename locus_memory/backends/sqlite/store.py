@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from typing_extensions import override
 
 from locus_memory.backends.sqlite import items, queries
-from locus_memory.backends.sqlite.candidates import Found, ItemCache
+from locus_memory.backends.sqlite.candidates import Found, Held, ItemCache
 from locus_memory.backends.sqlite.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.items import (
     Address,
@@ -22,7 +22,6 @@ from locus_memory.backends.sqlite.items import (
     Scope,
     prepare,
 )
-from locus_memory.backends.sqlite.opening import MEMORY
 from locus_memory.backends.sqlite.texts import TextSearch
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
@@ -97,8 +96,7 @@ class SQLiteStore(BaseStore, CandidateStore):
         self._dimension = embedding_dimension
         self._cache: VectorCache | None = None
         self._texts = TextSearch()
-        # In memory, the thread that writes reads as well, before its transaction ends.
-        self._items = ItemCache(holds=self._database.path != MEMORY)
+        self._items = ItemCache()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._database.path!r})"
@@ -314,7 +312,7 @@ class SQLiteStore(BaseStore, CandidateStore):
         look_for = [] if words is None else query_words(words)
         near = None if embedding is None else self._near(scope, embedding, condition, page)
 
-        def find(connection: sqlite3.Connection) -> Candidates:
+        def find(connection: sqlite3.Connection) -> tuple[Candidates, Mapping[int, Held]]:
             rows: list[Any] = []
             if look_for:
                 rows = self._texts.find(connection, scope, look_for, condition, page, whole=False)
@@ -322,7 +320,9 @@ class SQLiteStore(BaseStore, CandidateStore):
             by_vector = [] if near is None else near(connection)
             return self._items.candidates(connection, by_text, by_vector)
 
-        return await self._database.read(find)
+        found, new = await self._database.read(find)
+        self._items.hold(new)
+        return found
 
     def _near(
         self, scope: Scope, embedding: Sequence[float], condition: Condition, page: Page

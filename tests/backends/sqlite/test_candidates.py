@@ -18,7 +18,6 @@ from locus_memory.errors import (
     BackendCorruptError,
     InvalidArgumentError,
     InvalidEmbeddingError,
-    VersionConflictError,
 )
 from locus_memory.store.item import Put
 from locus_memory.testing.fakes import FakeClock
@@ -68,6 +67,28 @@ async def check(store, **where):
     by_vector = await store.search_by_embedding(NS, VECTOR, 3, **where)
     assert scored(found.by_text) == plain(by_text)
     assert scored(found.by_vector) == plain(hit.item for hit in by_vector)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.lists(changes, max_size=4), max_size=8))
+def test_what_is_changed_and_searched_at_once_in_memory(rounds):
+    """A conflict undoes the transaction that all of a round share."""
+
+    async def run():
+        clock = FakeClock()
+        async with SQLiteStore(":memory:", clock=clock) as store:
+            for steps in rounds:
+                conflict = a_put("z", 1, if_version=99)
+                await asyncio.gather(
+                    *(change(store, clock, *step) for step in steps),
+                    store.candidates(NS, 3, words="a red tea", embedding=VECTOR),
+                    store.put_batch([a_put("a", "red tea"), conflict]),
+                    store.candidates(NS, 3, words="a red tea", embedding=VECTOR),
+                    return_exceptions=True,
+                )
+                await check(store)
+
+    asyncio.run(run())
 
 
 @settings(deadline=None, max_examples=60)
@@ -140,22 +161,6 @@ async def test_bad_input_is_refused(store):
         await store.candidates(NS, -1, words="tea")
     with pytest.raises(InvalidEmbeddingError):
         await store.candidates(NS, 1, embedding=[1.0, 2.0, 3.0])
-
-
-async def test_nothing_is_held_of_what_a_transaction_may_undo():
-    async with SQLiteStore(":memory:") as store:
-        await fill(store)
-        work = [
-            store.put(NS, "new", "red tea"),
-            store.candidates(NS, 10, words="red"),
-            store.put_batch([a_put("0", 1), a_put("1", 1, if_version=9)]),
-            store.put(NS, "new", "red boat"),
-            store.candidates(NS, 10, words="red"),
-        ]
-        *_, error, _, last = await asyncio.gather(*work, return_exceptions=True)
-        assert isinstance(error, VersionConflictError)
-        assert not last.kept
-        assert [item.value for item, _ in last.by_text] == ["red boat"]
 
 
 async def test_a_damaged_file_is_no_empty_answer(store, tmp_path):
