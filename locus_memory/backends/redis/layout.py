@@ -169,7 +169,8 @@ class Layouts:
             record = await self._recorded(features)
         except BackendWriteError as error:
             # Where nothing can be written, there is nothing to decide either.
-            emit("redis.search_unusable", error=error, place=self._connection.place)
+            place = self._connection.place
+            emit("redis.search_unusable", error=error, place=place, reason=str(error))
             return ours(features)
         self._check(record)
         self.latest = await self._tried(record, features)
