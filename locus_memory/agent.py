@@ -43,6 +43,7 @@ from locus_memory.errors import (
     InvalidArgumentError,
 )
 from locus_memory.messages import Message, ToolCall, ToolResult
+from locus_memory.quoting import quote
 from locus_memory.registry import as_checkpointer
 from locus_memory.resource import Resource
 from locus_memory.state import AgentState
@@ -248,7 +249,7 @@ class Agent(Resource):
         if error is not None:
             error = f"invalid arguments: {error}"
         elif call.name not in self.tools:
-            error = f"no tool {call.name!r}; there are: {', '.join(self.tools) or 'none'}"
+            error = f"no tool {quote(call.name)}; there are: {', '.join(self.tools) or 'none'}"
         if error is None:
             return await self.tools[call.name].run(call)
         return ToolResult(tool_call_id=call.id, name=call.name, error=error)

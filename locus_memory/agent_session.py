@@ -22,6 +22,7 @@ from locus_memory.conversation.faults import mend
 from locus_memory.errors import CheckpointNotFoundError, InvalidArgumentError, StateTypeError
 from locus_memory.events import emit
 from locus_memory.messages import Message, Role, ToolCall
+from locus_memory.quoting import quote
 from locus_memory.state import AgentState
 from locus_memory.store.item import check_identifier
 
@@ -96,7 +97,7 @@ class Session:
         own = {"thread_id": self.thread_id, FORKED_FROM: self.state.metadata.get(FORKED_FROM)}
         for name in own.keys() & given.keys():
             if given[name] != own[name]:
-                raise InvalidArgumentError(f"metadata[{name!r}] is not that of the run")
+                raise InvalidArgumentError(f"metadata[{quote(name)}] is not that of the run")
         merged = {**self.state.metadata, **given, "thread_id": self.thread_id}
         merged.pop("user_id", None)
         self.state = self.state.model_copy(
@@ -112,7 +113,7 @@ class Session:
         """Return the user of the thread, which is the new one where it has none."""
         owner: str | None = self.state.metadata.get("user_id")
         if user_id is not None and owner not in (None, user_id):
-            raise InvalidArgumentError(f"thread {self.thread_id!r} is another user's")
+            raise InvalidArgumentError(f"thread {quote(self.thread_id)} is another user's")
         return owner if user_id is None else user_id
 
     def repair(self) -> None:
@@ -235,7 +236,7 @@ async def load_state(
     try:
         return AgentState.from_checkpoint(loaded)
     except ValueError as error:
-        raise StateTypeError(f"thread {thread_id!r} does not hold an agent's state") from error
+        raise StateTypeError(f"thread {quote(thread_id)} does not hold an agent's state") from error
 
 
 def _as_own(state: AgentState, thread_id: str) -> AgentState:

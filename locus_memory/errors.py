@@ -38,6 +38,8 @@ or argument holds a password or a stored value.
 
 from __future__ import annotations
 
+from locus_memory.quoting import quote, shorten
+
 __all__ = [
     "BackendClosedError",
     "BackendCorruptError",
@@ -100,11 +102,13 @@ class ValueNotSerializableError(InvalidArgumentError, TypeError):
 
     Attributes:
         path: Where the offending part sits, such as `$.items[3].when`.
+        reason: Why JSON cannot hold it, and what to pass in its place.
     """
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = path
-        super().__init__(f"{path}: {reason}; values must be plain JSON")
+        self.reason = reason
+        super().__init__(f"{shorten(path)}: {shorten(reason)}; values must be plain JSON")
 
 
 class ConfigurationError(LocusMemoryError, ValueError):
@@ -146,12 +150,23 @@ class VersionConflictError(LocusMemoryError):
     Attributes:
         expected: The version the caller named (0: must not exist).
         actual: The version that is there (0: none).
+        namespace: Where the item is, if that is known.
+        key: Its name there, if that is known.
     """
 
-    def __init__(self, expected: int, actual: int) -> None:
+    def __init__(
+        self,
+        expected: int,
+        actual: int,
+        namespace: tuple[str, ...] | None = None,
+        key: str | None = None,
+    ) -> None:
         self.expected = expected
         self.actual = actual
-        super().__init__(f"expected version {expected}, found {actual}")
+        self.namespace = namespace
+        self.key = key
+        where = "" if key is None else f"{quote(key)} in {quote(namespace)}: "
+        super().__init__(f"{where}expected version {expected}, found {actual}")
 
 
 class EncryptionError(LocusMemoryError):
@@ -193,9 +208,11 @@ class CheckpointNotFoundError(CheckpointError, LookupError):
     def __init__(self, thread_id: str, checkpoint_id: str | None = None) -> None:
         self.thread_id = thread_id
         self.checkpoint_id = checkpoint_id
-        what = f"no thread {thread_id!r}"
+        what = f"no thread {quote(thread_id)}"
         super().__init__(
-            what if checkpoint_id is None else f"no checkpoint {checkpoint_id!r} in {thread_id!r}"
+            what
+            if checkpoint_id is None
+            else f"no checkpoint {quote(checkpoint_id)} in {quote(thread_id)}"
         )
 
 
@@ -213,8 +230,8 @@ class CheckpointConflictError(CheckpointError):
         self.expected = expected
         self.actual = actual
         super().__init__(
-            f"thread {thread_id!r}: expected the newest checkpoint to be {expected!r}, "
-            f"found {actual!r}"
+            f"thread {quote(thread_id)}: expected the newest checkpoint to be {quote(expected)}, "
+            f"found {quote(actual)}"
         )
 
 
@@ -229,7 +246,9 @@ class CheckpointCorruptError(CheckpointError):
     def __init__(self, thread_id: str, checkpoint_id: str | None, reason: str) -> None:
         self.thread_id = thread_id
         self.checkpoint_id = checkpoint_id
-        super().__init__(f"checkpoint {checkpoint_id!r} of thread {thread_id!r}: {reason}")
+        super().__init__(
+            f"checkpoint {quote(checkpoint_id)} of thread {quote(thread_id)}: {reason}"
+        )
 
 
 class StateTypeError(CheckpointError, TypeError):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack, get_args, get_origin, get_type_hints
 
 from locus_memory.errors import ConfigurationError, UnknownOptionError
+from locus_memory.quoting import LONGEST, quote
 
 __all__ = ["Maker", "did_you_mean", "known_options", "unknown_option"]
 
@@ -97,12 +98,13 @@ def unknown_option(provider: str, option: str, known: Iterable[str]) -> UnknownO
     """Return the error that names an option nobody takes and lists those there are."""
     listed = sorted(known)
     return UnknownOptionError(
-        f"{provider}: unknown option {option!r}{did_you_mean(option, listed)} "
+        f"{provider}: unknown option {quote(option)}{did_you_mean(option, listed)} "
         f"Known: {', '.join(listed) or 'none'}"
     )
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return what to put after a wrong name: a full stop, or the nearest right one."""
-    close = difflib.get_close_matches(name, known, 1)
+    # What is much longer is none of them, and takes seconds to compare.
+    close = difflib.get_close_matches(name[:LONGEST], known, 1)
     return f": did you mean {close[0]!r}?" if close else "."

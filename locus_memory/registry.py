@@ -32,6 +32,7 @@ from locus_memory.drivers import require
 from locus_memory.errors import ConfigurationError, UnknownProviderError
 from locus_memory.events import emit
 from locus_memory.maker import Maker, did_you_mean, known_options, unknown_option
+from locus_memory.quoting import quote
 from locus_memory.store.base import BaseStore
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _hint(address: Address, name: str, provider: Provider) -> str | None:
     if address.hint is None:
         return provider.default
     if provider.parameter is None and _is_tabled(name):
-        raise ConfigurationError(f"{name}: takes no hint, write just {name!r}")
+        raise ConfigurationError(f"{name}: takes no hint, write just {quote(name)}")
     if provider.is_path and address.hint.lower().startswith(f"{address.provider}://"):
         return path_of_url(address.hint, name)
     return address.hint
@@ -181,7 +182,7 @@ def _plugin(name: str) -> Provider | None:
             return _load_plugin(entry)
         except Exception as error:
             raise ConfigurationError(
-                f"{name}: its plugin {entry.value!r} does not load: {type(error).__name__}"
+                f"{name}: its plugin {quote(entry.value)} does not load: {type(error).__name__}"
             ) from error
     return None
 
@@ -195,7 +196,7 @@ def _entry_points() -> EntryPoints:
 def _load_plugin(entry: EntryPoint) -> Provider:
     loaded = entry.load()
     if not isinstance(loaded, Provider):
-        raise ConfigurationError(f"{entry.value!r} is not a locus_memory.registry.Provider")
+        raise ConfigurationError(f"{quote(entry.value)} is not a locus_memory.registry.Provider")
     return loaded
 
 
@@ -213,7 +214,7 @@ def _plugins() -> dict[str, Provider]:
 def _unknown(name: str, known: Iterable[str]) -> UnknownProviderError:
     listed = sorted(known)
     return UnknownProviderError(
-        f"unknown provider {name!r}{did_you_mean(name, listed)} Known: {', '.join(listed)}"
+        f"unknown provider {quote(name)}{did_you_mean(name, listed)} Known: {', '.join(listed)}"
     )
 
 
@@ -429,7 +430,9 @@ def _register(factories: dict[str, _Factory], name: str, factory: _Factory) -> C
 
 def _checked_name(name: object) -> str:
     if not isinstance(name, str) or not is_provider_name(name):
-        raise ConfigurationError(f"a provider's name is letters, digits and '_.+-', not {name!r}")
+        raise ConfigurationError(
+            f"a provider's name is letters, digits and '_.+-', not {quote(name)}"
+        )
     return name.lower()
 
 

@@ -22,6 +22,7 @@ from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.messages import ToolCall, ToolResult
 from locus_memory.offload import call as call_function
+from locus_memory.quoting import quote
 
 __all__ = ["Tool", "as_tool", "as_tools", "failed", "tool"]
 
@@ -141,7 +142,7 @@ def as_tools(functions: Iterable[Callable[..., Any] | Tool]) -> dict[str, Tool]:
     tools: dict[str, Tool] = {}
     for each in map(as_tool, functions):
         if each.spec.name in tools:
-            raise ConfigurationError(f"two tools are named {each.spec.name!r}: rename one")
+            raise ConfigurationError(f"two tools are named {quote(each.spec.name)}: rename one")
         tools[each.spec.name] = each
     return tools
 
@@ -152,7 +153,7 @@ def _make(function: Callable[..., Any], given: str | None, description: str | No
     name = str(given or getattr(function, "__name__", type(function).__name__))
     if not _NAME.fullmatch(name):
         raise ConfigurationError(
-            f"a tool's name is 1 to 64 letters, digits, '_' and '-', not {name!r}: pass name="
+            f"a tool's name is 1 to 64 letters, digits, '_' and '-', not {quote(name)}: pass name="
         )
     arguments = _arguments_model(function, name)
     summary, of_arguments = _documented(inspect.getdoc(function) or "")
@@ -173,7 +174,7 @@ def _arguments_model(function: Callable[..., Any], name: str) -> type[BaseModel]
         signature = inspect.signature(function, eval_str=True)
     except (NameError, SyntaxError, TypeError, ValueError) as error:
         raise ConfigurationError(
-            f"tool {name!r}: its signature cannot be read: {error}; type hints name what its"
+            f"tool {quote(name)}: its signature cannot be read: {error}; type hints name what its"
             " module defines"
         ) from error
     fields: dict[str, Any] = {}
@@ -230,7 +231,7 @@ def _parameters(
 
 def _undescribable(name: str, error: PydanticUserError) -> ConfigurationError:
     reason = error.message.splitlines()[0]
-    return ConfigurationError(f"tool {name!r}: JSON cannot describe its arguments: {reason}")
+    return ConfigurationError(f"tool {quote(name)}: JSON cannot describe its arguments: {reason}")
 
 
 def _documented(docstring: str) -> tuple[str, dict[str, str]]:

@@ -11,6 +11,7 @@ from locus_memory.chat.base import StreamingModel, ToolSpec
 from locus_memory.chat.storable import storable
 from locus_memory.errors import ConfigurationError, ModelAnswerError
 from locus_memory.messages import Message, Role
+from locus_memory.quoting import quote
 
 __all__ = ["ask", "called", "check_model", "takes_tools"]
 
@@ -91,7 +92,9 @@ async def ask(
             " return Message.assistant(...)"
         )
     if answer.role != Role.ASSISTANT:
-        raise ModelAnswerError(f"the model answered as {answer.role.value!r}, not as 'assistant'")
+        raise ModelAnswerError(
+            f"the model answered as {quote(answer.role.value)}, not as 'assistant'"
+        )
     if answer.content is None and not answer.tool_calls:
         answer = answer.model_copy(update={"content": ""})
     return storable(answer)

@@ -16,6 +16,7 @@ from locus_memory.errors import (
     ModelRequestError,
     ModelUnavailableError,
 )
+from locus_memory.quoting import quote
 
 __all__ = ["translated"]
 
@@ -66,7 +67,7 @@ def translated(openai: ModuleType, model: str, secrets: Sequence[str]) -> Genera
     text = _scrubbed(reason, secrets)
     # A traceback shows the cause: not one that tells a secret.
     safe = all(secret not in str(cause) for secret in secrets)
-    raise raised(f"model {model!r}: {text}") from (cause if safe else None)
+    raise raised(f"model {quote(model)}: {text}") from (cause if safe else None)
 
 
 def _class(openai: ModuleType, error: Any) -> type[ModelError]:

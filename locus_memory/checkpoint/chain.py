@@ -36,6 +36,7 @@ from locus_memory.errors import (
     StateTypeError,
 )
 from locus_memory.events import emit
+from locus_memory.quoting import quote
 from locus_memory.state import AgentState
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
@@ -253,8 +254,8 @@ class DeltaCheckpointer(BaseCheckpointer):
         except Exception as error:
             newest = chain[-1]
             raise StateTypeError(
-                f"checkpoint {newest.checkpoint_id!r} of thread {newest.thread_id!r} is not a "
-                f"{self.state_type.__name__}; pass state_type=None to load it as a dict"
+                f"checkpoint {quote(newest.checkpoint_id)} of thread {quote(newest.thread_id)} "
+                f"is not a {self.state_type.__name__}; pass state_type=None to load it as a dict"
             ) from error
 
     @override
@@ -473,7 +474,7 @@ def _metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _days(days: object) -> timedelta:
     if not isinstance(days, int | float) or isinstance(days, bool) or not 0 <= days <= _LONGEST:
-        raise InvalidArgumentError(f"older_than_days is a number of at least 0, not {days!r}")
+        raise InvalidArgumentError(f"older_than_days is a number of at least 0, not {quote(days)}")
     return timedelta(days=days)
 
 
@@ -485,7 +486,7 @@ def _check_names(thread_id: str, checkpoint_id: str | None = None) -> None:
 
 def _busy(thread_id: str) -> BackendUnavailableError:
     return BackendUnavailableError(
-        f"thread {thread_id!r} kept changing while it was written; try again"
+        f"thread {quote(thread_id)} kept changing while it was written; try again"
     )
 
 

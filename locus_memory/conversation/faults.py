@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from locus_memory.conversation.forms import changed, new_message
 from locus_memory.conversation.kinds import role_of
+from locus_memory.quoting import quote
 
 __all__ = ["CUT_OFF", "Fault", "FaultKind", "mend", "repair", "validate"]
 
@@ -52,7 +53,7 @@ class Fault:
 
     def __str__(self) -> str:
         """Return the fault as a sentence for people."""
-        name = "" if self.tool_call_id is None else f" ({self.tool_call_id!r})"
+        name = "" if self.tool_call_id is None else f" ({quote(self.tool_call_id)})"
         return f"message {self.index}: {_MEANINGS[self.kind]}{name}"
 
 

@@ -23,6 +23,7 @@ from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.conversation.window import check_positive, token_memo, windowed
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
+from locus_memory.quoting import quote
 from locus_memory.recent import RecentlyUsed
 from locus_memory.registry import as_store
 from locus_memory.store.base import BaseStore
@@ -342,6 +343,6 @@ class SummarizingManager(ConversationManager):
 def _check_sizes(threshold: int, keep_recent: int) -> None:
     for name, value in (("threshold", threshold), ("keep_recent", keep_recent)):
         if type(value) is not int or value < 1:
-            raise InvalidArgumentError(f"{name} is a positive number, not {value!r}")
+            raise InvalidArgumentError(f"{name} is a positive number, not {quote(value)}")
     if keep_recent > threshold:
         raise InvalidArgumentError(f"keep_recent ({keep_recent}) is above threshold ({threshold})")

@@ -15,6 +15,7 @@ from locus_memory.conversation.selection import Size, newest_fitting
 from locus_memory.conversation.tokens import as_token_counter, message_tokens
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
+from locus_memory.quoting import quote
 
 __all__ = ["SlidingWindowManager", "check_positive", "token_memo", "windowed"]
 
@@ -135,5 +136,5 @@ def check_positive(name: str, value: int | None) -> int | None:
         InvalidArgumentError: It is not.
     """
     if value is not None and (type(value) is not int or value < 1):
-        raise InvalidArgumentError(f"{name} is a positive number, not {value!r}")
+        raise InvalidArgumentError(f"{name} is a positive number, not {quote(value)}")
     return value

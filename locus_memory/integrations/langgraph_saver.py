@@ -53,6 +53,7 @@ from locus_memory.integrations.langgraph_texts import Pool
 from locus_memory.integrations.langgraph_threads import Place, places
 from locus_memory.integrations.langgraph_trails import Trail, Written
 from locus_memory.integrations.langgraph_values import StrictSerializer
+from locus_memory.quoting import quote
 from locus_memory.recent import RecentlyUsed
 from locus_memory.registry import as_checkpointer
 from locus_memory.sync import blocking
@@ -291,7 +292,9 @@ class LocusSaver(Opened, BaseCheckpointSaver[int]):
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         remover = Remover(self._reader)
         if strategy not in ("keep_latest", "delete"):
-            raise InvalidArgumentError(f"a strategy is 'keep_latest' or 'delete', not {strategy!r}")
+            raise InvalidArgumentError(
+                f"a strategy is 'keep_latest' or 'delete', not {quote(strategy)}"
+            )
         prune = remover.delete_thread if strategy == "delete" else remover.keep_latest
         for thread_id in thread_ids:
             await prune(str(thread_id))

@@ -32,6 +32,7 @@ from locus_memory.integrations.langgraph_store_notes import updated_at
 from locus_memory.integrations.langgraph_store_search import Wanted, find, side_by_side
 from locus_memory.integrations.langgraph_store_sweeping import Sweeping
 from locus_memory.integrations.langgraph_store_writing import renew, write
+from locus_memory.quoting import quote
 from locus_memory.registry import as_store
 from locus_memory.store.base import BaseStore as OurStore
 from locus_memory.store.base import has_semantic_search
@@ -98,7 +99,7 @@ class LocusStore(Opened, Sweeping, BaseStore):
         held = self._store.capabilities.embedding_dimension
         if self._index is not None and self._index.dims and held not in (None, self._index.dims):
             raise ConfigurationError(
-                f"index makes vectors of {self._index.dims} dimensions, {self._store!r} holds "
+                f"index makes vectors of {self._index.dims} dimensions, {quote(self._store)} holds "
                 f"{held}"
             )
         self.index_config = index
@@ -152,7 +153,7 @@ class LocusStore(Opened, Sweeping, BaseStore):
 
     async def _need_vectors(self) -> None:
         if self._index is not None and not await has_semantic_search(self._store):
-            raise ConfigurationError(f"{self._store!r} has no semantic search for an index")
+            raise ConfigurationError(f"{quote(self._store)} has no semantic search for an index")
 
     async def _read(self, ops: Sequence[Op]) -> list[Result]:
         queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
@@ -252,6 +253,8 @@ def _check_labels(namespace: object) -> None:
         )
     for label in namespace:
         if not isinstance(label, str) or not label:
-            raise InvalidNamespaceError(f"a namespace label is a non-empty string, not {label!r}")
+            raise InvalidNamespaceError(
+                f"a namespace label is a non-empty string, not {quote(label)}"
+            )
     if namespace and namespace[0] == FURTHER_VECTORS:
         raise InvalidNamespaceError(f"{FURTHER_VECTORS!r} is where the store keeps its vectors")

@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any, Final
 
 from locus_memory.errors import InvalidFilterError
-from locus_memory.store.filters import MISSING, lookup, matches, parse_filter
+from locus_memory.quoting import quote
+from locus_memory.store.filters import MISSING, check_size, lookup, matches, parse_filter
 from locus_memory.store.item import StoreItem
 
 __all__ = ["NOTES", "Filter", "compile_filter"]
@@ -58,17 +59,17 @@ def compile_filter(document: object) -> Filter:
     """Return a filter taken apart; `None` and `{}` match everything.
 
     Raises:
-        InvalidFilterError: An unknown operator, or an operand of the wrong type.
+        InvalidFilterError: As for `locus_memory.store.filters.parse_filter`.
     """
-    try:
-        return _compile({} if document is None else document)
-    except RecursionError:
-        raise InvalidFilterError("a filter nested too deep") from None
+    if document is None:
+        return _compile({})
+    check_size(document)
+    return _compile(document)
 
 
 def _compile(document: object) -> Filter:
     if not isinstance(document, Mapping):
-        raise InvalidFilterError(f"a filter is an object, not {document!r}")
+        raise InvalidFilterError(f"a filter is an object, not {quote(document)}")
     parts = [_entry(name, wanted) for name, wanted in document.items()]
     return Filter(
         {name: each for part in parts for name, each in part.pushed.items()},

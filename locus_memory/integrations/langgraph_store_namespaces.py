@@ -8,6 +8,7 @@ from typing import Final
 from langgraph.store.base import ListNamespacesOp, MatchCondition
 
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.quoting import quote
 from locus_memory.store.base import BaseStore
 from locus_memory.store.companions import FURTHER_VECTORS
 from locus_memory.store.item import Namespace, check_limit
@@ -76,7 +77,7 @@ def _paths(conditions: list[MatchCondition], kind: str) -> list[Namespace]:
     for condition in conditions:
         if condition.match_type not in ("prefix", "suffix"):
             raise InvalidArgumentError(
-                f"a match type is 'prefix' or 'suffix', not {condition.match_type!r}"
+                f"a match type is 'prefix' or 'suffix', not {quote(condition.match_type)}"
             )
     return [tuple(each.path) for each in conditions if each.match_type == kind]
 

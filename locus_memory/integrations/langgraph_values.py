@@ -27,6 +27,7 @@ from langgraph.checkpoint.serde.types import (
 from typing_extensions import override
 
 from locus_memory.integrations.langgraph_texts import Pool, bytes_of, text_of
+from locus_memory.quoting import quote
 
 __all__ = [
     "StrictSerializer",
@@ -54,7 +55,7 @@ class StrictSerializer(JsonPlusSerializer):
     @override
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         if data[0] not in _OWN_TYPES:
-            raise NotImplementedError(f"a value of the type {data[0]!r} is not read")
+            raise NotImplementedError(f"a value of the type {quote(data[0])} is not read")
         return super().loads_typed(data)
 
 

@@ -25,6 +25,7 @@ from locus_memory.memory.heuristic import HeuristicExtractor
 from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message
 from locus_memory.offload import call, in_thread
+from locus_memory.quoting import quote
 
 __all__ = ["FunctionExtractor", "LLMExtractor", "as_extractor"]
 
@@ -206,7 +207,7 @@ def as_extractor(extract: object | None) -> Extractor:
         if callable(extract):
             return FunctionExtractor(extract)
     raise InvalidArgumentError(
-        f"extract_fn is a function or has extract(messages, memories), not {extract!r}"
+        f"extract_fn is a function or has extract(messages, memories), not {quote(extract)}"
     )
 
 

@@ -23,6 +23,7 @@ from locus_memory.memory.forget_threads import ThreadView, all_threads, holds, r
 from locus_memory.memory.forget_words import take_out_words
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import Scope, split_key, user_namespace
+from locus_memory.quoting import quote
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.companions import further_vectors
 from locus_memory.store.item import Namespace, check_identifier, check_key, check_namespace
@@ -104,7 +105,9 @@ def _checked_type(kind: MemoryType | str) -> MemoryType:
         return MemoryType(kind)
     except ValueError:
         known = ", ".join(MemoryType)
-        raise InvalidArgumentError(f"a memory's type is one of {known}, not {kind!r}") from None
+        raise InvalidArgumentError(
+            f"a memory's type is one of {known}, not {quote(kind)}"
+        ) from None
 
 
 @dataclass(slots=True)

@@ -31,6 +31,7 @@ from locus_memory.memory.scope import (
 )
 from locus_memory.memory.thread import conversation, fork_of
 from locus_memory.memory.worker import Worker, WorkerOptions
+from locus_memory.quoting import quote
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
@@ -124,7 +125,7 @@ class LLMMemoryManager(BaseMemoryManager):
         check_embedder(embedder)
         if extract_mode not in ("inline", "background"):
             raise ConfigurationError(
-                f"extract_mode is 'inline' or 'background', not {extract_mode!r}"
+                f"extract_mode is 'inline' or 'background', not {quote(extract_mode)}"
             )
         self.retrieve_limit = retrieve_limit
         self.token_budget = token_budget
@@ -394,4 +395,6 @@ def _kinds(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 - t
         return list(MemoryType) if type is None else [MemoryType(type)]
     except ValueError:
         known = ", ".join(MemoryType)
-        raise InvalidArgumentError(f"a memory's type is one of {known}, not {type!r}") from None
+        raise InvalidArgumentError(
+            f"a memory's type is one of {known}, not {quote(type)}"
+        ) from None

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol, Self, runtime_checkable
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.messages import Message
+from locus_memory.quoting import quote
 
 __all__ = ["LONGEST_CONTENT", "Extractor", "Memory", "MemoryChange", "MemoryType"]
 
@@ -140,7 +141,9 @@ def _memory_type(value: object) -> MemoryType:
         return MemoryType(value)  # type: ignore[arg-type] # whatever it is, it is checked
     except ValueError:
         known = ", ".join(MemoryType)
-        raise InvalidArgumentError(f"a memory's type is one of {known}, not {value!r}") from None
+        raise InvalidArgumentError(
+            f"a memory's type is one of {known}, not {quote(value)}"
+        ) from None
 
 
 def _check_text(name: str, value: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from locus_memory.errors import ConfigurationError
+from locus_memory.quoting import quote
 
 __all__ = ["check_at_least", "check_callable", "check_embedder", "check_whole"]
 
@@ -15,7 +16,7 @@ def check_at_least(least: int, **options: object) -> None:
     """
     for name, value in options.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-            raise ConfigurationError(f"{name} is a number of at least {least}, not {value!r}")
+            raise ConfigurationError(f"{name} is a number of at least {least}, not {quote(value)}")
 
 
 def check_whole(least: int, **options: object) -> None:
@@ -26,7 +27,9 @@ def check_whole(least: int, **options: object) -> None:
     """
     for name, value in options.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ConfigurationError(f"{name} is an integer of at least {least}, not {value!r}")
+            raise ConfigurationError(
+                f"{name} is an integer of at least {least}, not {quote(value)}"
+            )
 
 
 def check_callable(**options: object) -> None:
@@ -37,7 +40,7 @@ def check_callable(**options: object) -> None:
     """
     for name, value in options.items():
         if not callable(value):
-            raise ConfigurationError(f"{name} is a function, not {value!r}")
+            raise ConfigurationError(f"{name} is a function, not {quote(value)}")
 
 
 def check_embedder(embedder: object) -> None:
@@ -51,5 +54,5 @@ def check_embedder(embedder: object) -> None:
     named = isinstance(getattr(embedder, "name", None), str)
     if embedder is not None and not (embeds and named):
         raise ConfigurationError(
-            f"embedder is an object with a name and embed(texts, kind=...), not {embedder!r}"
+            f"embedder is an object with a name and embed(texts, kind=...), not {quote(embedder)}"
         )

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from locus_memory.errors import InvalidArgumentError, InvalidEmbeddingError, StoreCapabilityError
 from locus_memory.events import emit
+from locus_memory.quoting import quote
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import check_marks, check_newest_mark
 from locus_memory.retrieval.embedding import embed
@@ -45,7 +46,7 @@ def check_mode(mode: object) -> Mode | None:
     for known in _MODES:
         if mode == known:
             return known
-    raise InvalidArgumentError(f"mode is one of {', '.join(_MODES)}, or None, not {mode!r}")
+    raise InvalidArgumentError(f"mode is one of {', '.join(_MODES)}, or None, not {quote(mode)}")
 
 
 class Found(NamedTuple):
@@ -168,7 +169,7 @@ class Finder:
     async def _need_vectors(self, mode: Mode) -> None:
         if self._embedder is None:
             raise InvalidArgumentError(
-                f"mode={mode!r} needs an embedder: HybridSearch(store, embedder); "
+                f"mode={quote(mode)} needs an embedder: HybridSearch(store, embedder); "
                 "or choose mode='text'"
             )
         if not await has_semantic_search(self._store):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.quoting import quote
 
 __all__ = ["maximal_marginal_relevance", "word_overlap"]
 
@@ -38,7 +39,7 @@ def maximal_marginal_relevance(
         InvalidArgumentError: A balance outside 0 to 1.
     """
     if not 0 <= balance <= 1:
-        raise InvalidArgumentError(f"the balance of MMR lies between 0 and 1, not {balance!r}")
+        raise InvalidArgumentError(f"the balance of MMR lies between 0 and 1, not {quote(balance)}")
     waiting = [(item, balance * score) for item, score in scored]
     nearest = [0.0] * len(waiting)
     chosen: list[_T] = []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from locus_memory.errors import ConfigurationError
+from locus_memory.quoting import quote
 
 __all__ = ["SearchOptions"]
 
@@ -60,7 +61,7 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         if self.fusion not in _FUSIONS:
-            raise ConfigurationError(f"fusion is 'weighted' or 'rrf', not {self.fusion!r}")
+            raise ConfigurationError(f"fusion is 'weighted' or 'rrf', not {quote(self.fusion)}")
         for field in fields(self):
             _check(field.name, getattr(self, field.name))
         if self.depth < 1 or self.query_words < 1 or (self.mmr_balance or 0) > 1:
@@ -74,6 +75,6 @@ def _check(name: str, value: Any) -> None:
         return
     whole = name in ("depth", "query_words", "date_slack", "rerank_depth")
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-        raise ConfigurationError(f"{name} is a number, not {value!r}")
+        raise ConfigurationError(f"{name} is a number, not {quote(value)}")
     if not 0 <= value < math.inf:
-        raise ConfigurationError(f"{name} is a finite number of at least 0, not {value!r}")
+        raise ConfigurationError(f"{name} is a finite number of at least 0, not {quote(value)}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, VersionConflictError
+from locus_memory.quoting import quote
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
 from locus_memory.retrieval.embedding import embed
@@ -198,12 +199,12 @@ class _Work:
 
 async def _check_store(store: BaseStore, embedder: Embedder) -> None:
     if not await has_semantic_search(store):
-        raise ConfigurationError(f"{store!r} has no semantic search to embed for")
+        raise ConfigurationError(f"{quote(store)} has no semantic search to embed for")
     held = store.capabilities.embedding_dimension
     if held not in (None, embedder.dimension):
         raise ConfigurationError(
             f"{embedder.name} makes vectors of {embedder.dimension} dimensions, "
-            f"{store!r} holds {held}"
+            f"{quote(store)} holds {held}"
         )
 
 

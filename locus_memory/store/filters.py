@@ -12,20 +12,24 @@ one number type. A missing field matches only `$ne`, `$nin` and `{"$exists": Fal
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from locus_memory.errors import InvalidFilterError, ValueNotSerializableError
+from locus_memory.quoting import quote
 from locus_memory.store.item import encode_json
 
 __all__ = [
     "MISSING",
+    "MOST_LEVELS",
+    "MOST_TERMS",
     "All",
     "Comparison",
     "Condition",
     "Either",
     "Negation",
+    "check_size",
     "equal",
     "lookup",
     "matches",
@@ -33,6 +37,13 @@ __all__ = [
 ]
 
 _INDEX = re.compile(r"[0-9]{1,9}")
+
+MOST_TERMS: Final = 10_000
+"""How much a filter may hold: its fields, operators and combinations, the further steps of dotted
+paths, and each element of a list, such as a choice of `$in`."""
+
+MOST_LEVELS: Final = 64
+"""How deep the objects and lists of a filter may be nested, operands included."""
 
 MISSING: Final = object()
 """What `lookup` returns for a field that is not there."""
@@ -75,12 +86,49 @@ def parse_filter(filter: Mapping[str, Any] | None) -> All:  # noqa: A002 - the c
     """Return the parsed filter; `None` and `{}` match everything.
 
     Raises:
-        InvalidFilterError: An unknown operator, or an operand of the wrong type.
+        InvalidFilterError: An unknown operator, an operand of the wrong type, or more than
+            `MOST_TERMS` terms or `MOST_LEVELS` levels.
     """
-    try:
-        return All(()) if filter is None else _parse(filter)
-    except RecursionError:
-        raise InvalidFilterError("a filter nested too deep") from None
+    if filter is None:
+        return All(())
+    check_size(filter)
+    return _parse(filter)
+
+
+def check_size(document: object) -> None:
+    """Refuse a filter that is too large to be worked on, before any work is done.
+
+    Raises:
+        InvalidFilterError: It has more than `MOST_TERMS` terms, or `MOST_LEVELS` levels.
+    """
+    terms, level = 0, [document]
+    for _ in range(MOST_LEVELS):
+        below: list[object] = []
+        for each in level:
+            below += _parts(each)
+            terms += _steps(each)
+        terms += len(below)
+        if terms > MOST_TERMS:
+            raise InvalidFilterError(
+                f"a filter has at most {MOST_TERMS:,} terms, and this one has more: "
+                "search in parts, or put what is looked for into one field"
+            )
+        level = [each for each in below if isinstance(each, Mapping | list | tuple)]
+        if not level:
+            return
+    raise InvalidFilterError(f"a filter is nested at most {MOST_LEVELS} levels deep")
+
+
+def _parts(each: object) -> Iterable[object]:
+    if isinstance(each, Mapping):
+        return each.values()
+    return each if isinstance(each, list | tuple) else ()
+
+
+def _steps(each: object) -> int:
+    """Return how many further steps the paths of an object's fields have."""
+    names = each if isinstance(each, Mapping) else ()
+    return sum(name.count(".") for name in names if isinstance(name, str))
 
 
 def _parse(document: Any) -> All:
@@ -98,17 +146,48 @@ def _entry(name: Any, operand: Any) -> list[Condition]:
         return [All(parts) if name == "$and" else Either(parts)]
     if name == "$not":
         return [Negation(_parse(operand))]
+    if _is_bare_combination(name, operand):
+        raise InvalidFilterError(
+            f"{name!r} in place of a field is no operator: did you mean '${name}'? For a field "
+            f"of that name, write {{{name!r}: {{'$eq': ...}}}}"
+        )
     if name.startswith("$"):
         raise InvalidFilterError(
-            f"unknown operator {name!r} in place of a field; known: $and, $or, $not"
+            f"unknown operator {quote(name)} in place of a field; known: $and, $or, $not"
         )
     return _field(tuple(name.split(".")), operand)
 
 
+def _is_bare_combination(name: str, operand: Any) -> bool:
+    """Whether `and`, `or` or `not` has what only `$and`, `$or` or `$not` takes."""
+    if name == "not":
+        return isinstance(operand, Mapping) and not _has_operators(operand)
+    filters = name in ("and", "or") and isinstance(operand, list | tuple) and operand
+    return bool(filters) and all(isinstance(part, Mapping) for part in operand)
+
+
+def _has_operators(operand: Mapping[Any, Any]) -> bool:
+    return any(str(key).startswith("$") for key in operand)
+
+
 def _field(path: tuple[str, ...], operand: Any) -> list[Condition]:
-    if isinstance(operand, Mapping) and any(str(key).startswith("$") for key in operand):
-        return [_comparison(path, name, value) for name, value in operand.items()]
+    if isinstance(operand, Mapping):
+        if _has_operators(operand):
+            return [_comparison(path, name, value) for name, value in operand.items()]
+        _refuse_bare(path, operand)
     return [_comparison(path, "$eq", operand)]
+
+
+def _refuse_bare(path: tuple[str, ...], operand: Mapping[Any, Any]) -> None:
+    """Raise for an object whose every name is that of an operator, without its `$`."""
+    if not operand or not _OPERATORS.issuperset(f"${name}" for name in operand):
+        return
+    field, name = quote(".".join(path)), next(iter(operand))
+    raise InvalidFilterError(
+        f"{name!r} on {field} is no operator: did you mean '${name}'? For an object that has "
+        f"{name!r} as a field, write {{{field}: {{'$eq': {{{name!r}: ...}}}}}}, or "
+        f"{quote('.'.join((*path, name)))} for that field alone"
+    )
 
 
 def _comparison(path: tuple[str, ...], operator: Any, operand: Any) -> Condition:
@@ -119,7 +198,7 @@ def _comparison(path: tuple[str, ...], operator: Any, operand: Any) -> Condition
     if check is None:
         known = ", ".join((*_OPERANDS, "$not"))
         raise InvalidFilterError(
-            f"unknown operator {operator!r} on {'.'.join(path)!r}; known: {known}"
+            f"unknown operator {quote(operator)} on {quote('.'.join(path))}; known: {known}"
         )
     check(operator, operand)
     if operator == "$exists" and operand is False:
@@ -131,7 +210,7 @@ def _comparison(path: tuple[str, ...], operator: Any, operand: Any) -> Condition
 
 def _require(holds: Any, rule: str, operand: Any) -> None:
     if not holds:
-        raise InvalidFilterError(f"{rule}, not {operand!r}")
+        raise InvalidFilterError(f"{rule}, not {quote(operand)}")
 
 
 def _any_value(operator: str, operand: Any) -> None:
@@ -168,6 +247,8 @@ _OPERANDS: dict[str, Callable[[str, Any], None]] = {
     "$exists": _boolean,
     "$contains": _any_value,
 }
+
+_OPERATORS: Final = frozenset({*_OPERANDS, "$not"})
 
 
 def matches(condition: Condition, value: Any, metadata: Mapping[str, Any]) -> bool:
@@ -227,7 +308,10 @@ _TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "$gte": lambda found, operand: _comparable(found, operand) and found >= operand,
     "$lt": lambda found, operand: _comparable(found, operand) and found < operand,
     "$lte": lambda found, operand: _comparable(found, operand) and found <= operand,
-    "$in": lambda found, operand: any(equal(found, choice) for choice in operand),
+    "$in": lambda found, operand: (
+        # Python's own equality, which takes 1 for True, is far faster and rules most out.
+        found in operand and any(equal(found, choice) for choice in operand)
+    ),
     "$exists": lambda _found, _operand: True,
     "$contains": _contains,
 }

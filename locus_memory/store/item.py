@@ -23,6 +23,7 @@ from locus_memory.errors import (
     InvalidNamespaceError,
     ValueNotSerializableError,
 )
+from locus_memory.quoting import quote
 
 __all__ = [
     "Delete",
@@ -224,7 +225,9 @@ def check_namespace(namespace: object, *, empty: bool = False) -> Namespace:
         raise InvalidNamespaceError("a namespace needs at least one label")
     for label in namespace:
         if not _is_text(label):
-            raise InvalidNamespaceError(f"a namespace label is a non-empty string, not {label!r}")
+            raise InvalidNamespaceError(
+                f"a namespace label is a non-empty string, not {quote(label)}"
+            )
     return namespace
 
 
@@ -247,7 +250,7 @@ def check_identifier(value: object, what: str) -> str:
         InvalidKeyError: It is not.
     """
     if not isinstance(value, str) or not _is_text(value):
-        raise InvalidKeyError(f"{what} is a non-empty string, not {value!r}")
+        raise InvalidKeyError(f"{what} is a non-empty string, not {quote(value)}")
     return value
 
 
@@ -282,7 +285,7 @@ def check_limit(limit: object, what: str = "limit") -> int:
         InvalidArgumentError: It is not.
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-        raise InvalidArgumentError(f"{what} is an integer of at least 0, not {limit!r}")
+        raise InvalidArgumentError(f"{what} is an integer of at least 0, not {quote(limit)}")
     return limit
 
 
@@ -304,10 +307,10 @@ def check_ttl(ttl: object) -> float | None:
     if ttl is None:
         return None
     if isinstance(ttl, bool) or not isinstance(ttl, int | float):
-        raise InvalidArgumentError(f"ttl is a number of seconds, not {ttl!r}")
+        raise InvalidArgumentError(f"ttl is a number of seconds, not {quote(ttl)}")
     if not 0 < ttl <= _LONGEST_TTL:
         raise InvalidArgumentError(
-            f"ttl is a positive number of seconds, up to a thousand years, not {ttl!r}"
+            f"ttl is a positive number of seconds, up to a thousand years, not {quote(ttl)}"
         )
     return float(ttl)
 
@@ -321,7 +324,7 @@ def check_threshold(threshold: object) -> float | None:
     if threshold is None:
         return None
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-        raise InvalidArgumentError(f"threshold is a number, not {threshold!r}")
+        raise InvalidArgumentError(f"threshold is a number, not {quote(threshold)}")
     # An integer may be too large for a float.
     with suppress(OverflowError):
         number = float(threshold)
@@ -361,6 +364,36 @@ def check_embedding(embedding: Sequence[float], dimension: int | None = None) ->
     vector = vector / peak
     return (vector / np.linalg.norm(vector)).astype("<f4").tobytes()
 
+
+_TOO_DEEP = "Recursion limit reached"
+_MOST_LEVELS = 254
+"""How deep orjson writes."""
+
+# By the name of a class or of one it inherits from: what they are in need not be imported.
+_REMEDIES = {
+    "BaseModel": 'value.model_dump(mode="json")',
+    "Decimal": "str(value)",
+    "Enum": "value.value",
+    "Mapping": "dict(value)",
+    "PurePath": "str(value)",
+    "UUID": "str(value)",
+    "bytearray": "value.hex(), or base64",
+    "bytes": "value.decode(), or base64",
+    "complex": "[value.real, value.imag]",
+    "date": "value.isoformat()",
+    "dict": "dict(value)",
+    "float": "float(value)",
+    "frozenset": "list(value)",
+    "generic": "value.item()",
+    "int": "int(value)",
+    "list": "list(value)",
+    "ndarray": "value.tolist()",
+    "set": "list(value)",
+    "str": "str(value)",
+    "time": "value.isoformat()",
+    "timedelta": "value.total_seconds()",
+    "tuple": "list(value)",
+}
 
 _STRICT = (
     orjson.OPT_PASSTHROUGH_DATACLASS
@@ -408,6 +441,8 @@ def round_trip(value: Any) -> tuple[bytes, Any]:
         reason = str(error)
     else:
         reason = "it would not come back as it went in"
+    if reason == _TOO_DEEP:
+        reason = f"it is nested more than {_MOST_LEVELS} levels deep"
     with suppress(RecursionError):
         _refuse(value, "$")
     raise ValueNotSerializableError(path="$", reason=reason)
@@ -439,25 +474,39 @@ def _refuse(value: Any, path: str) -> None:
     if type(value) is dict:
         for key, child in value.items():
             if type(key) is not str:
-                raise ValueNotSerializableError(path, f"the key {key!r} is not a string")
-            name = f".{key}" if key.isidentifier() else f"[{key!r}]"
+                reason = f"the key {quote(key)} is not a string: pass str(key)"
+                raise ValueNotSerializableError(path, reason)
+            name = f".{key}" if key.isidentifier() else f"[{quote(key)}]"
             _refuse(child, path + name)
     elif type(value) is list:
         for index, child in enumerate(value):
             _refuse(child, f"{path}[{index}]")
     elif isinstance(value, float) and not math.isfinite(value):
-        raise ValueNotSerializableError(path, f"{value} is not a JSON number")
+        reason = f"{value} is not a JSON number: pass None or a string"
+        raise ValueNotSerializableError(path, reason)
     else:
         _refuse_leaf(value, path)
 
 
 def _refuse_leaf(value: Any, path: str) -> None:
-    try:
-        unchanged = orjson.loads(orjson.dumps(value, option=_STRICT)) == value
-    except (TypeError, ValueError) as error:
-        raise ValueNotSerializableError(path, f"{type(value).__name__}: {error}") from None
-    if not unchanged:
-        raise ValueNotSerializableError(path, f"{type(value).__name__} is not a JSON type")
+    with suppress(TypeError, ValueError, RecursionError):
+        if orjson.loads(orjson.dumps(value, option=_STRICT)) == value:
+            return
+    raise ValueNotSerializableError(path, _reason(value))
+
+
+def _reason(value: Any) -> str:
+    """Say why a value that stands alone is no JSON, and what to pass in its place."""
+    if type(value) is str:
+        return "a string with half a character, a lone surrogate, is not text"
+    if type(value) is int:
+        return "an integer of more than 64 bits: pass str(value)"
+    kinds = [kind.__name__ for kind in type(value).__mro__]
+    remedies = [_REMEDIES[kind] for kind in ("Enum", *kinds) if kind in kinds and kind in _REMEDIES]
+    if not remedies and hasattr(value, "__dataclass_fields__"):
+        remedies = ["dataclasses.asdict(value)"]
+    remedy = f": pass {remedies[0]}" if remedies else ""
+    return f"{type(value).__name__} is not a JSON type{remedy}"
 
 
 def timestamp(moment: float) -> datetime:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidFilterError
 from locus_memory.store.base import BaseStore
-from locus_memory.store.filters import matches, parse_filter
+from locus_memory.store.filters import MOST_LEVELS, MOST_TERMS, matches, parse_filter
 from locus_memory.store.item import Put
 from locus_memory.testing.store_suite import PROPERTY, StoreSuite, axis, goes_by_writes, refused
 
@@ -117,6 +117,12 @@ BAD: Final[list[Any]] = [
     {"rank": {"$eq": object()}},
     {"": 1},
     {1: 1},
+    {"rank": {"gt": 1}},
+    {"rank": {"gte": 1, "lt": 2}},
+    {"rank": {"in": [1]}},
+    {"or": [{"rank": 1}, {"name": "Ada"}]},
+    {"and": [{"rank": 1}]},
+    {"not": {"rank": 1}},
     "rank = 1",
     [("rank", 1)],
 ]
@@ -188,6 +194,23 @@ async def found(store: BaseStore, filter: Mapping[str, Any]) -> str:  # noqa: A0
     return " ".join(sorted(item.key for item in await store.search(NS, filter=filter)))
 
 
+def _nested(name: str, levels: int) -> dict[str, Any]:
+    """Return a filter of so many levels of one kind."""
+    document: Any = {"rank": 1}
+    if name == "operand":
+        for _ in range(levels - 2):
+            document = [document]
+        return {"rank": document}
+    if name == "$and":
+        # Each is an object and a list.
+        for _ in range((levels - 1) // 2):
+            document = {"$and": [document]}
+        return document if levels % 2 else {"$not": document}
+    for _ in range(levels - 1):
+        document = {name: document}
+    return document
+
+
 class FilterTests(StoreSuite):
     """Every operator, strict types, and text that is never taken for code."""
 
@@ -209,6 +232,52 @@ class FilterTests(StoreSuite):
         if store.capabilities.semantic_search:
             call = store.search_by_embedding(NS, axis(store, 0), metadata_filter=bad)
             await refused(InvalidFilterError, call)
+
+    async def test_a_field_with_an_operators_name_can_be_meant(self, store: BaseStore) -> None:
+        await store.put(NS, "k", {"rank": {"gt": 1}, "or": [{"a": 1}], "not": {"in": [2]}})
+        await store.put(NS, "other", {"rank": {"gt": 2}})
+        for meant in (
+            {"rank.gt": 1},
+            {"rank": {"$eq": {"gt": 1}}},
+            {"or": {"$eq": [{"a": 1}]}},
+            {"not": {"$eq": {"in": [2]}}},
+        ):
+            assert await found(store, meant) == "k"
+
+    @pytest.mark.parametrize("name", ["$not", "$and", "operand"])
+    async def test_a_filter_has_so_many_levels_and_no_more(
+        self, store: BaseStore, name: str
+    ) -> None:
+        await store.put(NS, "k", {"rank": 1})
+        for levels in (2, MOST_LEVELS - 1, MOST_LEVELS):
+            assert await found(store, _nested(name, levels)) in ("", "k")
+        for levels in (MOST_LEVELS + 1, 244, 254, 300, 327, 100_000):
+            await refused(InvalidFilterError, store.search(NS, filter=_nested(name, levels)))
+
+    async def test_a_filter_has_so_many_terms_and_no_more(self, store: BaseStore) -> None:
+        await store.put(NS, "k", {"rank": 1})
+        half = [{"rank": n} for n in range(MOST_TERMS // 2)]
+        many: list[dict[str, Any]] = [
+            {"rank": {"$in": list(range(MOST_TERMS - 2))}},
+            {"$or": half[:-1]},
+            {"rank": 1, **{f"f{n}": {"$exists": False} for n in range(MOST_TERMS // 2 - 1)}},
+        ]
+        for document in many:
+            assert await found(store, document) == "k"
+        for document in (
+            {"rank": {"$in": list(range(MOST_TERMS))}},
+            {"$or": half},
+            {f"f{n}": n for n in range(10 * MOST_TERMS)},
+            {".".join(["a"] * (MOST_TERMS + 1)): 1},
+        ):
+            await refused(InvalidFilterError, store.search(NS, filter=document))
+
+    async def test_an_error_quotes_the_beginning_of_an_operand(self, store: BaseStore) -> None:
+        large = "x" * 10_000_000
+        for document in ({"rank": {"$in": large}}, {"rank": {"$" + large: 1}}, {large: {"in": []}}):
+            with pytest.raises(InvalidFilterError) as caught:
+                await store.search(NS, filter=document)
+            assert len(str(caught.value)) < 2000
 
     async def test_filter_text_is_never_code(self, store: BaseStore) -> None:
         names = [name for name in INJECTIONS if "." not in name]

@@ -167,6 +167,23 @@ class ItemTests(StoreSuite):
         assert await store.put(NS, "k", "won", if_version=1) == 2
         assert await store.put(NS, "missing", "won", if_version=0) == 1
 
+    async def test_a_conflict_names_the_item(self, store: BaseStore) -> None:
+        for namespace, key in ((NS, "k"), (("a/b", "é\x00", "%"), "key: 'x'\x00")):
+            await store.put(namespace, key, 1)
+            errors = await refused(
+                VersionConflictError,
+                store.put(namespace, key, 2, if_version=7),
+                store.delete(namespace, key, if_version=7),
+                store.put_batch(
+                    [
+                        Put(namespace=namespace, key="new", value=1),
+                        Put(namespace=namespace, key=key, value=2, if_version=7),
+                    ]
+                ),
+            )
+            assert [(error.namespace, error.key) for error in errors] == [(namespace, key)] * 3
+            assert str(errors[0]) == f"{key!r} in {namespace!r}: expected version 7, found 1"
+
     async def test_a_conditional_delete(self, store: BaseStore) -> None:
         await store.put(NS, "k", 1)
         for expected in (0, 2):
@@ -371,6 +388,35 @@ class ValueTests(StoreSuite):
             store.write_batch([first, Put(namespace=NS, key="k", value=1, metadata={"a": NS})]),
         )
         assert await store.get(NS, "k") == "kept"
+
+    @pytest.mark.parametrize("levels", [10, 200, 240, 250, 255, 300, 1000, 10_000])
+    async def test_a_deep_value_is_kept_or_refused(self, store: BaseStore, levels: int) -> None:
+        deep: Any = "leaf"
+        for level in range(levels):
+            deep = [deep] if level % 2 else {"a": deep}
+        if levels <= 240:
+            await store.put(NS, "k", deep, {"meta": deep})
+            item = await store.get_item(NS, "k")
+            assert item is not None
+            assert (item.value, item.metadata) == (deep, {"meta": deep})
+            assert [each.key for each in await store.search(NS)] == ["k"]
+        elif levels > 254:
+            await refused(ValueNotSerializableError, store.put(NS, "k", deep))
+            await refused(ValueNotSerializableError, store.put(NS, "k", 1, {"meta": deep}))
+            assert not await store.exists(NS, "k")
+
+    async def test_an_error_quotes_the_beginning_of_a_name(self, store: BaseStore) -> None:
+        large = "x" * 1_000_000
+        bad: Any
+        for bad in ((large + "\ud800",), (large, ""), large, ([large] * 1000,)):
+            errors = await refused(InvalidNamespaceError, store.put(bad, "k", 1))
+            assert len(str(errors[0])) < 1000
+        for bad in (large + "\ud800", [large]):
+            errors = await refused(InvalidKeyError, store.put(NS, bad, 1), store.get(NS, bad))
+            assert all(len(str(error)) < 1000 for error in errors)
+        for value in ({large: math.nan}, {"a": {large + " ": {1}}}, [{(large,): 1}]):
+            refusals = await refused(ValueNotSerializableError, store.put(NS, "k", value))
+            assert len(str(refusals[0])) < 1000
 
     async def test_a_value_that_contains_itself_is_refused(self, store: BaseStore) -> None:
         loop: list[Any] = []

@@ -2,12 +2,19 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections import Counter, OrderedDict
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
 from types import MappingProxyType
+from uuid import UUID
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from locus_memory.errors import (
     InvalidArgumentError,
@@ -112,6 +119,58 @@ def test_the_path_of_what_is_not_json(value, path):
     assert str(caught.value).startswith(path)
     with pytest.raises(ValueNotSerializableError):
         round_trip(value)
+
+
+class Point(BaseModel):
+    x: int
+
+
+@dataclass
+class Place:
+    x: int
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [
+        (
+            dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+            "datetime is not a JSON type: pass value.isoformat()",
+        ),
+        (dt.date(2026, 1, 1), "date is not a JSON type: pass value.isoformat()"),
+        (dt.time(1), "pass value.isoformat()"),
+        (dt.timedelta(1), "pass value.total_seconds()"),
+        (Point(x=1), 'Point is not a JSON type: pass value.model_dump(mode="json")'),
+        (Place(1), "Place is not a JSON type: pass dataclasses.asdict(value)"),
+        ({1}, "set is not a JSON type: pass list(value)"),
+        (frozenset(), "pass list(value)"),
+        ((1,), "tuple is not a JSON type: pass list(value)"),
+        (OrderedDict(a=1), "OrderedDict is not a JSON type: pass dict(value)"),
+        (Counter("a"), "pass dict(value)"),
+        (b"a", "bytes is not a JSON type: pass value.decode(), or base64"),
+        (Decimal(1), "pass str(value)"),
+        (UUID(int=1), "pass str(value)"),
+        (Path("a"), "pass str(value)"),
+        (Colour.RED, "Colour is not a JSON type: pass value.value"),
+        (np.float32(1), "pass value.item()"),
+        (np.zeros(2), "ndarray is not a JSON type: pass value.tolist()"),
+        (2**64, "an integer of more than 64 bits: pass str(value)"),
+        (math.nan, "nan is not a JSON number: pass None or a string"),
+        ("\ud800", "half a character"),
+        ({1: "a"}, "the key 1 is not a string: pass str(key)"),
+        (object(), "object is not a JSON type"),
+    ],
+    ids=repr,
+)
+def test_a_refusal_names_the_remedy(value, remedy):
+    with pytest.raises(ValueNotSerializableError) as caught:
+        encode_json({"items": [value]})
+    assert str(caught.value) == f"$.items[0]: {caught.value.reason}; values must be plain JSON"
+    assert remedy in caught.value.reason
 
 
 def test_an_error_does_not_hold_the_value():

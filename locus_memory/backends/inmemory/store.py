@@ -358,7 +358,7 @@ class InMemoryStore(BaseStore):
         record = self._record(namespace, key)
         actual = 0 if record is None else record.version
         if if_version is not None and if_version != actual:
-            raise VersionConflictError(if_version, actual)
+            raise VersionConflictError(if_version, actual, namespace, key)
         return record
 
     def _renew(

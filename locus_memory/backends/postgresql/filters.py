@@ -8,13 +8,9 @@ from itertools import groupby
 from typing import Any, Final
 
 from locus_memory.backends.postgresql.documents import encode_document, encode_string
-from locus_memory.errors import InvalidFilterError
 from locus_memory.store.filters import All, Comparison, Condition, Negation
 
 __all__ = ["compile_filter"]
-
-_MOST_PARAMETERS: Final = 32_000
-"""The protocol counts the parameters of a statement in 15 bits."""
 
 _ORDER: Final = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
@@ -33,15 +29,10 @@ def compile_filter(
         metadata: The column with the metadata, `jsonb` of `documents`.
         value: The column with the value, likewise; `"NULL"` if there is none.
         first: The number of its first parameter.
-
-    Raises:
-        InvalidFilterError: It has more than 32,000 parts.
     """
+    # The protocol counts parameters in 15 bits: no filter has so many terms, see `MOST_TERMS`.
     compiler = _Compiler(metadata, None if value == "NULL" else value, first)
-    expression = compiler.compile(condition)
-    if first + len(compiler.bound) > _MOST_PARAMETERS:
-        raise InvalidFilterError(f"a filter has at most {_MOST_PARAMETERS:,} fields and operands")
-    return expression, compiler.bound
+    return compiler.compile(condition), compiler.bound
 
 
 @dataclass(slots=True)

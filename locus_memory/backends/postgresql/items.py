@@ -22,6 +22,7 @@ from locus_memory.backends.postgresql.queries import Arguments
 from locus_memory.backends.postgresql.ranges import KeyRange, Page, Scope
 from locus_memory.backends.postgresql.rows import Columns, Row, expiry
 from locus_memory.errors import BackendCorruptError, VersionConflictError
+from locus_memory.quoting import quote
 from locus_memory.store.encoding import decode_namespace, decode_text
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import StoreItem
@@ -123,7 +124,12 @@ async def _write_in_order(
         found = await pool.fetch(queries.WRITE_VECTORS, now, *arguments, _embeddings(rows))
     if found[0]["conflict"]:
         lost = addresses[found[0]["number"] - 1]
-        raise VersionConflictError(lost.if_version or 0, found[0]["result"])
+        raise VersionConflictError(
+            lost.if_version or 0,
+            found[0]["result"],
+            decode_namespace(lost.path),
+            decode_text(lost.key),
+        )
     return [row["result"] for row in found]
 
 
@@ -196,7 +202,7 @@ def item_of(row: Record, score: float | None = None) -> StoreItem:
             expires_at=row["expires_at"],
         )
     except (KeyError, StopIteration, TypeError, ValueError) as error:
-        raise BackendCorruptError(f"postgresql: the item {row['key']!r} is damaged") from error
+        raise BackendCorruptError(f"postgresql: the item {quote(row['key'])} is damaged") from error
 
 
 async def scan(pool: PostgreSQLPool, scope: Scope, keys: KeyRange, limit: int) -> list[StoreItem]:

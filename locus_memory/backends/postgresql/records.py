@@ -11,6 +11,7 @@ from locus_memory.backends.postgresql.documents import decode_document, encode_d
 from locus_memory.backends.postgresql.driver import Record as Row
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.errors import CheckpointCorruptError
+from locus_memory.quoting import quote
 from locus_memory.store.encoding import decode_text, encode_text
 
 __all__ = [
@@ -147,7 +148,7 @@ def check_name(head: R, checkpoint_id: str) -> R:
         CheckpointCorruptError: It has another.
     """
     if head.checkpoint_id != checkpoint_id:
-        raise head.corrupt(f"it was found as {checkpoint_id!r}")
+        raise head.corrupt(f"it was found as {quote(checkpoint_id)}")
     return head
 
 

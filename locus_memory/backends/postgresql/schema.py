@@ -19,6 +19,7 @@ from hashlib import blake2b
 from typing import Final
 
 from locus_memory.errors import ConfigurationError
+from locus_memory.quoting import quote
 
 __all__ = [
     "FUNCTIONS",
@@ -358,7 +359,7 @@ class Names:
             if not plain or len(value) > longest or value.startswith("pg_"):
                 raise ConfigurationError(
                     f"postgresql: {option} has letters, digits and underscores, at most "
-                    f"{longest}, and does not begin with a digit or pg_, unlike {value!r}"
+                    f"{longest}, and does not begin with a digit or pg_, unlike {quote(value)}"
                 )
 
     def fill(self, template: str) -> str:

@@ -49,6 +49,7 @@ from locus_memory.errors import (
     ConfigurationError,
     InvalidArgumentError,
 )
+from locus_memory.quoting import quote
 from locus_memory.store.filters import Condition, matches
 
 __all__ = ["RedisCheckpointer", "RedisCheckpointerOptions", "RedisDeltaStorage"]
@@ -275,7 +276,7 @@ def _check_ttl(ttl: object) -> None:
     if ttl is None:
         return
     if isinstance(ttl, bool) or not isinstance(ttl, int | float):
-        raise InvalidArgumentError(f"redis: ttl is a number of seconds or None, not {ttl!r}")
+        raise InvalidArgumentError(f"redis: ttl is a number of seconds or None, not {quote(ttl)}")
     if not _SHORTEST <= ttl <= _LONGEST:
         raise ConfigurationError(f"redis: ttl is seconds above 0 or None, not {ttl}")
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from locus_memory.backends.redis.stems import names_in
 from locus_memory.errors import BackendCorruptError
+from locus_memory.quoting import quote
 from locus_memory.store.encoding import prefix_upper_bound
 from locus_memory.store.item import (
     Delete,
@@ -201,7 +202,7 @@ def decode_item(
             expires_at=None if expires == _NONE.encode() else timestamp(float(expires)),
         )
     except (OverflowError, TypeError, ValueError) as error:
-        raise BackendCorruptError(f"redis: the item {key!r} is damaged") from error
+        raise BackendCorruptError(f"redis: the item {quote(key)} is damaged") from error
 
 
 def decode_values(row: Sequence[bytes]) -> tuple[Any, dict[str, Any]]:
@@ -214,7 +215,7 @@ def decode_values(row: Sequence[bytes]) -> tuple[Any, dict[str, Any]]:
     try:
         return decode_json(value), decode_json(metadata) if metadata else {}
     except ValueError as error:
-        raise BackendCorruptError(f"redis: the item {key!r} is damaged") from error
+        raise BackendCorruptError(f"redis: the item {quote(key)} is damaged") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from locus_memory.errors import (
     ConfigurationError,
 )
 from locus_memory.events import emit
+from locus_memory.quoting import quote
 
 __all__ = ["Layout", "LayoutChangedError", "Layouts", "SearchIndex", "ours"]
 
@@ -279,9 +280,9 @@ class Layouts:
 
     def _conflict(self, what: str, holder: str) -> ConfigurationError:
         return ConfigurationError(
-            f"redis {self._connection.place}: search_index={self._choice!r}, but the {what} of "
-            f"what is there is in {_NAMES[what, holder]}; copy the items to a store with another "
-            "key_prefix, by scan and put_batch, or leave search_index away"
+            f"redis {self._connection.place}: search_index={quote(self._choice)}, but the {what} "
+            f"of what is there is in {_NAMES[what, holder]}; copy the items to a store with "
+            "another key_prefix, by scan and put_batch, or leave search_index away"
         )
 
 

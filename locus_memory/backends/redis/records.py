@@ -15,6 +15,7 @@ import orjson
 from locus_memory.backends.redis.schema import name_of
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.errors import CheckpointCorruptError
+from locus_memory.quoting import quote
 
 __all__ = [
     "Row",
@@ -105,7 +106,7 @@ def check_name(head: R, checkpoint_id: str | None) -> R:
         CheckpointCorruptError: It has another.
     """
     if checkpoint_id not in (None, head.checkpoint_id):
-        raise head.corrupt(f"it was found as {checkpoint_id!r}")
+        raise head.corrupt(f"it was found as {quote(checkpoint_id)}")
     return head
 
 

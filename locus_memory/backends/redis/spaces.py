@@ -174,7 +174,10 @@ class Spaces:
         args = [moment(now), len(spaces), int(registered), layout.mark, *paths, *given]
         answer: list[Any] = await self.connection.run(script("write"), [*keys, *shared], args)
         if answer[0] == b"conflict":
-            raise VersionConflictError(int(answer[1]), int(answer[2]))
+            expected, actual, number = map(int, answer[1:])
+            lost = operations[number - 1]
+            key = lost.arguments[0].decode()
+            raise VersionConflictError(expected, actual, lost.kind.namespace, key)
         if answer[0] == b"register":
             return _Written([], [], is_refused=True)
         if answer[0] == b"layout":

@@ -19,6 +19,7 @@ from typing import Literal, TypeVar
 from locus_memory.backends.sqlite.opening import MEMORY, Settings, translated
 from locus_memory.backends.sqlite.threads import Job, Queue, Reader, Writer, dismiss, end
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
+from locus_memory.quoting import quote
 
 __all__ = ["SQLiteDatabase", "translated"]
 
@@ -52,12 +53,12 @@ class SQLiteDatabase:
     ) -> None:
         self.path = os.fspath(path)
         if not self.path or "\0" in self.path:
-            raise ConfigurationError(f"sqlite: {self.path!r} is not the path of a file")
+            raise ConfigurationError(f"sqlite: {quote(self.path)} is not the path of a file")
         if readers < 1 or busy_timeout < 0:
             raise ConfigurationError("sqlite: needs readers >= 1 and busy_timeout >= 0")
         if synchronous not in ("normal", "full"):
             raise ConfigurationError(
-                f"sqlite: synchronous is 'normal' or 'full', not {synchronous!r}"
+                f"sqlite: synchronous is 'normal' or 'full', not {quote(synchronous)}"
             )
         absolute = self.path if self.path == MEMORY else str(Path(self.path).absolute())
         self._settings = Settings(absolute, busy_timeout, synchronous)

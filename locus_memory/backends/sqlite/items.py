@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Self
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.filters import compile_filter
 from locus_memory.errors import BackendCorruptError, VersionConflictError
+from locus_memory.quoting import quote
 from locus_memory.store.encoding import (
     decode_namespace,
     decode_text,
@@ -198,7 +199,8 @@ def _find(connection: sqlite3.Connection, address: Address, now: float) -> _Foun
     if version is None or (expires_at is not None and expires_at <= now):
         version, created_at = 0, now
     if address.if_version is not None and address.if_version != version:
-        raise VersionConflictError(address.if_version, version)
+        namespace, key = decode_namespace(address.path), decode_text(address.key)
+        raise VersionConflictError(address.if_version, version, namespace, key)
     return _Found(namespace, item, text, revision, version, created_at)
 
 
@@ -293,7 +295,7 @@ def item_of(row: Sequence[Any], score: float | None = None) -> StoreItem:
             None if expires_at is None else timestamp(expires_at),
         )
     except (AttributeError, KeyError, OverflowError, StopIteration, TypeError, ValueError) as error:
-        raise BackendCorruptError(f"sqlite: the item {key!r} is damaged") from error
+        raise BackendCorruptError(f"sqlite: the item {quote(key)} is damaged") from error
 
 
 def scored(row: tuple[Any, ...]) -> StoreItem:

@@ -65,6 +65,8 @@ _DAMAGE: Final = (
     "vtable constructor failed",
 )
 
+_UNDECODED: Final = "Could not decode to UTF-8 column"
+
 # These say that the library is wrong, not the database: they must surface as they are.
 _BUGS: Final = (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.NotSupportedError)
 
@@ -88,6 +90,9 @@ def translate(error: BaseException, path: str) -> BaseException:
         return described
     if not isinstance(error, sqlite3.Error) or isinstance(error, _BUGS):
         return error
+    if str(error).startswith(_UNDECODED):
+        # The driver quotes the text: it is not even passed on as the cause.
+        return BackendCorruptError(f"sqlite {path}: a stored text is not UTF-8")
     name, primary = _code_names(error)
     kind = _ERRORS.get(name) or _ERRORS.get(primary, BackendError)
     if kind is BackendError and any(words in str(error) for words in _DAMAGE):
@@ -106,7 +111,7 @@ def translated(path: str) -> Generator[None]:
         described = translate(error, path)
         if described is error:
             raise
-        raise described from error
+        raise described from described.__cause__
 
 
 @dataclass(frozen=True, slots=True)

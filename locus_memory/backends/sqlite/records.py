@@ -10,6 +10,7 @@ import orjson
 
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.errors import BackendCorruptError, CheckpointCorruptError
+from locus_memory.quoting import quote
 from locus_memory.store.encoding import decode_text, encode_text
 
 __all__ = [
@@ -105,7 +106,7 @@ def check_name(head: R, checkpoint_id: str) -> R:
         CheckpointCorruptError: It has another.
     """
     if head.checkpoint_id != checkpoint_id:
-        raise head.corrupt(f"it was found as {checkpoint_id!r}")
+        raise head.corrupt(f"it was found as {quote(checkpoint_id)}")
     return head
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from locus_memory.drivers import require
 from locus_memory.errors import ConfigurationError, ModelUnavailableError
 from locus_memory.offload import in_thread
+from locus_memory.quoting import quote
 
 __all__ = ["FastEmbedEmbedder"]
 
@@ -57,7 +58,7 @@ class FastEmbedEmbedder:
         known = {each["model"]: each["dim"] for each in self._class.list_supported_models()}
         if model not in known:
             raise ConfigurationError(
-                f"fastembed: unknown model {model!r}. Known: {', '.join(sorted(known))}"
+                f"fastembed: unknown model {quote(model)}. Known: {', '.join(sorted(known))}"
             )
         self.name = name or model.rpartition("/")[2]
         self.dimension = int(known[model])

@@ -10,6 +10,7 @@ import orjson
 from typing_extensions import override
 
 from locus_memory.errors import ConfigurationError, MissingDriverError
+from locus_memory.quoting import quote
 from locus_memory.resource import Resource
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.model_files import ModelFiles, find_model, model_files
@@ -69,7 +70,7 @@ class LocalEmbedder(Resource):
         threads: int | None = None,
     ) -> None:
         if pooling not in _POOLINGS:
-            raise ConfigurationError(f"local: pooling is 'cls' or 'mean', not {pooling!r}")
+            raise ConfigurationError(f"local: pooling is 'cls' or 'mean', not {quote(pooling)}")
         files = _carried() if folder is None else model_files(folder)
         check_runtime("LocalEmbedder")
         self.name = name or (_DEFAULT if folder is None else files.folder.resolve().name)

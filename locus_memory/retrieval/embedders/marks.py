@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from locus_memory.errors import ConfigurationError
+from locus_memory.quoting import quote
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, Put, StoreItem
@@ -138,7 +139,7 @@ def check_marks(items: Iterable[StoreItem], embedder: Embedder, namespace: Names
         mark = mark_of(item.metadata)
         if mark is not None:
             raise ConfigurationError(
-                f"the vectors in {namespace!r} are of {mark.model} ({mark.dimension} "
+                f"the vectors in {quote(namespace)} are of {mark.model} ({mark.dimension} "
                 f"dimensions), those of {embedder.name} ({embedder.dimension}) cannot be "
                 "compared with them; make them anew: locus-memory reembed"
             )

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from locus_memory.drivers import require
 from locus_memory.errors import ConfigurationError
 from locus_memory.offload import in_thread
+from locus_memory.quoting import quote
 
 __all__ = ["Model2VecEmbedder"]
 
@@ -37,7 +38,9 @@ class Model2VecEmbedder:
             self._model: Any = static_model.from_pretrained(model, force_download=False)
         # It raises whatever its hub and its files do.
         except Exception as error:
-            raise ConfigurationError(f"model2vec: cannot read {str(model)!r}: {error}") from error
+            raise ConfigurationError(
+                f"model2vec: cannot read {quote(str(model))}: {error}"
+            ) from error
         self.name = name or Path(model).name
         self.dimension = int(self._model.dim)
 

@@ -11,6 +11,7 @@ from locus_memory.chat.openai_client import make_client, secrets_of
 from locus_memory.chat.openai_errors import translated
 from locus_memory.drivers import require
 from locus_memory.errors import ConfigurationError, ModelAnswerError
+from locus_memory.quoting import quote
 from locus_memory.resource import Resource
 
 __all__ = ["OpenAIEmbedder"]
@@ -137,7 +138,7 @@ def _dimension(model: str, dimension: int | None) -> int:
     found = dimension or _DIMENSIONS.get(model)
     if not found:
         raise ConfigurationError(
-            f"openai: say dimension=, the length of the vectors of {model!r}; known without: "
+            f"openai: say dimension=, the length of the vectors of {quote(model)}; known without: "
             f"{', '.join(_DIMENSIONS)}"
         )
     return found

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from locus_memory.address import is_provider_name, parse_address
 from locus_memory.errors import ConfigurationError, UnknownProviderError
 from locus_memory.maker import Maker, did_you_mean
+from locus_memory.quoting import quote
 
 __all__ = ["ModelRow", "ModelTable"]
 
@@ -71,11 +72,11 @@ class ModelTable(Generic[_Model]):
         if row is None:
             known = self.names()
             raise UnknownProviderError(
-                f"unknown {self._what} {name!r}{did_you_mean(name, known)} "
+                f"unknown {self._what} {quote(name)}{did_you_mean(name, known)} "
                 f"Known: {', '.join(known)}"
             )
         if hint is not None and row.parameter is None:
-            raise ConfigurationError(f"{name}: nothing follows it, write just {name!r}")
+            raise ConfigurationError(f"{name}: nothing follows it, write just {quote(name)}")
         module, _, target = row.target.partition(":")
         made_by = getattr(import_module(module), target)
         if hint is None and row.parameter is not None and row.parameter not in options:
@@ -93,7 +94,7 @@ class ModelTable(Generic[_Model]):
             ConfigurationError: The name cannot stand in such a string.
         """
         if not is_provider_name(name):
-            raise ConfigurationError(f"a name is letters, digits and '_.+-', not {name!r}")
+            raise ConfigurationError(f"a name is letters, digits and '_.+-', not {quote(name)}")
         key = name.lower()
         self._factories[key] = factory
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from locus_memory.errors import ConfigurationError, InvalidEmbeddingError
+from locus_memory.quoting import quote
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import (
     check_marks,
@@ -74,7 +75,7 @@ class EmbeddingStore(StoreWrapper):
         if held not in (None, embedder.dimension):
             raise ConfigurationError(
                 f"{embedder.name} makes vectors of {embedder.dimension} dimensions, "
-                f"{store!r} holds {held}"
+                f"{quote(store)} holds {held}"
             )
         self._embedder = embedder
         self._text_of = text_of
@@ -92,7 +93,7 @@ class EmbeddingStore(StoreWrapper):
 
     async def _need_vectors(self) -> None:
         if not await has_semantic_search(self.inner):
-            raise ConfigurationError(f"{self.inner!r} has no semantic search to embed for")
+            raise ConfigurationError(f"{quote(self.inner)} has no semantic search to embed for")
 
     @override
     async def put(

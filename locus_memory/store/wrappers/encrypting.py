@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from locus_memory.drivers import require
 from locus_memory.errors import ConfigurationError, EncryptionError, VersionConflictError
+from locus_memory.quoting import quote
 from locus_memory.store.base import BaseStore, as_operations, as_puts, scan_all
 from locus_memory.store.encoding import encode_namespace
 from locus_memory.store.filters import Condition, matches, parse_filter
@@ -75,10 +76,12 @@ class EncryptingStore(StoreWrapper):
     ) -> None:
         super().__init__(store)
         if active not in keys:
-            raise ConfigurationError(f"no key {active!r} to encrypt with; known: {sorted(keys)}")
+            raise ConfigurationError(
+                f"no key {quote(active)} to encrypt with; known: {sorted(keys)}"
+            )
         for name, key in keys.items():
             if not _is_key(key):
-                raise ConfigurationError(f"key {name!r} is not bytes, 16, 24 or 32 of them")
+                raise ConfigurationError(f"key {quote(name)} is not bytes, 16, 24 or 32 of them")
         aead = require("cryptography.hazmat.primitives.ciphers.aead", "encryption")
         self._invalid_tag = require("cryptography.exceptions", "encryption").InvalidTag
         self._ciphers = {name: aead.AESGCM(key) for name, key in keys.items()}
@@ -102,13 +105,16 @@ class EncryptingStore(StoreWrapper):
         key_id, data = _parts(namespace, key, envelope)
         cipher = self._ciphers.get(key_id)
         if cipher is None:
-            raise EncryptionError(f"{key!r} in {namespace!r} needs the key {key_id!r}")
+            raise EncryptionError(
+                f"{quote(key)} in {quote(namespace)} needs the key {quote(key_id)}"
+            )
         where = _place(namespace, key, key_id)
         try:
             return decode_json(cipher.decrypt(data[:_NONCE], data[_NONCE:], where))
         except (self._invalid_tag, ValueError) as error:
             raise EncryptionError(
-                f"{key!r} in {namespace!r} was altered, moved or encrypted with another key"
+                f"{quote(key)} in {quote(namespace)} was altered, moved or encrypted with "
+                "another key"
             ) from error
 
     def _open(self, item: StoreItem) -> StoreItem:
@@ -317,8 +323,8 @@ class EncryptingStore(StoreWrapper):
         ours = written is not None and written.value == put.value
         if ours and written is not None and written.created_at != item.created_at:
             raise EncryptionError(
-                f"{item.key!r} in {item.namespace!r} was deleted and put again while its key "
-                "was rotated: it now has the value it had before that"
+                f"{quote(item.key)} in {quote(item.namespace)} was deleted and put again while "
+                "its key was rotated: it now has the value it had before that"
             )
 
 
@@ -336,7 +342,7 @@ def _parts(namespace: Namespace, key: str, envelope: Any) -> tuple[str, bytes]:
     try:
         return str(envelope["key_id"]), base64.b64decode(envelope["aes_gcm"], validate=True)
     except (TypeError, KeyError, IndexError, ValueError) as error:
-        raise EncryptionError(f"{key!r} in {namespace!r} is not encrypted") from error
+        raise EncryptionError(f"{quote(key)} in {quote(namespace)} is not encrypted") from error
 
 
 def _satisfies(item: StoreItem, condition: Condition) -> bool:

@@ -8,6 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import traceback
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -388,3 +390,15 @@ class TestWrongFiles:
         connection.close()
         with pytest.raises(ConfigurationError, match="upgrade"):
             await opened(path)
+
+    async def test_a_text_that_is_not_utf_8_is_corrupt_and_not_told(self, tmp_path):
+        path = tmp_path / "store.db"
+        async with SQLiteStore(path) as store:
+            await store.put(NS, "k", "secret")
+        with closing(sqlite3.connect(path)) as raw, raw:
+            raw.execute("UPDATE items SET value = CAST(x'22736563726574ff22' AS TEXT)")
+        async with SQLiteStore(path) as store:
+            for call in (store.get(NS, "k"), store.scan(NS), store.search(NS, "secret")):
+                with pytest.raises(BackendCorruptError, match=r"store\.db") as caught:
+                    await call
+                assert "secret" not in "".join(traceback.format_exception(caught.value))

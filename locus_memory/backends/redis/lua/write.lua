@@ -9,8 +9,8 @@
 -- text, or s, its stems for RediSearch, and e, its vector, or f, its vector for RediSearch; - is
 -- for a delete.
 -- Returns for each put its version, for each delete 1 or 0, and then the numbers of namespaces
--- whose postings are still to be merged; or {'conflict', expected, actual}, or {'register'} if a
--- namespace is new and has to be registered first, or {'layout'} if the layout is another.
+-- whose postings are still to be merged; or {'conflict', expected, actual, number of the
+-- operation}, or {'register'} if a namespace is new and has to be registered first, or {'layout'} if the layout is another.
 --
 -- Puts of different keys, one after the other, are a run: what they write to an index of a
 -- namespace is written by one command. To keep the order, all else is done one by one.
@@ -68,7 +68,7 @@ end
 -- The version that each key has by the time its operation comes.
 local function find_conflict()
   local versions = {}
-  for _, operation in ipairs(operations) do
+  for number, operation in ipairs(operations) do
     local name, expected = operation.name, operation.header.expected
     local version = versions[name]
     if not version then
@@ -76,7 +76,7 @@ local function find_conflict()
       version = is_gone(head, now) and '0' or head:match('^%d+')
     end
     if expected ~= '-' and expected ~= version then
-      return {'conflict', expected, version}
+      return {'conflict', expected, version, number}
     end
     versions[name] = operation.header.is_put and whole(tonumber(version) + 1) or '0'
   end
