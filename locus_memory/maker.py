@@ -5,13 +5,29 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Unpack, get_args, get_origin, get_type_hints
 
 from locus_memory.errors import ConfigurationError, UnknownOptionError
 from locus_memory.quoting import LONGEST, quote
 
-__all__ = ["Maker", "did_you_mean", "known_options", "unknown_option"]
+__all__ = [
+    "FactoryMaker",
+    "Maker",
+    "did_you_mean",
+    "known_options",
+    "of_factory",
+    "unknown_option",
+]
+
+_HINT = "config_hint"
+"""What factories of the Locus SDK call the hint."""
+
+_PLACED = {
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.VAR_POSITIONAL,
+}
 
 _NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -23,6 +39,7 @@ class Maker:
     provider: str
     target: Callable[..., Any]
     positional: tuple[str | None, ...] = ()
+    named: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     parameter: str | None = None
     hint: str | None = None
     given: bool = False
@@ -33,7 +50,7 @@ class Maker:
         for option in options:
             if known is not None and option not in known:
                 raise unknown_option(self.provider, option, known)
-        made = self.target(*self.positional, **self._filled(options))
+        made = self.target(*self.positional, **{**self.named, **self._filled(options)})
         if not isinstance(made, kind):
             raise ConfigurationError(
                 f"{self.provider}: made a {type(made).__name__}, not a {kind.__name__}"
@@ -56,6 +73,41 @@ class Maker:
                 "and as an option"
             )
         return dict(options)
+
+
+FactoryMaker = Callable[[str | None], Maker]
+"""Makes a `Maker` of a hint; `None`: none was given."""
+
+
+def of_factory(provider: str, factory: Callable[..., Any]) -> FactoryMaker:
+    """Return what makes a `Maker` of a hint, for a factory of the caller's own.
+
+    A factory with a parameter `config_hint`, or with nothing but `**options`, gets the hint by
+    that name; any other gets it as its first argument, if it takes one. Its signature is read
+    here, once, so that a `TypeError` of its own is never taken for one of the call.
+    """
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        # What is written in C need not have a signature.
+        return lambda hint: Maker(provider, factory, positional=(hint,))
+    kinds = {parameter.kind for parameter in parameters}
+    if any(each.name == _HINT and each.kind in _NAMED for each in parameters):
+        return lambda hint: Maker(provider, factory, named={_HINT: hint})
+    if kinds & _PLACED:
+        return lambda hint: Maker(provider, factory, positional=(hint,))
+    takes_any = inspect.Parameter.VAR_KEYWORD in kinds
+    return lambda hint: _without_place(provider, factory, hint, takes_any=takes_any)
+
+
+def _without_place(
+    provider: str, factory: Callable[..., Any], hint: str | None, *, takes_any: bool
+) -> Maker:
+    if hint is None:
+        return Maker(provider, factory)
+    if not takes_any:
+        raise ConfigurationError(f"{provider}: takes no hint, write just {provider!r}")
+    return Maker(provider, factory, named={_HINT: hint})
 
 
 def known_options(target: Callable[..., Any]) -> set[str] | None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from locus_memory.address import Address, is_provider_name, parse_address, path_of_url
 from locus_memory.backends.base import Backend, ComposedBackend
@@ -31,7 +31,14 @@ from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.drivers import require
 from locus_memory.errors import ConfigurationError, UnknownProviderError
 from locus_memory.events import emit
-from locus_memory.maker import Maker, did_you_mean, known_options, unknown_option
+from locus_memory.maker import (
+    FactoryMaker,
+    Maker,
+    did_you_mean,
+    known_options,
+    of_factory,
+    unknown_option,
+)
 from locus_memory.quoting import quote
 from locus_memory.store.base import BaseStore
 
@@ -127,13 +134,17 @@ _TABLE: dict[str, Provider] = {
 
 
 StoreFactory = Callable[..., BaseStore]
-"""Makes a store; called with the hint (`None`: none was given), then the caller's options."""
+"""Makes a store; called with the hint (`None`: none was given), then the caller's options.
+
+The hint is its first argument, or `config_hint=`, if it has a parameter of that name or nothing
+but `**options`; the latter is given no hint where there is none.
+"""
 
 CheckpointerFactory = Callable[..., BaseCheckpointer]
 """Makes a checkpointer; called as a `StoreFactory` is."""
 
-_stores: dict[str, StoreFactory] = {}
-_checkpointers: dict[str, CheckpointerFactory] = {}
+_stores: dict[str, FactoryMaker] = {}
+_checkpointers: dict[str, FactoryMaker] = {}
 
 
 def resolve_address(where: str) -> tuple[Address, Provider]:
@@ -218,12 +229,12 @@ def _unknown(name: str, known: Iterable[str]) -> UnknownProviderError:
     )
 
 
-def _maker(where: str, part: str, factories: Mapping[str, Callable[..., Any]]) -> Maker | None:
+def _maker(where: str, part: str, factories: Mapping[str, FactoryMaker]) -> Maker | None:
     """Return how to make the `part` (a field of `Provider`); `None` if there is no such part."""
     parsed = parse_address(where)
     factory = factories.get(parsed.provider)
     if factory is not None:
-        return Maker(parsed.provider, factory, positional=(parsed.hint,))
+        return factory(parsed.hint)
     address, provider = resolve_address(where)
     target: str | None = getattr(provider, part)
     if target is None:
@@ -394,7 +405,7 @@ def register_store(name: str, factory: StoreFactory) -> Callable[[], None]:
 
     Args:
         name: The provider, as provider strings spell it.
-        factory: Called with the hint, or `None`, and the caller's options.
+        factory: Called with the hint and the caller's options, see `StoreFactory`.
 
     Returns:
         A function that takes it back.
@@ -414,15 +425,14 @@ def register_checkpointer(name: str, factory: CheckpointerFactory) -> Callable[[
     return _register(_checkpointers, name, factory)
 
 
-_Factory = TypeVar("_Factory", StoreFactory, CheckpointerFactory)
-
-
-def _register(factories: dict[str, _Factory], name: str, factory: _Factory) -> Callable[[], None]:
+def _register(
+    factories: dict[str, FactoryMaker], name: str, factory: Callable[..., Any]
+) -> Callable[[], None]:
     key = _checked_name(name)
-    factories[key] = factory
+    factories[key] = made = of_factory(key, factory)
 
     def unregister() -> None:
-        if factories.get(key) is factory:
+        if factories.get(key) is made:
             del factories[key]
 
     return unregister

@@ -3,6 +3,8 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import time
+from functools import partial
 
 import pytest
 
@@ -350,7 +352,7 @@ def memory_checkpointer(hint, **options):
 
 def test_a_registered_store_gets_the_hint_and_the_options():
     unregister = register_store("Mine", memory_store)
-    assert get_store("mine:anything:at all", clock=None).hint == "anything:at all"
+    assert get_store("mine:anything:at all", clock=time.time).hint == "anything:at all"
     assert get_store("mine").hint is None
     assert get_store("mine://u@h").hint == "mine://u@h"
     assert "mine" in list_stores()
@@ -358,6 +360,87 @@ def test_a_registered_store_gets_the_hint_and_the_options():
     unregister()
     with pytest.raises(UnknownProviderError):
         get_store("mine")
+
+
+class Factory:
+    def __call__(self, **options):
+        return by_name(**options)
+
+
+def by_name(**options):
+    return {**options, "called": "by name"}
+
+
+def with_name(config_hint=None, **options):
+    return {"config_hint": config_hint, **options}
+
+
+def with_name_last(options=None, *, config_hint):
+    return {"config_hint": config_hint}
+
+
+def by_place(hint, /, **options):
+    return {"config_hint": hint, **options}
+
+
+def by_any_place(*arguments):
+    [hint] = arguments
+    return {"config_hint": hint}
+
+
+class Bound:
+    def make(self, **options):
+        return options
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        by_name,
+        with_name,
+        with_name_last,
+        by_place,
+        by_any_place,
+        Factory(),
+        Bound().make,
+        partial(by_name, table="t"),
+        lambda hint: {"config_hint": hint},
+    ],
+)
+@pytest.mark.parametrize("part", ["store", "checkpointer"])
+def test_a_factory_gets_the_hint_by_its_place_or_by_its_name(part, factory, monkeypatch):
+    # What the factory made is looked at, so it need not be a store.
+    monkeypatch.setattr(registry, "BaseStore", dict)
+    monkeypatch.setattr(registry, "BaseCheckpointer", dict)
+    register, get = {
+        "store": (register_store, get_store),
+        "checkpointer": (register_checkpointer, get_checkpointer),
+    }[part]
+    register("mine", factory)
+    assert get("mine:some:hint")["config_hint"] == "some:hint"
+    assert get("mine").get("config_hint") is None
+
+
+def test_a_factory_without_parameters_takes_no_hint():
+    store = get_store("memory")
+    register_store("mine", lambda: store)
+    assert get_store("mine") is store
+    with pytest.raises(ConfigurationError, match="mine: takes no hint"):
+        get_store("mine:hint")
+
+
+def test_a_factory_of_nothing_but_options_is_told_of_no_hint_that_is_not_there():
+    register_store("mine", lambda **options: get_store("memory", **options))
+    assert type(get_store("mine", embedding_dimension=3)).__name__ == "InMemoryStore"
+
+
+def test_a_type_error_of_a_factory_is_its_own():
+    def factory(**options):
+        raise TypeError("its own")
+
+    register_store("mine", factory)
+    with pytest.raises(TypeError, match="its own"):
+        get_store("mine:hint")
 
 
 def test_a_registered_name_wins_over_a_built_in_one():

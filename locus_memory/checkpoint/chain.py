@@ -36,6 +36,7 @@ from locus_memory.errors import (
     StateTypeError,
 )
 from locus_memory.events import emit
+from locus_memory.options import checked
 from locus_memory.quoting import quote
 from locus_memory.state import AgentState
 from locus_memory.store.filters import parse_filter
@@ -94,8 +95,10 @@ class DeltaCheckpointer(BaseCheckpointer):
 
     Raises:
         InvalidArgumentError: An option out of its range.
+        ConfigurationError: An option of another type.
     """
 
+    @checked
     def __init__(
         self,
         storage: DeltaStorage | None = None,

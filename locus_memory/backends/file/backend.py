@@ -7,6 +7,7 @@ import os
 from locus_memory.backends.base import Backend
 from locus_memory.backends.file.checkpoints import FileCheckpointer
 from locus_memory.checkpoint.chain import CheckpointerOptions
+from locus_memory.options import checked
 
 __all__ = ["FileBackend"]
 
@@ -21,6 +22,7 @@ class FileBackend(Backend):
 
     provider = "file"
 
+    @checked
     def __init__(
         self,
         base_dir: str | os.PathLike[str] = "./checkpoints",

@@ -45,6 +45,7 @@ from locus_memory.errors import (
     CheckpointConflictError,
     LocusMemoryError,
 )
+from locus_memory.options import checked
 
 __all__ = ["FileCheckpointer", "FileDeltaStorage"]
 
@@ -66,6 +67,7 @@ class FileDeltaStorage(DeltaStorage):
         base_dir: The folder; made on first use.
     """
 
+    @checked
     def __init__(self, base_dir: str | os.PathLike[str] = "./checkpoints") -> None:
         self._base = Path(base_dir)
         self._closed = False
@@ -431,6 +433,7 @@ class FileCheckpointer(DeltaCheckpointer):
         options: See `DeltaCheckpointer`.
     """
 
+    @checked
     def __init__(
         self,
         base_dir: str | os.PathLike[str] = "./checkpoints",

@@ -24,6 +24,7 @@ from locus_memory.backends.inmemory.space import (
     similar,
 )
 from locus_memory.errors import BackendClosedError, ConfigurationError, VersionConflictError
+from locus_memory.options import checked
 from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
@@ -62,6 +63,7 @@ class InMemoryStore(BaseStore):
         ConfigurationError: An `embedding_dimension` below 1.
     """
 
+    @checked
     def __init__(
         self,
         *,

@@ -15,6 +15,7 @@ from locus_memory.backends.postgresql.connection import (
 from locus_memory.backends.postgresql.driver import Pool
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.checkpoint.chain import CheckpointerOptions
+from locus_memory.options import checked
 
 __all__ = ["PostgreSQLBackend"]
 
@@ -32,6 +33,7 @@ class PostgreSQLBackend(Backend):
 
     provider = "postgresql"
 
+    @checked
     def __init__(
         self,
         database: str | None = None,

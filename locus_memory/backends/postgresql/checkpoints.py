@@ -70,6 +70,7 @@ from locus_memory.checkpoint.storage import (
 )
 from locus_memory.errors import BackendError, CheckpointConflictError
 from locus_memory.events import emit
+from locus_memory.options import checked
 from locus_memory.store.encoding import encode_text, prefix_upper_bound
 from locus_memory.store.filters import Condition
 
@@ -94,6 +95,7 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         options: See `PostgreSQLPool`; ignored where `pool` is one of ours.
     """
 
+    @checked
     def __init__(
         self,
         database: str | None = None,
@@ -330,6 +332,7 @@ class PostgreSQLCheckpointer(DeltaCheckpointer):
         options: See `DeltaCheckpointer`.
     """
 
+    @checked
     def __init__(
         self,
         database: str | None = None,

@@ -44,6 +44,7 @@ from locus_memory.errors import (
     BackendUnavailableError,
     ConfigurationError,
 )
+from locus_memory.options import checked
 from locus_memory.resource import Resource
 
 __all__ = ["Connection", "ConnectionOptions", "Features", "PostgreSQLPool", "Record", "pool_for"]
@@ -108,6 +109,7 @@ class PostgreSQLPool(Resource):
         ConfigurationError: An option that cannot work.
     """
 
+    @checked
     def __init__(
         self,
         database: str | None = None,

@@ -36,6 +36,7 @@ from locus_memory.errors import (
     StoreCapabilityError,
 )
 from locus_memory.events import emit
+from locus_memory.options import checked
 from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
@@ -83,6 +84,7 @@ class PostgreSQLStore(BaseStore):
         ConfigurationError: An option that cannot work.
     """
 
+    @checked
     def __init__(
         self,
         database: str | None = None,

@@ -12,6 +12,7 @@ from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisChec
 from locus_memory.backends.redis.connection import RedisConnection
 from locus_memory.backends.redis.driver import Client
 from locus_memory.backends.redis.store import RedisStore
+from locus_memory.options import checked
 
 __all__ = ["RedisBackend"]
 
@@ -38,6 +39,7 @@ class RedisBackend(Backend):
 
     provider = "redis"
 
+    @checked
     def __init__(
         self,
         url: str | None = None,

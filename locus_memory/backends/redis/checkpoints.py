@@ -49,6 +49,7 @@ from locus_memory.errors import (
     ConfigurationError,
     InvalidArgumentError,
 )
+from locus_memory.options import checked
 from locus_memory.quoting import quote
 from locus_memory.store.filters import Condition, matches
 
@@ -85,6 +86,7 @@ class RedisDeltaStorage(DeltaStorage):
         InvalidArgumentError: `ttl` is no number.
     """
 
+    @checked
     def __init__(
         self,
         url: str | None = None,
@@ -328,6 +330,7 @@ class RedisCheckpointer(DeltaCheckpointer):
         InvalidArgumentError: `ttl` is no number.
     """
 
+    @checked
     def __init__(
         self,
         url: str | None = None,

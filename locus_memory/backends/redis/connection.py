@@ -35,6 +35,7 @@ from locus_memory.backends.redis.features import Features, probe
 from locus_memory.backends.redis.pool import Pool
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
 from locus_memory.events import emit
+from locus_memory.options import checked
 from locus_memory.resource import Resource
 
 __all__ = ["Call", "RedisConnection", "Script", "tag"]
@@ -132,6 +133,7 @@ class RedisConnection(Resource):
         ConfigurationError: An option that cannot work.
     """
 
+    @checked
     def __init__(
         self,
         url: str | None = None,

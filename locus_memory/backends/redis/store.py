@@ -41,6 +41,7 @@ from locus_memory.backends.redis.store_scripts import script
 from locus_memory.backends.redis.texts import search_text
 from locus_memory.backends.redis.vectors import VectorQuery, search_vectors
 from locus_memory.errors import BackendError, ConfigurationError
+from locus_memory.options import checked
 from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
@@ -107,6 +108,7 @@ class RedisStore(BaseStore):
         ConfigurationError: An option that cannot work.
     """
 
+    @checked
     def __init__(
         self,
         url: str | None = None,

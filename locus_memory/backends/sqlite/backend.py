@@ -11,6 +11,7 @@ from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
 from locus_memory.backends.sqlite.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.checkpoint.chain import CheckpointerOptions
+from locus_memory.options import checked
 
 __all__ = ["SQLiteBackend"]
 
@@ -31,6 +32,7 @@ class SQLiteBackend(Backend):
 
     provider = "sqlite"
 
+    @checked
     def __init__(
         self,
         path: str | os.PathLike[str] = "./locus.db",

@@ -36,6 +36,7 @@ from locus_memory.checkpoint.storage import (
 from locus_memory.errors import (
     CheckpointConflictError,
 )
+from locus_memory.options import checked
 from locus_memory.store.encoding import encode_text, prefix_upper_bound
 from locus_memory.store.filters import Condition
 
@@ -140,6 +141,7 @@ class SQLiteDeltaStorage(DeltaStorage):
         synchronous: See `SQLiteDatabase`.
     """
 
+    @checked
     def __init__(
         self,
         path: str | os.PathLike[str] = "./locus.db",
@@ -404,6 +406,7 @@ class SQLiteCheckpointer(DeltaCheckpointer):
         options: See `DeltaCheckpointer`.
     """
 
+    @checked
     def __init__(
         self,
         path: str | os.PathLike[str] = "./locus.db",

@@ -19,6 +19,7 @@ from typing import Literal, TypeVar
 from locus_memory.backends.sqlite.opening import MEMORY, Settings, translated
 from locus_memory.backends.sqlite.threads import Job, Queue, Reader, Writer, dismiss, end
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
+from locus_memory.options import checked
 from locus_memory.quoting import quote
 
 __all__ = ["SQLiteDatabase", "translated"]
@@ -43,6 +44,7 @@ class SQLiteDatabase:
         ConfigurationError: An option that cannot work.
     """
 
+    @checked
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -24,6 +24,7 @@ from locus_memory.backends.sqlite.items import (
 )
 from locus_memory.backends.sqlite.texts import TextSearch
 from locus_memory.errors import ConfigurationError
+from locus_memory.options import checked
 from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
 from locus_memory.store.candidates import Candidates, CandidateStore
 from locus_memory.store.filters import Condition, parse_filter
@@ -72,6 +73,7 @@ class SQLiteStore(BaseStore, CandidateStore):
         ConfigurationError: An option that cannot work.
     """
 
+    @checked
     def __init__(
         self,
         path: str | os.PathLike[str] = "./locus.db",

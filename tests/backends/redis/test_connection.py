@@ -94,7 +94,7 @@ def test_a_url_that_cannot_be_read(url):
     ],
 )
 def test_an_option_that_cannot_work(options):
-    with pytest.raises(ConfigurationError, match="redis"):
+    with pytest.raises(ConfigurationError, match=r"(?i)redis"):
         RedisConnection(**options)
 
 
