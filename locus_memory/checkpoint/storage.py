@@ -156,13 +156,13 @@ class DeltaStorage(ABC):
             head.revision: head.checkpoint_id
             for head in await self.list_checkpoints(thread_id, None)
         }
-        chain = [record]
-        while (base := chain[-1].base) is not None:
+        chain = {record.revision: record}
+        while (base := record.base) is not None:
             found = await self.retrieve(thread_id, names[base]) if base in names else None
-            if found is None:
-                raise chain[-1].corrupt("the record it builds on is missing")
-            chain.append(found)
-        return chain[::-1]
+            if found is None or found.revision in chain:
+                raise record.corrupt("the record it builds on is missing")
+            chain[found.revision] = record = found
+        return list(chain.values())[::-1]
 
     async def with_chain(
         self, thread_id: str, checkpoint_id: str | None, work: Callable[[list[Record]], T]

@@ -9,8 +9,9 @@ from typing import Any, Final, Unpack
 
 from typing_extensions import override
 
-from locus_memory.backends.redis.connection import RedisConnection
+from locus_memory.backends.redis.connection import RedisConnection, Script
 from locus_memory.backends.redis.driver import Client
+from locus_memory.backends.redis.loss import named_threads
 from locus_memory.backends.redis.records import (
     Row,
     check_name,
@@ -133,9 +134,8 @@ class RedisDeltaStorage(DeltaStorage):
         keys = self._keys(record.thread_id)
         check, parent = _parent(expected_parent)
         arguments = (keys.member, self._lifetime, record.checkpoint_id, check, parent)
-        answer = await self._connection.run(
-            SAVE, keys.all, (*arguments, *_packed([record, *rebased]))
-        )
+        packed = _packed([record, *rebased])
+        answer = await self._run(SAVE, record.thread_id, (*arguments, *packed))
         if isinstance(answer, int):
             return answer
         if answer[0] == b"stale":
@@ -166,9 +166,13 @@ class RedisDeltaStorage(DeltaStorage):
 
     async def _read(self, thread_id: str, checkpoint_id: str | None, wanted: str) -> list[Row]:
         which = ("newest", "") if checkpoint_id is None else ("named", checkpoint_id)
-        keys = self._keys(thread_id)
-        rows: list[Row] = await self._connection.run(READ, keys.all, (*which, wanted))
+        rows: list[Row] = await self._run(READ, thread_id, (*which, wanted))
         return rows
+
+    async def _run(self, script: Script, thread_id: str, arguments: Sequence[Any]) -> Any:
+        keys = self._keys(thread_id).all
+        with named_threads([thread_id], lambda _: keys):
+            return await self._connection.run(script, keys, arguments)
 
     @override
     async def list_checkpoints(
@@ -176,7 +180,7 @@ class RedisDeltaStorage(DeltaStorage):
     ) -> list[RecordHead]:
         highest = "+inf" if before is None else f"({min(before, _LARGEST)}"
         most = -1 if limit is None else min(limit, _LARGEST)
-        rows = await self._connection.run(LIST, self._keys(thread_id).all, (highest, most))
+        rows = await self._run(LIST, thread_id, (highest, most))
         return [read_head(thread_id, row) for row in rows]
 
     @override
@@ -193,7 +197,7 @@ class RedisDeltaStorage(DeltaStorage):
         else:
             removed = [pack_revision(revision) for revision in revisions]
             arguments = (len(removed), *removed, *_packed(rebased))
-        answer = await self._connection.run(DELETE, keys.all, (keys.member, *arguments))
+        answer = await self._run(DELETE, thread_id, (keys.member, *arguments))
         if not isinstance(answer, int):
             raise StaleChainError
         return answer
@@ -233,7 +237,7 @@ class RedisDeltaStorage(DeltaStorage):
     @override
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
         highest = "+inf" if through is None else min(through, _LARGEST)
-        rows = await self._connection.run(READ_ALL, self._keys(source).all, (highest,))
+        rows = await self._run(READ_ALL, source, (highest,))
         heads = [read_head(source, (rows[n], rows[n + 1], 0)) for n in range(0, len(rows), 3)]
         if not heads:
             return 0
@@ -241,7 +245,7 @@ class RedisDeltaStorage(DeltaStorage):
         arguments = [keys.member, self._lifetime]
         for place, head in enumerate(heads):
             arguments += [head.checkpoint_id, *rows[place * 3 : place * 3 + 3]]
-        answer = await self._connection.run(COPY, keys.all, arguments)
+        answer = await self._run(COPY, target, arguments)
         if not isinstance(answer, int):
             raise _conflict(target, None, answer)
         return len(heads)
@@ -252,7 +256,8 @@ class RedisDeltaStorage(DeltaStorage):
         after: str | None = None
         while threads := await self.list_threads(_PAGE, after=after):
             calls = [LIST.call(self._keys(name).all, ("+inf", -1)) for name in threads]
-            answers = await self._connection.execute_many(calls, again=True)
+            with named_threads(threads, lambda name: self._keys(name).all):
+                answers = await self._connection.execute_many(calls, again=True)
             heads = (
                 read_head(n, row) for n, rows in zip(threads, answers, strict=True) for row in rows
             )

@@ -9,6 +9,7 @@ from typing import Final
 
 from redis import exceptions
 
+from locus_memory.backends.redis.loss import LOST, LostKeyError
 from locus_memory.errors import (
     BackendError,
     BackendUnavailableError,
@@ -162,7 +163,10 @@ def _words(error: BaseException) -> str:
 
 def translate(error: BaseException, place: str) -> LocusMemoryError:
     """Return the library's error for one of the driver's, naming the server."""
-    described = _kind(error)(f"redis {place}: {_words(error)}")
+    lost = LOST.search(str(error)) if isinstance(error, exceptions.ResponseError) else None
+    described = (
+        LostKeyError(place, lost[1]) if lost else _kind(error)(f"redis {place}: {_words(error)}")
+    )
     described.__cause__ = error
     return described
 

@@ -141,6 +141,6 @@ async def _read(
                 args += number[space], 1 if is_number else 2 * documents.are_named, name
             calls.append(script("fetch").call([space.base for space in group], args))
         # An answer may be short, if its items are large.
-        for mine, answer in zip(asked, await spaces.run_each(calls), strict=True):
+        for mine, answer in zip(asked, await spaces.run_each(calls, places), strict=True):
             found |= dict(zip(mine, rows(answer, _WIDTH), strict=False))
     return [found[place] for place in range(len(candidates))]

@@ -161,7 +161,8 @@ class _Walk:
             script("newest").call([s.space.base for s in group], [now, skip, most, *_edges(group)])
             for group in groups
         ]
-        for group, answer in zip(groups, await self._spaces.run_each(calls), strict=True):
+        answers = await self._spaces.run_each(calls, [source.space for source in sources])
+        for group, answer in zip(groups, answers, strict=True):
             await self._spaces.purge(self._take(group, answer))
 
     def _take(self, group: Sequence[_Source], answer: Sequence[Any]) -> list[tuple[Space, bytes]]:

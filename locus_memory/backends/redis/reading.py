@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from locus_memory.backends.redis.connection import Call
 from locus_memory.backends.redis.items import KeyRange, rows
+from locus_memory.backends.redis.loss import named
 from locus_memory.backends.redis.spaces import PAGE, Space, Spaces
 from locus_memory.backends.redis.store_scripts import script
 from locus_memory.store.item import Namespace, decode_json
@@ -27,7 +28,8 @@ async def scan(
     while window is not None and len(found) < limit:
         most = min(limit - len(found), PAGE if whole else 10 * PAGE)
         args = [spaces.now(), window.command, *window.bounds(), most, int(whole)]
-        last, gone, flat = await spaces.connection.run(script("scan"), [space.base], args)
+        with named([space]):
+            last, gone, flat = await spaces.connection.run(script("scan"), [space.base], args)
         found += rows(flat, _WIDTH if whole else 1)
         await spaces.purge((space, key) for key in gone)
         window = None if last is None else window.beyond(last)
@@ -50,7 +52,7 @@ async def read_values(
             asked.append(mine)
             calls.append(_values_call(spaces, group, mine))
     found: dict[tuple[Namespace, str], Any] = {}
-    for mine, values in zip(asked, await spaces.run_each(calls), strict=True):
+    for mine, values in zip(asked, await spaces.run_each(calls, ()), strict=True):
         pairs = zip(mine, values, strict=True)
         found |= {name: decode_json(value) for name, value in pairs if value is not None}
     return found

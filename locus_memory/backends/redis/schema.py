@@ -115,6 +115,24 @@ _PRELUDE: Final = r"""
 local heads, payloads, names, registry = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local FULL = string.rep('\255', 8)
 
+-- Fail because a key of the thread is missing whose content the others tell of.
+local function lose(key)
+  error('LOSTKEY ' .. key:match('({%x+}:%x+:%a+)$'))
+end
+
+-- Fail if some keys of the thread are there and some are not. They come, go and expire together.
+local function check_thread()
+  local there = redis.call('EXISTS', heads, payloads, names)
+  if there == 0 or there == 3 then
+    return
+  end
+  for _, key in ipairs({heads, payloads, names}) do
+    if redis.call('EXISTS', key) == 0 then
+      lose(key)
+    end
+  end
+end
+
 local function head_at(sequence)
   return redis.call('ZRANGEBYSCORE', heads, sequence, sequence)[1]
 end
@@ -211,6 +229,7 @@ local function refuse(answer)
   return answer
 end
 
+check_thread()
 local last, highest = newest()
 if ARGV[4] ~= 'any' then
   local known = ARGV[4] == 'is' and redis.call('HGET', names, ARGV[5])
@@ -257,6 +276,7 @@ local head, sequence
 if ARGV[1] == 'named' then
   sequence = redis.call('HGET', names, ARGV[2])
   if not sequence then
+    check_thread()
     return {}
   end
   head = head_at(sequence)
@@ -266,6 +286,7 @@ if ARGV[1] == 'named' then
 else
   head, sequence = newest()
   if not head then
+    check_thread()
     return {}
   end
 end
@@ -296,6 +317,9 @@ LIST: Final = Script(
     + r"""
 local found = redis.call(
   'ZREVRANGEBYSCORE', heads, ARGV[1], '-inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+if #found == 0 then
+  check_thread()
+end
 local rows = {}
 for index = 1, #found, 2 do
   local length = redis.call('HSTRLEN', payloads, found[index]:sub(1, 8))
@@ -311,6 +335,7 @@ READ_ALL: Final = Script(
     _PRELUDE
     + r"""
 local found = redis.call('ZRANGEBYSCORE', heads, '-inf', ARGV[1], 'WITHSCORES')
+check_thread()
 local flat = {}
 for index = 1, #found, 2 do
   local value = redis.call('HGET', payloads, found[index]:sub(1, 8))
@@ -328,6 +353,7 @@ COPY: Final = Script(
     _PRELUDE
     + _WRITES
     + r"""
+check_thread()
 local last, highest = newest()
 if last then
   return {'conflict', last, highest}
@@ -354,10 +380,13 @@ local function clear()
 end
 
 if ARGV[2] == 'all' then
-  local count = redis.call('ZCARD', heads)
+  -- Of a thread that lost a key, the others tell how many there were.
+  local count = math.max(
+    redis.call('ZCARD', heads), redis.call('HLEN', payloads), redis.call('HLEN', names))
   clear()
   return count
 end
+check_thread()
 local removed = {}
 local first_rebased = 3 + ARGV[2]
 for index = 3, first_rebased - 1 do
@@ -400,7 +429,9 @@ for place, registry in ipairs(KEYS) do
   local found = redis.call('ZRANGEBYLEX', registry, ARGV[2], ARGV[3], 'LIMIT', 0, ARGV[4])
   local there = {}
   for _, member in ipairs(found) do
-    if redis.call('EXISTS', ARGV[1] .. shard .. ':' .. member:sub(-32) .. ':heads') == 1 then
+    local stem = ARGV[1] .. shard .. ':' .. member:sub(-32)
+    -- Any of them: a thread that lost a key is no thread that is gone.
+    if redis.call('EXISTS', stem .. ':heads', stem .. ':payloads', stem .. ':names') > 0 then
       there[#there + 1] = member
     else
       redis.pcall('ZREM', registry, member)

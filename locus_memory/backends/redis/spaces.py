@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from locus_memory.backends.redis.connection import Call, RedisConnection, tag
 from locus_memory.backends.redis.items import Operation, moment
 from locus_memory.backends.redis.layout import Layout, LayoutChangedError
+from locus_memory.backends.redis.loss import named
 from locus_memory.backends.redis.registry import Registry
 from locus_memory.backends.redis.stems import labels
 from locus_memory.backends.redis.store_scripts import script
@@ -109,12 +110,24 @@ class Spaces:
         size = 1 if self.is_cluster else most or max(len(spaces), 1)
         return [list(spaces[start : start + size]) for start in range(0, len(spaces), size)]
 
-    async def run_each(self, calls: Sequence[Call]) -> list[Any]:
-        """Return the answers of scripts that only read, a round trip for many of them."""
+    async def run_each(
+        self, calls: Sequence[Call], spaces: Iterable[Space], *, again: bool = True
+    ) -> list[Any]:
+        """Return the answers of scripts, a round trip for many of them.
+
+        Args:
+            calls: What to run.
+            spaces: The namespaces they are about.
+            again: Whether it does no harm to run them twice.
+
+        Raises:
+            BackendCorruptError: A key of a namespace is lost, among others.
+        """
         answers: list[Any] = []
-        for start in range(0, len(calls), _CALLS):
-            some = calls[start : start + _CALLS]
-            answers += await self.connection.execute_many(some, again=True)
+        with named(spaces):
+            for start in range(0, len(calls), _CALLS):
+                some = calls[start : start + _CALLS]
+                answers += await self.connection.execute_many(some, again=again)
         return answers
 
     async def write(self, operations: Sequence[Operation], layout: Layout = _PLAIN) -> list[int]:
@@ -172,7 +185,8 @@ class Spaces:
         paths = [space.path for space in spaces]
         paths += [_labels(space, layout) for space in spaces]
         args = [moment(now), len(spaces), int(registered), layout.mark, *paths, *given]
-        answer: list[Any] = await self.connection.run(script("write"), [*keys, *shared], args)
+        with named(spaces):
+            answer: list[Any] = await self.connection.run(script("write"), [*keys, *shared], args)
         if answer[0] == b"conflict":
             expected, actual, number = map(int, answer[1:])
             lost = operations[number - 1]
@@ -269,7 +283,7 @@ class Spaces:
             script("purge").call(self._keys(space), [now, space.path, PAGE // 2, int(merge), *mine])
             for space, mine in keys.items()
         ]
-        return await self.run_each(calls)
+        return await self.run_each(calls, keys)
 
     def _keys(self, space: Space) -> list[bytes]:
         return [space.base] if self.is_cluster else [space.base, self._registry.name]
@@ -283,11 +297,7 @@ class Spaces:
                 script("clear").call(self._keys(space), [now, space.path, _CLEARED])
                 for space in left
             ]
-            answers = [
-                answer
-                for start in range(0, len(calls), _CALLS)
-                for answer in await self.connection.execute_many(calls[start : start + _CALLS])
-            ]
+            answers = await self.run_each(calls, left, again=False)
             count += sum(answer[0] for answer in answers)
             left = [space for space, answer in zip(left, answers, strict=True) if answer[1] > 0]
         return count
@@ -330,7 +340,7 @@ class Spaces:
         calls = [script("holds").call([s.base for s in group], [now]) for group in groups]
         holding: list[Space] = []
         left: dict[Space, Sequence[bytes]] = {}
-        for group, answer in zip(groups, await self.run_each(calls), strict=True):
+        for group, answer in zip(groups, await self.run_each(calls, spaces), strict=True):
             for space, holds, gone in zip(group, answer[::2], answer[1::2], strict=True):
                 if holds:
                     holding.append(space)

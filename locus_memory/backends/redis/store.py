@@ -33,6 +33,7 @@ from locus_memory.backends.redis.layout import (
     SearchIndex,
     ours,
 )
+from locus_memory.backends.redis.loss import named
 from locus_memory.backends.redis.namespaces import list_namespaces
 from locus_memory.backends.redis.newest import newest
 from locus_memory.backends.redis.reading import read_values, scan
@@ -352,10 +353,11 @@ class RedisStore(BaseStore):
 
     @override
     async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
-        base, name = self._spaces.space(namespace).base, check_key(key)
+        space, name = self._spaces.space(namespace), check_key(key)
         layout = await self._need_vectors()
         args = [self._spaces.now(), name, int(layout.vectors == "redisearch")]
-        vector = await self._connection.run(script("vector"), [base], args)
+        with named([space]):
+            vector = await self._connection.run(script("vector"), [space.base], args)
         return None if vector is None else list(struct.unpack(f"<{len(vector) // 4}f", vector))
 
     @override

@@ -166,7 +166,7 @@ async def _postings(
             )
             for group in groups
         ]
-        answers = await spaces.run_each(calls)
+        answers = await spaces.run_each(calls, targets)
         found: list[Sequence[Any]] = [
             row for answer in answers for row in rows(answer, 6 + len(stems))
         ]

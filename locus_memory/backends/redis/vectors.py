@@ -78,7 +78,8 @@ async def search_vectors(
     while True:
         found = await _nearest(spaces, targets, query, min(most, _ALL))
         hits = await collect(spaces, _near(found, query), page)
-        if len(hits) == page.limit or found.frontier <= query.least:
+        is_all = found.frontier <= query.least or most >= _ALL
+        if len(hits) == page.limit or is_all:
             return [result_of(candidate, item) for candidate, item in hits]
         most *= _GROWTH
 
@@ -100,7 +101,7 @@ async def _nearest(
         effort = max(_EFFORT, most)
         args = [spaces.now(), query.dimension, query.vector, most, effort, _EXACT]
         calls = [script("similar").call([s.base for s in group], args) for group in groups]
-        answers = await spaces.run_each(calls)
+        answers = await spaces.run_each(calls, targets)
         found: list[Sequence[Any]] = [row for answer in answers for row in rows(answer, 4)]
         expired = [space for space, row in zip(targets, found, strict=True) if row[0]]
         if not expired or not await spaces.tidy(expired):

@@ -40,8 +40,8 @@ def between(monkeypatch):
     """Has something done after each step of a search, until it has nothing more to do."""
     pending, run_each = [], Spaces.run_each
 
-    async def run(self, some):
-        answers = await run_each(self, some)
+    async def run(self, calls, spaces, **options):
+        answers = await run_each(self, calls, spaces, **options)
         if pending:
             await pending.pop(0)()
         return answers

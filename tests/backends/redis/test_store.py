@@ -349,13 +349,13 @@ def before_each_question(monkeypatch):
     def interfere(change):
         busy = False
 
-        async def run_each(self, calls):
+        async def run_each(self, calls, spaces, **options):
             nonlocal busy
             if not busy:
                 busy = True
                 await change()
                 busy = False
-            return await ask(self, calls)
+            return await ask(self, calls, spaces, **options)
 
         monkeypatch.setattr(Spaces, "run_each", run_each)
 

@@ -3,11 +3,24 @@
 --
 -- KEYS: its base, then the registry unless this is a cluster.
 -- ARGV: now, its path, how many at most.
+-- A key that was lost is made again first, of what tells of it.
 -- Returns how many were deleted that had not expired, and how many keys it still has.
 
 local now, most = ARGV[1], tonumber(ARGV[3])
 local space = open_space(KEYS[1])
 local base = space.base
+
+if not are_there(base, ':k') and are_there(base, ':r') then
+  redis.call('ZUNIONSTORE', base .. ':k', 1, base .. ':r', 'WEIGHTS', 0)
+end
+if space.is_new and are_there(base, ':c') then
+  for _, card in ipairs(redis.call('HVALS', base .. ':c')) do
+    redis.call('HSET', base .. ':m', 'v' .. card:match('^%d+'), 1)
+  end
+end
+if not space.is_new and not are_there(base, ':k') then
+  check_space(space)
+end
 
 if redis.call('EXISTS', base .. ':c') == 1 then
   for _, name in ipairs(index_names(base)) do

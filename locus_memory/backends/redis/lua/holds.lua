@@ -9,6 +9,9 @@ local function holds(base, now, gone)
   if redis.call('ZCARD', base .. ':k') > redis.call('ZCARD', base .. ':e') then
     return 1
   end
+  if not are_there(base, ':k') then
+    check_space(open_space(base))
+  end
   local start, keys = 0, nil
   repeat
     keys = redis.call(

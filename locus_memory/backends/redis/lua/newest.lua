@@ -62,6 +62,8 @@ for i in ipairs(KEYS) do
   sources[i] = source
   if source.revision then
     heap[#heap + 1] = source
+  elseif not are_there(KEYS[i], ':r') then
+    check_space(open_space(KEYS[i]))
   end
 end
 -- What is sorted is a heap.

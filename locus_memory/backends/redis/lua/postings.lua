@@ -59,6 +59,7 @@ end
 local answer, last_stem = {}, 2 + tonumber(ARGV[2])
 for place, base in ipairs(KEYS) do
   local space, blocks, found = open_space(base), blocks_of(base), {}
+  check_space(space)
   for i = 3, last_stem do
     found[ARGV[i]] = {}
     add_merged(base, blocks, ARGV[i], found[ARGV[i]])

@@ -8,6 +8,7 @@
 
 local now = ARGV[1]
 local space = open_space(KEYS[1])
+check_space(space)
 for i = 5, #ARGV do
   if is_gone(redis.call('HGET', item_key(space.base, ARGV[i]), 'h'), tonumber(now)) then
     remove(space, ARGV[i])

@@ -8,6 +8,9 @@
 
 local base, now, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[5])
 local keys = redis.call(ARGV[2], base .. ':k', ARGV[3], ARGV[4], 'LIMIT', 0, most)
+if #keys == 0 and not are_there(base, ':k') then
+  check_space(open_space(base))
+end
 local rows, gone, bytes, last = {}, {}, 0, #keys == most and keys[#keys]
 for i, key in ipairs(keys) do
   if ARGV[6] == '1' then

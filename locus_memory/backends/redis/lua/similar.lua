@@ -25,13 +25,21 @@ local function nearest(base, size)
       return found
     end
   end
-  return similar(base, most, 'TRUTH')
+  local found = similar(base, most, 'TRUTH')
+  if #found < 2 * most then
+    lose(base, ':v' .. dimension)
+  end
+  return found
 end
 
 local answer = {}
 for _, base in ipairs(KEYS) do
   local size, other = 0, 0
-  for _, field in ipairs(redis.call('HKEYS', base .. ':m')) do
+  local fields = redis.call('HKEYS', base .. ':m')
+  if #fields == 0 then
+    check_space(open_space(base))
+  end
+  for _, field in ipairs(fields) do
     if field == 'v' .. dimension then
       size = tonumber(redis.call('HGET', base .. ':m', field))
     elseif field:find('^v%d') then

@@ -80,6 +80,75 @@ local function open_space(base)
   }
 end
 
+-- Fail because a key is missing whose content others tell of; see `LostKeyError`.
+local function lose(base, part)
+  error('LOSTKEY ' .. base:match('{%x+}$') .. part)
+end
+
+local function are_there(base, ...)
+  local names = {...}
+  for i, part in ipairs(names) do
+    names[i] = base .. part
+  end
+  return redis.call('EXISTS', unpack(names)) == #names
+end
+
+-- Return whether a document has postings, by the counters.
+local function has_postings(base)
+  for _, field in ipairs(redis.call('HKEYS', base .. ':m')) do
+    if field:find('^b%d') then
+      return true
+    end
+  end
+  return false
+end
+
+-- Find out which key of a namespace is missing, and fail if its content was lost.
+local function look_for_loss(space)
+  local base = space.base
+  if space.is_new then
+    if redis.call('EXISTS', base .. ':k', base .. ':r') > 0 then
+      lose(base, ':m')
+    end
+    return
+  end
+  local left = redis.call('PTTL', base .. ':m')
+  if left >= 0 and left <= SLACK then
+    -- It is about to expire whole, and has no item any more.
+    return
+  end
+  for _, part in ipairs({':k', ':r'}) do
+    if not are_there(base, part) then
+      lose(base, part)
+    end
+  end
+  if space.words > 0 then
+    for _, part in ipairs({':c', ':d'}) do
+      if not are_there(base, part) then
+        lose(base, part)
+      end
+    end
+  end
+  if not are_there(base, ':p') and has_postings(base) then
+    lose(base, ':p')
+  end
+end
+
+-- Fail if a key of a namespace was lost: evicted, or deleted by somebody else.
+local function check_space(space)
+  local is_whole
+  if space.words > 0 and space.merged > 0 then
+    is_whole = are_there(space.base, ':k', ':r', ':c', ':d', ':p')
+  elseif space.words > 0 then
+    is_whole = are_there(space.base, ':k', ':r', ':c', ':d')
+  else
+    is_whole = not space.is_new and are_there(space.base, ':k', ':r')
+  end
+  if not is_whole then
+    look_for_loss(space)
+  end
+end
+
 -- Write two arguments to a part of the indexes: the score and the member of a sorted set, or the
 -- field and the value of a hash. In a run of puts they wait for the one command that writes all;
 -- else return what the command does.

@@ -15,8 +15,19 @@ if ARGV[3] == '1' then
   return nil
 end
 local card = redis.call('HGET', base .. ':c', key)
+if not card and not are_there(base, ':c') then
+  for _, field in ipairs(redis.call('HKEYS', base .. ':m')) do
+    if field:find('^v%d') then
+      lose(base, ':c')
+    end
+  end
+end
 local dimension = card and card:match('^%d+') or '0'
 if dimension == '0' then
   return nil
 end
-return redis.call('VEMB', base .. ':v' .. dimension, key, 'RAW')[2]
+local vector = redis.call('VEMB', base .. ':v' .. dimension, key, 'RAW')
+if not vector then
+  lose(base, ':v' .. dimension)
+end
+return vector[2]

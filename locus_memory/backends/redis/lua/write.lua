@@ -19,6 +19,7 @@ local now_text, now, spaces_count = ARGV[1], tonumber(ARGV[1]), tonumber(ARGV[2]
 local spaces, paths = {}, {}
 for i = 1, spaces_count do
   spaces[i] = open_space(KEYS[i])
+  check_space(spaces[i])
   paths[i] = ARGV[4 + i]
   spaces[i].labels = ARGV[4 + spaces_count + i]
 end
