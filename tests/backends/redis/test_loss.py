@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import product
 
 import pytest
 
@@ -48,7 +49,7 @@ async def nearest(store, **options):
 )
 async def test_a_vector_that_is_missing_ends_the_search(store, client, options):
     client.execute_command("VREM", key_of(store, "v3"), "07")
-    with pytest.raises(BackendCorruptError, match="lost and found|'lost', 'and found'") as raised:
+    with pytest.raises(BackendCorruptError, match="'lost', 'and found'") as raised:
         await nearest(store, **options)
     assert "vectors of 3 dimensions" in str(raised.value)
     assert "clear_namespace()" in str(raised.value)
@@ -169,22 +170,21 @@ READ_ANYWAY = {
 """What another key tells, and a record without its payload."""
 
 
-@pytest.mark.parametrize("part", ["heads", "names", "payloads"])
-@pytest.mark.parametrize("name", THREAD_CALLS)
+@pytest.mark.parametrize(
+    "case", product(["heads", "names", "payloads"], THREAD_CALLS), ids=" ".join
+)
 async def test_a_lost_key_of_a_thread_never_reads_as_not_found(
-    redis_server, prefix, checkpointer, client, part, name
+    redis_server, prefix, checkpointer, client, case
 ):
-    keys = _keys_of(checkpointer, "t")[:3]
+    part, name = case
+    keys = checkpointer.storage._keys("t").all[:3]
     assert client.delete(*(key for key in keys if key.endswith(part.encode()))) == 1
     async with RedisCheckpointer(redis_server.url, key_prefix=prefix, state_type=None) as fresh:
-        try:
-            answer = await THREAD_CALLS[name](fresh)
-        except (BackendCorruptError, CheckpointCorruptError) as error:
-            assert "'t'" in str(error)
-            assert name not in READ_ANYWAY.get(part, ())
+        if name in READ_ANYWAY.get(part, ()):
+            assert await THREAD_CALLS[name](fresh)
         else:
-            assert name in READ_ANYWAY.get(part, ()), answer
-            assert answer
+            with pytest.raises((BackendCorruptError, CheckpointCorruptError), match="'t'"):
+                await THREAD_CALLS[name](fresh)
         assert await fresh.list_threads() == ["t", "whole"]
         assert await fresh.load("whole") == {"n": 7}
         assert await fresh.delete("t")
@@ -192,10 +192,6 @@ async def test_a_lost_key_of_a_thread_never_reads_as_not_found(
         assert await fresh.list_threads() == ["whole"]
         await fresh.save({"n": 5}, "t")
         assert await fresh.load("t") == {"n": 5}
-
-
-def _keys_of(checkpointer, thread_id):
-    return checkpointer.storage._keys(thread_id).all
 
 
 async def test_an_index_of_redisearch_that_is_short_of_documents_ends_the_search(
