@@ -39,11 +39,13 @@ _NUMBERED: Final = re.compile(r"m(\d{1,6})")
 class LLMExtractor:
     """Asks a model, once an extraction, what to remember, to correct and to retire.
 
-    The model sees the new messages and the present memories as data, and answers with JSON. An
-    answer that is not valid is sent back once to be repaired; if that fails too, nothing is
-    changed and the event `memory.extraction_invalid` says so. What does not fit the prompt is
-    clipped (`memory.extraction_clipped`), and surplus changes are dropped
-    (`memory.changes_dropped`). Whatever the model raises is raised.
+    The model sees the new messages and the present memories as data, and answers with JSON. Of
+    an answer with several changes, each that is valid is taken, and an event tells of each other
+    one (`memory.change_refused`). An answer of which nothing can be read, or of which nobody can
+    tell which of two it is, is sent back once to be repaired; if that fails too, it is an error
+    and the event `memory.extraction_invalid`. What does not fit the prompt is clipped
+    (`memory.extraction_clipped`), and surplus changes are dropped (`memory.changes_dropped`).
+    Whatever the model raises is raised.
 
     Args:
         model: Any async function from messages to a message.
@@ -91,7 +93,11 @@ class LLMExtractor:
     async def extract(
         self, messages: Sequence[Any], memories: Sequence[Memory]
     ) -> tuple[MemoryChange, ...]:
-        """Return what the model wants changed; nothing said, nothing asked."""
+        """Return what the model wants changed; nothing said, nothing asked.
+
+        Raises:
+            ModelAnswerError: Neither its answer nor the repaired one can be read.
+        """
         size = sum(len(each.content) for each in messages if isinstance(each.content, str))
         build = partial(self._build, tuple(messages), tuple(memories))
         lines, prompt = build() if size < _LARGE else await in_thread(build)
@@ -114,9 +120,9 @@ class LLMExtractor:
         return lines, build_prompt(self._system, lines, memories, self._budget, self._count)
 
     async def _ask(self, prompt: tuple[Message, Message]) -> tuple[AnsweredChange, ...]:
-        answer = await self._answer(prompt)
+        answer, shown = await self._answer(prompt), prompt[1].content or ""
         try:
-            return parse_answer(answer)
+            return self._read(answer, shown)
         except InvalidArgumentError as error:
             repair = [
                 *prompt,
@@ -124,10 +130,18 @@ class LLMExtractor:
                 Message.user(f"That is not valid: {error}. Answer again, with the JSON only."),
             ]
         try:
-            return parse_answer(await self._answer(repair))
+            return self._read(await self._answer(repair), shown)
         except InvalidArgumentError as error:
-            emit("memory.extraction_invalid", extractor=self.name, reason=str(error))
-            return ()
+            invalid = ModelAnswerError(f"the model's answer cannot be read, twice: {error}")
+            emit("memory.extraction_invalid", error=invalid, extractor=self.name, reason=str(error))
+            raise invalid from None
+
+    def _read(self, answer: str, shown: str) -> tuple[AnsweredChange, ...]:
+        read = parse_answer(answer, shown)
+        for reason in read.refused:
+            error = InvalidArgumentError(reason)
+            emit("memory.change_refused", error=error, extractor=self.name, reason=reason)
+        return read.changes
 
     async def _answer(self, prompt: Sequence[Message]) -> str:
         answer = await called(self._model, prompt)
@@ -135,7 +149,12 @@ class LLMExtractor:
             raise ModelAnswerError(
                 f"the model answered with {type(answer).__name__}, not with a message"
             )
-        return answer.content or ""
+        content: object = answer.content
+        if content is not None and not isinstance(content, str):
+            raise ModelAnswerError(
+                f"the model answered with a content of {type(content).__name__}, not with a text"
+            )
+        return content or ""
 
 
 class FunctionExtractor:

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import islice
-from typing import Any, Final, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
 
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.answer_json import Reading, read_documents
 from locus_memory.memory.models import MemoryType
 
-__all__ = ["SCHEMA", "AnsweredChange", "parse_answer"]
+__all__ = ["SCHEMA", "Answer", "AnsweredChange", "parse_answer"]
 
+Op = Literal["add", "update", "delete"]
+
+_OPS: Final = ("add", "update", "delete")
 _LONGEST_KEY, _LONGEST_CONTENT = 120, 1000
 _LONGEST_ERROR = 600
-# How many brackets are tried as the start of the answer, in prose that has more of them.
-_ATTEMPTS = 20
-_START: Final = re.compile(r"[{\[]")
+_GRADES: Final = {"critical": 1.0, "high": 0.8, "medium": 0.5, "normal": 0.5, "low": 0.2}
+# The number of a message as the prompt writes it; `m1` is the number of a memory.
+_NUMBER: Final = re.compile(r"(?:message |#)?(\d{1,6})\.?", re.IGNORECASE)
+_PERCENT: Final = re.compile(r"(\d{1,3}) ?%")
+# An answer that begins, and of which no document was made.
+_BROKEN: Final = re.compile(r"[\"']changes[\"']\s*:")
+_FENCE: Final = re.compile(r"```\w*")
 
 
-class AnsweredChange(BaseModel):
+@dataclass(frozen=True, slots=True)
+class AnsweredChange:
     """One change as a model writes it.
 
     Attributes:
@@ -33,23 +41,30 @@ class AnsweredChange(BaseModel):
         messages: The numbers of the messages that say so, from 1.
     """
 
-    model_config = ConfigDict(frozen=True, str_strip_whitespace=True)
-
-    op: Literal["add", "update", "delete"]
+    op: Op
     type: MemoryType
-    key: str = Field(min_length=1, max_length=_LONGEST_KEY)
-    content: str = Field("", max_length=_LONGEST_CONTENT)
-    importance: float | None = Field(None, ge=0, le=1)
+    key: str
+    content: str = ""
+    importance: float | None = None
     messages: tuple[int, ...] = ()
 
 
-class _Answer(BaseModel):
-    changes: tuple[AnsweredChange, ...]
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What could be read of an answer.
+
+    Attributes:
+        changes: The changes that are valid.
+        refused: Why each other one is not; nothing of the answer is quoted.
+    """
+
+    changes: tuple[AnsweredChange, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 def _schema() -> str:
     properties = {
-        "op": {"enum": ["add", "update", "delete"]},
+        "op": {"enum": list(_OPS)},
         "type": {"enum": [kind.value for kind in MemoryType]},
         "key": {"type": "string", "maxLength": _LONGEST_KEY},
         "content": {"type": "string", "maxLength": _LONGEST_CONTENT},
@@ -66,50 +81,154 @@ SCHEMA: Final = _schema()
 """The JSON Schema of an answer."""
 
 
-def parse_answer(text: str) -> tuple[AnsweredChange, ...]:
+def parse_answer(text: str, prompt: str = "") -> Answer:
     """Return the changes an answer asks for.
 
-    The answer is a JSON object with `changes`, or that list alone; a code fence or prose around
-    it does no harm.
+    The answer is a JSON object with `changes`, or that list alone; thinking, a code fence or
+    prose around it does no harm. A document that stands in the prompt word for word is a
+    quotation, and no answer. Each change is read alone: what can be folded into what it should
+    be is folded, and the others are refused.
+
+    Args:
+        text: What the model says.
+        prompt: What it was shown.
 
     Raises:
-        InvalidArgumentError: It is not; the message says what to mend, and quotes nothing.
+        InvalidArgumentError: There is none, there are two that differ, one has no end, or no
+            change of it is valid; the message says what to mend, and quotes nothing.
     """
-    document = _find_json(text)
-    if document is None:
+    changes = _changes_in(read_documents(text), "".join(prompt.split()))
+    if isinstance(changes, Mapping):
+        changes = [changes]
+    if changes is None:
+        return Answer()
+    if not isinstance(changes, list):
+        raise InvalidArgumentError("changes: a list is expected")
+    answer = _each_read(cast("list[Any]", changes))
+    if answer.refused and not answer.changes:
+        raise InvalidArgumentError("; ".join(answer.refused)[:_LONGEST_ERROR])
+    return answer
+
+
+def _changes_in(found: Reading, prompt: str) -> Any:
+    """Return what the one answer has as its changes."""
+    answers = [
+        document.value
+        for document in found.documents
+        if _is_answer(document.value)
+        and not (_asks(document.value) and "".join(document.source.split()) in prompt)
+    ]
+    # With a space within, it is an open box of a list to tick off.
+    is_empty = any(document.source == "[]" for document in found.documents)
+    if _BROKEN.search(found.rest):
+        raise InvalidArgumentError("there is a JSON object in it that cannot be read to its end")
+    if not answers and len(found.documents) == 1 and is_empty and not _said(found.rest):
+        return []
+    if not answers:
         raise InvalidArgumentError('there is no JSON object with a list "changes" in it')
-    try:
-        changes = _Answer.model_validate(document).changes
-    except ValidationError as error:
-        raise InvalidArgumentError(_describe(error)) from None
+    listed = [_list_of(answer) for answer in answers]
+    if any(each != listed[-1] for each in listed) or (is_empty and listed[-1]):
+        raise InvalidArgumentError("there are several JSON objects in it that differ: give one")
+    return listed[-1]
+
+
+def _is_answer(value: Any) -> bool:
+    if isinstance(value, dict):
+        return "changes" in value
+    return bool(value) and all(isinstance(each, dict) and "op" in each for each in value)
+
+
+def _list_of(answer: Any) -> Any:
+    return answer["changes"] if isinstance(answer, dict) else answer
+
+
+def _asks(answer: Any) -> bool:
+    """Whether it asks for a change: what asks for none is no page's word for anything."""
+    return bool(_list_of(answer))
+
+
+def _said(rest: str) -> str:
+    return _FENCE.sub("", rest).strip().strip("\ufeff")
+
+
+def _each_read(changes: list[Any]) -> Answer:
+    read: list[AnsweredChange] = []
+    refused: list[str] = []
     for number, change in enumerate(changes):
-        if change.op != "delete" and not change.content:
-            raise InvalidArgumentError(f"changes.{number}.content: must not be empty")
-    return changes
-
-
-def _describe(error: ValidationError) -> str:
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
-    lines = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems)
-    return "; ".join(lines)[:_LONGEST_ERROR]
-
-
-def _find_json(text: str) -> Any:
-    """Return the first JSON document in `text` that may be the answer, or `None`."""
-    if text.strip() == "[]":
-        return {"changes": []}
-    decoder = json.JSONDecoder()
-    for found in islice(_START.finditer(text), _ATTEMPTS):
         try:
-            document, _end = decoder.raw_decode(text, found.start())
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(document, dict) and "changes" in document:
-            return document
-        if isinstance(document, list) and document and all(map(_is_change, document)):
-            return {"changes": document}
-    return None
+            read.append(_read(change))
+        except InvalidArgumentError as error:
+            refused.append(f"changes.{number}{error}")
+    return Answer(tuple(read), tuple(refused))
 
 
-def _is_change(document: object) -> bool:
-    return isinstance(document, dict) and "op" in document
+def _read(change: Any) -> AnsweredChange:
+    """Return a change.
+
+    Raises:
+        InvalidArgumentError: It is none; the message begins with the field.
+    """
+    if not isinstance(change, dict):
+        raise InvalidArgumentError(": an object is expected")
+    fields = cast("dict[str, Any]", change)
+    op = _word(fields, "op", _OPS)
+    return AnsweredChange(
+        op=cast("Op", op),
+        type=MemoryType(_word(fields, "type", tuple(MemoryType))),
+        key=_text(fields, "key", _LONGEST_KEY),
+        content="" if op == "delete" else _text(fields, "content", _LONGEST_CONTENT),
+        importance=_importance(fields.get("importance")),
+        messages=_numbers(fields.get("messages")),
+    )
+
+
+def _word(fields: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
+    said = fields.get(name)
+    word = said.strip().lower() if isinstance(said, str) else ""
+    if word not in known:
+        raise InvalidArgumentError(f".{name}: one of {', '.join(known)} is expected")
+    return word
+
+
+def _text(fields: Mapping[str, Any], name: str, longest: int) -> str:
+    said = fields.get(name)
+    if not isinstance(said, str) or not said.strip():
+        raise InvalidArgumentError(f".{name}: a text that is not empty is expected")
+    if len(said.strip()) > longest:
+        raise InvalidArgumentError(f".{name}: at most {longest} characters are expected")
+    return said.strip()
+
+
+def _importance(said: Any) -> float | None:
+    """Return a number from 0 to 1; `None` for what is none."""
+    if isinstance(said, str):
+        word = said.strip().lower()
+        percent = _PERCENT.fullmatch(word)
+        said = int(percent[1]) / 100 if percent else _GRADES.get(word) or _number(word)
+    if isinstance(said, bool) or not isinstance(said, int | float) or said != said:  # noqa: PLR0124 - NaN
+        return None
+    # Not float() first: an integer may be too large for it.
+    return float(max(0, min(1, said)))
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def _numbers(said: Any) -> tuple[int, ...]:
+    listed = cast("list[Any]", said) if isinstance(said, list) else [said]
+    return tuple(number for each in listed if (number := _place(each)) is not None)
+
+
+def _place(said: Any) -> int | None:
+    if isinstance(said, bool) or not isinstance(said, int | float | str):
+        return None
+    if isinstance(said, str):
+        named = _NUMBER.fullmatch(said.strip())
+        return int(named[1]) if named else None
+    if isinstance(said, float):
+        return int(said) if said.is_integer() else None
+    return said

@@ -57,7 +57,7 @@ class LLMMemoryManager(BaseMemoryManager):
     is extracted: `"inline"` before `on_session_end` returns, `"background"` later, in a task.
     What is queued survives the process. It is done with the next run of the same thread, by
     `drain()`, or when the next process starts to use the store, whichever comes first. A job
-    that fails `max_attempts` times is dropped, with an event.
+    that fails `max_attempts` times is dropped, with an event that names its messages.
 
     Args:
         store: A store, a backend or a provider string; what a string opens is closed here.
@@ -178,6 +178,7 @@ class LLMMemoryManager(BaseMemoryManager):
 
         Raises:
             TimeoutError: The extractor took too long.
+            ModelAnswerError: The model's answer cannot be read, not even repaired.
             BackendError: The store failed.
         """
         said = conversation(messages)

@@ -55,6 +55,11 @@ class Job:
         """The thread's part of the key."""
         return self.lane_of(self.key)
 
+    @property
+    def message_ids(self) -> list[str]:
+        """The ids of the messages; of one without, its number in the thread, such as `#3`."""
+        return [each["id"] or f"#{each['number']}" for each in self.messages]
+
     @staticmethod
     def lane_of(key: str) -> str:
         """Return the thread's part of a key."""

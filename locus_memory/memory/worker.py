@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from locus_memory.cancellation import is_being_cancelled
+from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit
 from locus_memory.memory.lease import Lease
 from locus_memory.memory.options import check_whole
@@ -231,7 +232,7 @@ class Worker:
         if head.attempts > self._options.most_attempts:
             # It took its process down each time, and would do so for ever.
             await self._queue.finish([head])
-            self._drop(lane, [head])
+            self._drop(lane, [head], LocusMemoryError("the process ended during each attempt"))
             return True
         try:
             await self._handle(jobs)
@@ -251,10 +252,10 @@ class Worker:
 
     async def _fail(self, lane: str, jobs: Sequence[Job], error: BaseException) -> None:
         attempts = jobs[0].attempts
-        emit("memory.extract_failed", error=error, attempts=attempts)
+        emit("memory.extract_failed", error=error, thread=jobs[0].thread, attempts=attempts)
         self._failed.add(lane)
         self._pauses[lane] = self._options.quiet * _BACKOFF ** (attempts - 1)
-        self._drop(lane, await self._queue.fail(jobs, self._options.most_attempts))
+        self._drop(lane, await self._queue.fail(jobs, self._options.most_attempts), error)
 
     async def _give_back(self, job: Job) -> None:
         try:
@@ -262,10 +263,17 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - reported; the lease ends by itself
             emit("memory.queue_failed", error=error)
 
-    def _drop(self, lane: str, jobs: Iterable[Job]) -> None:
+    def _drop(self, lane: str, jobs: Iterable[Job], error: BaseException) -> None:
         for job in jobs:
             self._known[lane].discard(job.key)
-            emit("memory.extract_dropped", messages=len(job.messages), attempts=job.attempts)
+            emit(
+                "memory.extract_dropped",
+                error=error,
+                thread=job.thread,
+                messages=len(job.messages),
+                message_ids=job.message_ids,
+                attempts=job.attempts,
+            )
 
     def _retry(self) -> None:
         """Wake the threads that failed: what works for one may work for them by now."""

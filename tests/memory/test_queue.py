@@ -11,11 +11,13 @@ import pytest
 
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import BackendUnavailableError
+from locus_memory.memory.extract import LLMExtractor
 from locus_memory.memory.lease import Lease
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.state import AgentState
+from locus_memory.testing.model import FakeModel
 
 QUEUE = ("locus_memory", "queue")
 
@@ -164,7 +166,7 @@ async def test_a_failure_is_tried_again_with_the_next_run(make, store, scripted,
     await manager.on_session_end(run_of(conversation("one", "two")))
     assert (manager.pending, await waiting(store)) == (1, 1)
     (failed,) = events.of("memory.extract_failed")
-    assert failed.attributes == {"attempts": 1}
+    assert failed.attributes == {"thread": "t", "attempts": 1}
     await manager.on_session_end(run_of(conversation("one", "two", "three", "four")))
     assert extractor.texts[1] == ["one", "two", "three", "four"]
     assert (manager.pending, await waiting(store)) == (0, 0)
@@ -195,7 +197,13 @@ async def test_what_fails_for_ever_is_dropped_with_an_event(make, store, scripte
     assert await manager.drain() == 1
     assert await manager.drain() == 0
     (dropped,) = events.of("memory.extract_dropped")
-    assert dropped.attributes == {"messages": 2, "attempts": 3}
+    assert dropped.attributes == {
+        "thread": "t",
+        "messages": 2,
+        "message_ids": ["#1", "#2"],
+        "attempts": 3,
+    }
+    assert isinstance(dropped.error, RuntimeError)
     assert await waiting(store) == 0
 
 
@@ -207,6 +215,36 @@ async def test_a_later_message_outlives_an_earlier_one_that_is_dropped(make, scr
         await manager.on_session_end(run_of(conversation(*texts)))
     assert len(events.of("memory.extract_dropped")) == 1
     assert extractor.texts[-1] == [f"text {n}" for n in range(2, 8)]
+
+
+async def test_an_answer_that_nobody_can_read_stays_queued_until_it_is_given_up(
+    make, store, events
+):
+    good = '{"changes": [{"op": "add", "type": "user", "key": "pet", "content": "A cat."}]}'
+    asked = FakeModel(["No.", "No.", "Sorry.", "No.", good])
+    manager = make(extract_fn=LLMExtractor(asked), max_attempts=2)
+    await manager.on_session_end(run_of(conversation("My cat.", "Nice.")))
+    assert (manager.pending, await waiting(store)) == (1, 1)
+    await manager.drain()
+    assert (manager.pending, await waiting(store)) == (0, 0)
+    (dropped,) = events.of("memory.extract_dropped")
+    assert (dropped.attributes["thread"], dropped.attributes["message_ids"]) == ("t", ["#1", "#2"])
+    # The thread goes on.
+    texts = ["My cat.", "Nice.", "I have a cat.", "Noted."]
+    await manager.on_session_end(run_of(conversation(*texts)))
+    assert [each.key for each in await manager.retrieve()] == ["pet"]
+    assert "I have a cat." in asked.calls[-1][1].content
+    assert "My cat." not in asked.calls[-1][1].content
+
+
+async def test_an_answer_that_is_read_at_the_second_attempt_loses_nothing(make, store):
+    good = '{"changes": [{"op": "add", "type": "user", "key": "pet", "content": "A cat."}]}'
+    asked = FakeModel(["No.", "No.", good])
+    manager = make(extract_fn=LLMExtractor(asked))
+    await manager.on_session_end(run_of(conversation("My cat.", "Nice.")))
+    assert await manager.drain() == 0
+    assert [each.key for each in await manager.retrieve()] == ["pet"]
+    assert await waiting(store) == 0
 
 
 async def test_an_extractor_that_never_returns_is_given_up(make, events):
