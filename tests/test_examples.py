@@ -3,34 +3,46 @@
 A fenced block's language, and a comment such as `<!-- fails -->` before it, say what happens to
 it:
 
-- `python` runs in an empty folder, top-level `await` allowed; its comments `# > text` are what
-  it prints, all of it. Marked `fails`, it must end in the error its last comment `# > ` names.
+- `python` runs in an empty folder; its comments `# > text` are what it prints, all of it. Marked
+  `fails`, it must end in the error its last comment `# > ` names. It is either complete (a file:
+  its first line is a comment that names it, or it calls `asyncio.run`), or it can be pasted line
+  by line: into `python -m asyncio`, or into `python` where nothing is awaited.
 - `python`, marked `pytest`, is a test file: pytest must pass it. It sees the `python` block
   before it on the page as the module `before`.
-- `console` holds commands after `$ ` and what they print; a page's blocks share a folder, and
-  each command of `locus-memory` runs. Made-up ids, moments, sizes and scores may differ. A line
-  `...` stands for any lines, `...` within a line for any text. Marked `any-output`, the
-  commands need only succeed. `docs/cli.md` has a test of its own, `tests/cli/test_docs.py`.
+- `console` holds commands after `$ ` and what they print; a page's blocks share a folder with
+  the files that the page shows, and each command runs. Made-up ids, moments, sizes and scores
+  may differ. A line `...` stands for any lines, `...` within a line for any text. Marked
+  `any-output`, the commands need only succeed. `docs/cli.md` has a test of its own,
+  `tests/cli/test_docs.py`.
 
 The pages `docs/backends/postgresql.md` and `redis.md` have a server each: one whose databases
 include `mydb`, found by the environment variables of PostgreSQL, and one that takes the place
 of `localhost:6379`.
+
+All `python` blocks also run one after the other in one folder, in the order of the navigation,
+as a reader does who pastes each page from top to bottom: on databases that are new, and on
+databases that hold data of the reader, none of which may change.
 """
 
 from __future__ import annotations
 
 import ast
 import asyncio
+import code
 import inspect
 import os
 import re
 import subprocess
 import sys
+import types
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from locus_memory import Put, RedisStore, open_backend
 from locus_memory.errors import LocusMemoryError
 
 ROOT = Path(__file__).parents[1]
@@ -41,6 +53,7 @@ FENCE = re.compile(
 OWN_TEST = ROOT / "docs" / "cli.md"
 KINDS = {"python", "console", "sh", "toml", "text", "json"}
 COMMAND = Path(sys.executable).with_name("locus-memory")
+REDIS = "localhost:6379"
 
 
 @dataclass(frozen=True)
@@ -89,45 +102,220 @@ def test_every_fence_is_understood():
         assert block.mark in {None, "pytest", "fails", "any-output"}, block
 
 
+def use_postgresql(server, monkeypatch):
+    """Let `postgresql:mydb` mean a database of the server."""
+    if not server.run("SELECT 1 FROM pg_database WHERE datname = 'mydb'"):
+        server.run("CREATE DATABASE mydb")
+    for name, value in (("HOST", "127.0.0.1"), ("PORT", server.port), ("USER", "locus")):
+        monkeypatch.setenv(f"PG{name}", str(value))
+
+
 @pytest.fixture
-def server(request, monkeypatch):
-    """The server of the block's page, if it has one; see the top of this file."""
+def redis_address(request, monkeypatch):
+    """Start the server of the block's page, if it has one; return what Redis' address is."""
     page = request.getfixturevalue("block").page
-    if page.parent.name != "backends":
-        return None
-    found = request.getfixturevalue(f"{page.stem}_server")
-    if page.stem == "postgresql":
-        if not found.run("SELECT 1 FROM pg_database WHERE datname = 'mydb'"):
-            found.run("CREATE DATABASE mydb")
-        for name, value in (("HOST", "127.0.0.1"), ("PORT", found.port), ("USER", "locus")):
-            monkeypatch.setenv(f"PG{name}", str(value))
-    return found
+    if page == ROOT / "docs" / "backends" / "postgresql.md":
+        use_postgresql(request.getfixturevalue("postgresql_server"), monkeypatch)
+    if page == ROOT / "docs" / "backends" / "redis.md":
+        return f"localhost:{request.getfixturevalue('redis_server').port}"
+    return REDIS
 
 
-def execute(block, server=None):
-    source = block.code
-    if block.page.stem == "redis":
-        source = source.replace("localhost:6379", f"localhost:{server.port}")
-    code = compile(
-        source, str(block), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
-    )
+def compiled(source, name):
+    """Compile a block as a whole, top-level `await` allowed."""
+    return compile(source, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+
+
+def execute(block, redis_address):
+    """Run a block as a whole, as a notebook does."""
     names = {"__name__": "__main__"}
-    running = eval(code, names)
+    running = eval(compiled(block.code.replace(REDIS, redis_address), str(block)), names)
     if inspect.iscoroutine(running):
         asyncio.run(running)
 
 
+class Pasted(code.InteractiveConsole):
+    """What `python -m asyncio` does with lines that are pasted, but for showing values.
+
+    A blank line ends a block, as it does in every Python before 3.13.
+    """
+
+    def __init__(self):
+        super().__init__({"__name__": "__main__"})
+        self.compile.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        self.statements = []
+
+    def runcode(self, code):
+        self.statements.append(code)
+
+    def showsyntaxerror(self, filename=None, **options):
+        raise sys.exc_info()[1]
+
+    def lines(self, source):
+        """Take the lines, and a blank one at the end; return the statements they make."""
+        for line in [*source.splitlines(), ""]:
+            self.push(line)
+        statements, self.statements = self.statements, []
+        return statements
+
+    def run(self, source):
+        statements = self.lines(source)
+        if any(each.co_flags & inspect.CO_COROUTINE for each in statements):
+            asyncio.run(self._run(statements))
+        else:
+            for statement in statements:
+                exec(statement, self.locals)
+
+    async def _run(self, statements):
+        for statement in statements:
+            running = types.FunctionType(statement, self.locals)()
+            if inspect.iscoroutine(running):
+                await running
+
+
+def paste(block, redis_address):
+    """Run a block as lines that are pasted: into `python -m asyncio`, or `python` if that does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "displayhook", lambda _value: None)
+        Pasted().run(block.code.replace(REDIS, redis_address))
+
+
+def file_of(block):
+    """Return the name of the file that the block says it is; `None`: it is none."""
+    named = re.match(r"# (\w+\.py)\n", block.code)
+    return named and named[1]
+
+
+def is_complete(block):
+    """Whether the block shows a whole file."""
+    return "asyncio.run(" in block.code or file_of(block) is not None
+
+
+def printed_by(block, run, *options):
+    """Run a block; return what it prints, and the error it must end in, line by line."""
+    output = StringIO()
+    with redirect_stdout(output):
+        if block.mark == "fails":
+            with pytest.raises(LocusMemoryError) as caught:
+                run(block, *options)
+            print(f"{type(caught.value).__name__}: {caught.value}")
+        else:
+            run(block, *options)
+    return output.getvalue().splitlines()
+
+
+def shown_by(block, redis_address):
+    """Run a block as its reader does; return what it prints, or why it cannot be run."""
+    try:
+        return printed_by(block, execute if is_complete(block) else paste, redis_address)
+    # Whatever it is, it goes into the list of what a page shows wrongly.
+    except Exception as error:  # noqa: BLE001
+        return [f"{type(error).__name__}: {error}"]
+
+
+def promised_by(block):
+    return re.findall(r"# > ?(.*)", block.code)
+
+
 @pytest.mark.parametrize("block", SCRIPTS, ids=str)
-def test_python(block, empty_folder, capsys, server):
-    expected = re.findall(r"# > ?(.*)", block.code)
-    if block.mark == "fails":
-        with pytest.raises(LocusMemoryError) as caught:
-            execute(block, server)
-        error = f"{type(caught.value).__name__}: {caught.value}"
-        assert [*capsys.readouterr().out.splitlines(), error] == expected
+def test_python(block, empty_folder, redis_address):
+    assert printed_by(block, execute, redis_address) == promised_by(block)
+
+
+@pytest.mark.parametrize("block", SCRIPTS, ids=str)
+def test_python_can_be_pasted_or_is_a_file(block):
+    if is_complete(block):
+        compile(block.code, str(block), "exec", dont_inherit=True)
     else:
-        execute(block, server)
-        assert capsys.readouterr().out.splitlines() == expected
+        # Blank lines and comments are statements to it as well.
+        assert len(Pasted().lines(block.code)) >= len(ast.parse(block.code).body)
+
+
+USERS = ["ada", "bob", *(f"user-{number}" for number in range(18))]
+THREADS = ("thread", "thread-1", "trip", "monday", "friday", "pets", "bill", "diary")
+
+
+async def fill(backend):
+    """Write what an application has, under the names that the pages teach."""
+    spaces = [(label,) for label in ("cart", "facts", "global", "jobs", "log", "notes", "trips")]
+    spaces += [("users", user) for user in USERS]
+    spaces += [("users", user, "memories") for user in USERS]
+    spaces += [("locus_memory", "users", user, "current") for user in USERS]
+    for space in spaces:
+        for key in ("diet", "seat", "1", "2", "apple"):
+            await backend.store.put(space, key, {"text": f"the reader's {key}"}, {"mine": True})
+    for thread in THREADS:
+        for turn in range(3):
+            await backend.checkpointer.save({"mine": turn}, thread, f"turn-{turn}")
+
+
+async def everything(backend):
+    """Return all items and all checkpoints."""
+    every = 1_000_000
+    items = {
+        space: await backend.store.scan(space, every)
+        for space in await backend.store.list_namespaces(limit=every)
+    }
+    threads = {}
+    for thread in await backend.checkpointer.list_threads(every):
+        for info in await backend.checkpointer.list_with_metadata(thread, every):
+            state = await backend.checkpointer.load(thread, info.checkpoint_id)
+            threads[thread, info.checkpoint_id] = (info.created_at, info.metadata, state)
+    return items, threads
+
+
+def on_each(places, work):
+    """Do something with the backend of each place; return what it returns, by place."""
+
+    async def one(place):
+        async with open_backend(place, state_type=None) as backend:
+            return await work(backend)
+
+    return {place: asyncio.run(one(place)) for place in places}
+
+
+def own_places(redis_address):
+    """Return everything in the places that the examples have on servers for themselves."""
+    prefixes = ("first-try:", "first-try:old:", "first-try:new:")
+    made = [("postgresql:mydb", {"schema": "first_try"})]
+    made += [(f"redis:{redis_address}", {"key_prefix": prefix}) for prefix in prefixes]
+
+    async def one(place, options):
+        async with open_backend(place, state_type=None, **options) as backend:
+            return await everything(backend)
+
+    return [asyncio.run(one(place, options)) for place, options in made]
+
+
+def in_order(pages):
+    """Return the pages in the order of the navigation, the README first."""
+    listed = re.findall(r"([\w/-]+\.md)$", (ROOT / ".mkdocs.yml").read_text(), re.MULTILINE)
+    order = [ROOT / "README.md", *(ROOT / "docs" / name for name in listed)]
+    assert sorted(order) == sorted(pages)
+    return order
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["alone", "beside-other-data"])
+def test_all_of_them_in_one_folder(
+    others, empty_folder, monkeypatch, postgresql_server, redis_server
+):
+    use_postgresql(postgresql_server, monkeypatch)
+    redis_address = f"localhost:{redis_server.port}"
+    places = ["sqlite:./agent.db", "postgresql:mydb", f"redis:{redis_address}"] if others else []
+    on_each(places, fill)
+    before = on_each(places, everything)
+    assert all(len(items) >= 3 * len(USERS) and threads for items, threads in before.values())
+
+    differ = {}
+    for page in in_order(PAGES):
+        for block in (each for each in SCRIPTS if each.page == page):
+            printed = shown_by(block, redis_address)
+            if printed != promised_by(block):
+                differ[str(block)] = (promised_by(block), printed)
+
+    assert on_each(places, everything) == before
+    assert differ == {}
+    assert [items or threads for items, threads in own_places(redis_address)] == [{}] * 4
 
 
 @pytest.mark.parametrize("block", TESTS, ids=str)
@@ -145,6 +333,35 @@ def test_python_tests(block, empty_folder):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"[1-9]\d* passed", done.stdout)
+
+
+async def test_the_recipe_that_copies_takes_everything(redis_server, tmp_path):
+    """1,500 namespaces, one of more than a page of items, vectors and what is left of a `ttl`."""
+    [recipe] = [each.code for each in SCRIPTS if "async def copy(old, new)" in each.code]
+    wanted = (ast.Import, ast.ImportFrom, ast.AsyncFunctionDef)
+    body = [each for each in ast.parse(recipe).body if isinstance(each, wanted)]
+    names = {}
+    exec(compile(ast.Module(body, []), "recipe", "exec"), names)
+
+    every = 1_000_000
+    options = [{"key_prefix": f"recipe:{which}:"} for which in ("old", "new")]
+    old, new = (RedisStore(redis_server.url, **each) for each in options)
+    async with old, new:
+        puts = [Put(namespace=("many", f"{number:04}"), key="k", value=1) for number in range(1500)]
+        puts += [Put(namespace=("long",), key=f"{number:04}", value=1) for number in range(1200)]
+        vector = {"metadata": {"a": 1}, "embedding": [0.6, 0.8]}
+        puts.append(Put(namespace=("one",), key="v", value=1, **vector))
+        puts.append(Put(namespace=("one",), key="t", value=1, ttl=3600))
+        await old.put_batch(puts)
+        await names["copy"](old, new)
+        assert len(await new.list_namespaces(limit=every)) == 1502
+        for space in await old.list_namespaces(limit=every):
+            there, copied = await old.scan(space, every), await new.scan(space, every)
+            assert [each.key for each in copied] == [each.key for each in there]
+        assert (await new.get_item(("one",), "v")).metadata == {"a": 1}
+        assert await new.get_embedding(("one",), "v") == pytest.approx([0.6, 0.8])
+        kept = [(await store.get_item(("one",), "t")).expires_at for store in (old, new)]
+        assert abs((kept[0] - kept[1]).total_seconds()) < 60
 
 
 VARIES = re.compile(
@@ -189,6 +406,8 @@ def commands_of(block):
 @pytest.mark.parametrize("page", CONSOLES, ids=lambda page: page.name)
 def test_console(page, empty_folder):
     for block in blocks_of(page):
+        if block.language == "python" and file_of(block):
+            (empty_folder / file_of(block)).write_text(block.code, encoding="utf-8")
         if block.language != "console":
             continue
         for command, expected in commands_of(block):
