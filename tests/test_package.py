@@ -15,6 +15,7 @@ import pytest
 import locus_memory
 from locus_memory import errors
 from locus_memory.errors import LocusMemoryError
+from locus_memory.installing import install_command
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ["locus_memory", "locus_memory.store", "locus_memory.checkpoint"]
@@ -151,7 +152,7 @@ def test_a_missing_driver_is_one_sentence(use, extra):
     )
     assert failed.stderr.splitlines()[-1] == (
         f"locus_memory.errors.MissingDriverError: {extra}: needs the {extra!r} extra: "
-        f"pip install 'locus-memory[{extra}]'"
+        f"{install_command(extra)}"
     )
 
 

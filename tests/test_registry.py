@@ -20,6 +20,7 @@ from locus_memory.errors import (
     UnknownProviderError,
 )
 from locus_memory.events import subscribe
+from locus_memory.installing import install_command
 from locus_memory.maker import known_options
 from locus_memory.registry import (
     as_checkpointer,
@@ -534,7 +535,7 @@ def test_a_missing_driver_is_one_sentence(install):
     install(driven="acme_plugins:DRIVEN")
     with pytest.raises(MissingDriverError) as caught:
         get_store("driven")
-    expected = "driven: needs the 'driven' extra: pip install 'locus-memory[driven]'"
+    expected = f"driven: needs the 'driven' extra: {install_command('driven')}"
     assert str(caught.value) == expected
     assert isinstance(caught.value, ImportError)
 

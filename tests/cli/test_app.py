@@ -9,6 +9,7 @@ import pytest
 
 import locus_memory
 from locus_memory.cli import main, outcome
+from locus_memory.installing import install_command
 
 COMMANDS = [
     "demo", "doctor", "ls", "get", "put", "rm", "search", "chat", "memories", "remember",
@@ -93,7 +94,7 @@ from locus_memory.cli import main
 main(["--help"])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
-    expected = "locus-memory: needs the 'cli' extra: pip install 'locus-memory[cli]'\n"
+    expected = f"locus-memory: needs the 'cli' extra: {install_command('cli')}\n"
     assert (done.returncode, done.stderr) == (1, expected)
 
 

@@ -278,7 +278,7 @@ def test_keys_are_not_printed(vault):
 
 def test_the_missing_library_is_named(inner, monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
-    with pytest.raises(MissingDriverError, match=r"pip install 'locus-memory\[encryption\]'"):
+    with pytest.raises(MissingDriverError, match=r"'encryption' extra: pip install"):
         EncryptingStore(inner, OLD, active="old")
 
 

@@ -33,6 +33,7 @@ from locus_memory import (
 )
 from locus_memory.errors import BackendClosedError, BackendWriteError, InvalidArgumentError
 from locus_memory.events import subscribe
+from locus_memory.installing import install_command
 from locus_memory.integrations import langgraph
 from locus_memory.integrations.langgraph_store import LocusStore
 from locus_memory.store.wrappers.base import StoreWrapper
@@ -466,7 +467,7 @@ def test_without_langgraph_it_says_what_to_install():
         [sys.executable, "-c", WITHOUT_LANGGRAPH], capture_output=True, text=True, check=False
     )
     assert "MissingDriverError" in done.stderr
-    assert "pip install 'locus-memory[langgraph]'" in done.stderr
+    assert install_command("langgraph") in done.stderr
 
 
 def test_the_module_that_users_import_has_it():

@@ -27,6 +27,7 @@ from locus_memory.errors import (
     UnknownOptionError,
     UnknownProviderError,
 )
+from locus_memory.installing import install_command
 from locus_memory.integrations.locus import LocusCheckpointer, register
 
 marks = st.sampled_from(["$text", "$integer", "$float", "$object", "$written_out"])
@@ -336,4 +337,4 @@ def test_the_extra_is_named_where_it_is_missing():
         "    print(error)\n"
     )
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert "pip install 'locus-memory[locus]'" in told.stdout
+    assert install_command("locus") in told.stdout

@@ -169,5 +169,5 @@ def test_it_is_fetched_where_it_is_not_carried(not_carried):
 
 def test_the_missing_library_is_named(real_model, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(MissingDriverError, match=r"pip install 'locus-memory\[local\]'"):
+    with pytest.raises(MissingDriverError, match=r"'local' extra: pip install .*\[local\]'$"):
         LocalEmbedder()

@@ -107,7 +107,7 @@ def test_where_to_get_the_model_is_said(monkeypatch, tmp_path, name):
 
 def test_the_missing_library_is_named(real_model, monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(MissingDriverError, match=r"pip install 'locus-memory\[local\]'"):
+    with pytest.raises(MissingDriverError, match=r"'local' extra: pip install .*\[local\]'$"):
         get_reranker("cross-encoder")
 
 
