@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -23,9 +23,13 @@ from locus_memory.cli import (
     memories,
     reembed,
     searching,
+    thread_list,
     threads,
     transfer,
+    vacuuming,
 )
+from locus_memory.cli.examples import EXAMPLES
+from locus_memory.cli.help_page import Command, Group
 from locus_memory.cli.options import AsJson
 from locus_memory.cli.outcome import INTERRUPTED, CommandError, report, silence
 from locus_memory.cli.session import Globals
@@ -33,32 +37,57 @@ from locus_memory.errors import LocusMemoryError
 
 __all__ = ["app", "run"]
 
-app = typer.Typer(name="locus-memory", add_completion=False, rich_markup_mode=None)
+_START = "To begin with"
+_MEMORIES = "What is remembered"
+_THREADS = "Threads and their checkpoints"
+_ITEMS = "Items of the store"
 
-app.command()(demo.demo)
-app.command()(doctor.doctor)
-app.command("ls")(items.list_items)
-app.command("get")(items.get)
-app.command("put")(items.put)
-app.command("rm")(items.remove)
-app.command()(searching.search)
-app.command()(chat.chat)
-app.command("memories")(memories.list_memories)
-app.command()(memories.remember)
-app.command()(memories.history)
-app.command()(memories.undo)
-app.command()(forgetting.forget)
-app.command("threads")(threads.list_threads)
-app.command()(threads.checkpoints)
-app.command()(threads.show)
-app.command()(compare.diff)
-app.command()(threads.fork)
-app.command()(threads.prune)
-app.command()(threads.stats)
-app.command("import")(transfer.import_files)
-app.command()(transfer.export)
-app.command()(reembed.reembed)
-app.command("eval")(evaluate.evaluate)
+app = typer.Typer(
+    name="locus-memory",
+    cls=Group,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\n".join(EXAMPLES[""]),
+)
+_threads = typer.Typer(cls=Group, rich_markup_mode=None, invoke_without_command=True)
+
+
+def _add(name: str, command: Callable[..., None], panel: str) -> None:
+    examples = "\n".join(EXAMPLES[name])
+    app.command(name, cls=Command, epilog=examples, rich_help_panel=panel)(command)
+
+
+_add("demo", demo.demo, _START)
+_add("doctor", doctor.doctor, _START)
+_add("chat", chat.chat, _START)
+_add("memories", memories.list_memories, _MEMORIES)
+_add("remember", memories.remember, _MEMORIES)
+_add("history", memories.history, _MEMORIES)
+_add("undo", memories.undo, _MEMORIES)
+_add("forget", forgetting.forget, _MEMORIES)
+_threads.callback()(thread_list.list_threads)
+_threads.command("rm", cls=Command, epilog="\n".join(EXAMPLES["threads rm"]))(
+    thread_list.remove_threads
+)
+app.add_typer(
+    _threads, name="threads", epilog="\n".join(EXAMPLES["threads"]), rich_help_panel=_THREADS
+)
+_add("checkpoints", threads.checkpoints, _THREADS)
+_add("show", threads.show, _THREADS)
+_add("diff", compare.diff, _THREADS)
+_add("fork", threads.fork, _THREADS)
+_add("prune", threads.prune, _THREADS)
+_add("vacuum", vacuuming.vacuum, _THREADS)
+_add("stats", threads.stats, _THREADS)
+_add("import", transfer.import_files, _THREADS)
+_add("export", transfer.export, _THREADS)
+_add("ls", items.list_items, _ITEMS)
+_add("get", items.get, _ITEMS)
+_add("put", items.put, _ITEMS)
+_add("rm", items.remove, _ITEMS)
+_add("search", searching.search, _ITEMS)
+_add("reembed", reembed.reembed, _ITEMS)
+_add("eval", evaluate.evaluate, _ITEMS)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -94,7 +123,10 @@ def main(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; every error becomes one line on stderr."""
+    """Run one command and return its exit code; every error becomes one line on stderr.
+
+    With `--json`, an error is one document on stdout as well.
+    """
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until the end
     if sys.stdout is None:
@@ -112,9 +144,14 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except (CommandError, LocusMemoryError, OSError) as error:
-        return report(error)
+        return report(error, as_json=_wants_json(arguments))
     except Exception as error:
         if os.environ.get("LOCUS_MEMORY_DEBUG"):
             raise
-        return report(error)
+        return report(error, as_json=_wants_json(arguments))
     return result if isinstance(result, int) else 0
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    """Whether the call asks for JSON, were it one that can be understood."""
+    return "--json" in [*arguments, "--"][: [*arguments, "--"].index("--")]

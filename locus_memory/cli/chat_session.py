@@ -98,7 +98,7 @@ class ChatSession:
             finally:
                 runner.run(stack.aclose())
         if failures and not talk.is_interactive:
-            raise CommandError(f"{failures} of the messages had no answer")
+            raise CommandError(f"{failures} of the messages had no answer", answered=True)
 
     async def _open(self, stack: AsyncExitStack, thread_id: str) -> _Talk:
         backend = await stack.enter_async_context(open_backend(self.session.url, state_type=None))
@@ -208,7 +208,7 @@ class _Talk:
             raise
         except LocusMemoryError as error:
             self._end_line()
-            report(error)
+            report(error, as_json=self._as_json)
             return False
         return True
 
@@ -309,6 +309,8 @@ class _Talk:
         document = await collect(self._backend, self._manager, [self._user])
         render = partial(render_memories, with_user=False, with_sources=False)
         render(console(), document=document)
+        if document["more"]:
+            note(f"{document['more']} more: locus-memory memories --offset {document['next']}")
 
     def _tell(self, event: Event) -> None:
         """Tell the user what memory does, and what goes wrong with it."""

@@ -12,11 +12,12 @@ from locus_memory.cli.compare import render_difference
 from locus_memory.cli.demo_agent_play import play_agent
 from locus_memory.cli.demo_agent_story import DINNER, USER
 from locus_memory.cli.demo_stage import Stage
-from locus_memory.cli.hits import hits_table
-from locus_memory.cli.output import number, print_json, table
+from locus_memory.cli.hits import print_hits
+from locus_memory.cli.output import number, print_json
 from locus_memory.cli.sample import BRANCH_TURNS, FORK_AFTER, load_sample
 from locus_memory.cli.session import Session
 from locus_memory.cli.sizes import size_on_disk
+from locus_memory.cli.tables import print_table
 from locus_memory.cli.transcript_view import print_transcript
 from locus_memory.store.item import StoreItem
 
@@ -102,7 +103,7 @@ def _search(stage: Stage, path: Path) -> None:
     for answer in found["queries"]:
         stage.say(f"> {answer['query']}")
         items = [StoreItem.from_dict(item) for item in answer["items"]]
-        stage.console.print(hits_table(items, answer["query"]))
+        print_hits(stage.console, items, answer["query"])
     stage.check(
         f"the words of each of the {found['turns']} turns find that turn first",
         ok=found["found_first"] == found["turns"],
@@ -152,18 +153,10 @@ def _measure(stage: Stage, path: Path) -> None:
     rows = stage.session.run(steps.measure)
     disk = size_on_disk(path)
     stage.found["sizes"] = {"threads": rows, "disk_bytes": disk}
-    cells = [
-        [
-            row["thread_id"],
-            number(row["total_checkpoints"]),
-            number(row["stored_bytes"]),
-            number(row["json_bytes"]),
-            f"{row['ratio']:.1%}",
-        ]
-        for row in rows
-    ]
+    names = ("thread_id", "total_checkpoints", "stored_bytes", "json_bytes")
+    cells = [[*(row[name] for name in names), f"{row['ratio']:.1%}"] for row in rows]
     titles = ["thread", ">checkpoints", ">bytes stored", ">full JSON", ">ratio"]
-    stage.console.print(table(titles, cells))
+    print_table(stage.console, titles, cells)
     stage.say(f"on disk: {number(disk or 0)} bytes, the searchable turns included")
     small = all(row["stored_bytes"] * 10 < row["json_bytes"] for row in rows)
     stage.check("less than a tenth of the full JSON is stored", ok=small)

@@ -18,8 +18,8 @@ from rich.text import Text
 from locus_memory import __version__
 from locus_memory.cli.options import AsJson, Url
 from locus_memory.cli.outcome import CommandError
-from locus_memory.cli.output import snippet, table
 from locus_memory.cli.session import Session
+from locus_memory.cli.tables import Cell, Cut, print_table
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import subscribe
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from locus_memory.events import Event
 
 __all__ = ["doctor"]
+
+_DETAIL = 400
 
 Check = dict[str, Any]
 
@@ -49,7 +51,9 @@ def doctor(context: typer.Context, *, url: Url = None, as_json: AsJson = False) 
     failed = [check["check"] for check in checks if not check["ok"]]
     session.answer({"ok": not failed, "checks": checks}, partial(_render, checks=checks))
     if failed:
-        raise CommandError(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
+        names = ", ".join(failed)
+        message = f"{len(failed)} of {len(checks)} checks failed: {names}"
+        raise CommandError(message, answered=True)
 
 
 def _check(name: str, probe: Callable[[], str]) -> Check:
@@ -197,15 +201,10 @@ async def _checkpoint_round_trip(backend: Backend) -> str:
 
 
 def _render(console: Console, checks: list[Check]) -> None:
-    rows = [
-        [
-            _mark(check),
-            check["check"],
-            snippet(check["detail"], 400),
-        ]
-        for check in checks
+    rows: list[list[Cell]] = [
+        [_mark(check), check["check"], Cut(check["detail"], _DETAIL)] for check in checks
     ]
-    console.print(table(["", "check", "finding"], rows))
+    print_table(console, ["", "check", "*finding"], rows)
 
 
 def _mark(check: Check) -> Text:

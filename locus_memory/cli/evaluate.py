@@ -11,16 +11,17 @@ import typer
 
 from locus_memory.cli.models import RerankerOption, open_embedder, open_reranker
 from locus_memory.cli.options import AsJson, Url
-from locus_memory.cli.output import console, table
+from locus_memory.cli.output import console, remark, sees_progress
 from locus_memory.cli.search_notes import search_notes
 from locus_memory.cli.session import Session
+from locus_memory.cli.tables import Cell, print_records, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
     from locus_memory.evaluation.dataset import Conversation
-    from locus_memory.evaluation.report import Report
+    from locus_memory.evaluation.report import Report, Scores
     from locus_memory.retrieval.embedders.base import Embedder
     from locus_memory.retrieval.rerankers.base import Reranker
 
@@ -82,7 +83,8 @@ async def _run(
     from locus_memory.evaluation.run import evaluate as measure  # noqa: PLC0415 - the same
 
     output = console(stderr=True)
-    with Progress(console=output, transient=True, disable=not output.is_terminal) as progress:
+    shown = sees_progress(output)
+    with Progress(console=output, transient=True, disable=not shown) as progress:
         task = progress.add_task("evaluating", total=None)
 
         def step(done: int, total: int) -> None:
@@ -96,30 +98,31 @@ async def _run(
 
 def _render(console: Console, report: Report) -> None:
     models = ", ".join(filter(None, [report.embedder, report.reranker])) or "no model"
-    console.print(
+    heading = (
         f"{report.conversations} conversations, {report.turns} turns; {report.mode} search, "
         f"{models}; median {report.median_ms:.1f} ms a query"
     )
-    rows = [*report.categories.items(), ("all", report.overall)]
+    remark(console, heading)
+    found: list[list[Cell]] = [
+        [name, each.questions, *_shares(each.recall), f"{each.ndcg:.3f}"]
+        for name, each in _rows(report)
+    ]
+    evidence: list[list[Cell]] = [
+        [name, *_shares(each.evidence_recall)] for name, each in _rows(report)
+    ]
+    if not console.is_terminal:
+        print_records(console, [[*a, *b[1:]] for a, b in zip(found, evidence, strict=True)])
+        return
     depths = [f">R@{depth}" for depth in report.overall.recall]
     console.print()
-    console.print(
-        table(
-            ["category", ">questions", *depths, ">nDCG@10"],
-            [
-                [name, str(each.questions), *_shares(each.recall), f"{each.ndcg:.3f}"]
-                for name, each in rows
-            ],
-        )
-    )
+    print_table(console, ["category", ">questions", *depths, ">nDCG@10"], found)
     budgets = [f">{budget} tokens" for budget in report.overall.evidence_recall]
     console.print()
-    console.print(
-        table(
-            ["evidence in", *budgets],
-            [[name, *_shares(each.evidence_recall)] for name, each in rows],
-        )
-    )
+    print_table(console, ["evidence in", *budgets], evidence)
+
+
+def _rows(report: Report) -> list[tuple[str, Scores]]:
+    return [*report.categories.items(), ("all", report.overall)]
 
 
 def _shares(scores: Mapping[int, float]) -> list[str]:

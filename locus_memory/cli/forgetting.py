@@ -21,8 +21,9 @@ from locus_memory.cli.memory_options import (
 from locus_memory.cli.names import format_namespace, parse_namespace
 from locus_memory.cli.options import AsJson, Url
 from locus_memory.cli.outcome import CommandError, UsageError
-from locus_memory.cli.output import compact, console, number, snippet, table, visible, visible_name
+from locus_memory.cli.output import compact, console, remark, snippet, visible, visible_name
 from locus_memory.cli.session import Session
+from locus_memory.cli.tables import Cell, Cut, print_records, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -218,17 +219,27 @@ async def _with_contents(backend: Backend, report: dict[str, Any]) -> dict[str, 
 
 def _render(console: Console, *, document: dict[str, Any]) -> None:
     verb = "would erase" if document["dry_run"] else "erased"
-    rows = [[title, number(count), _names(names)] for title, count, names in _counts(document)]
-    console.print(table(["what", f">{verb}", "which"], [row for row in rows if row[1] != "0"]))
-    for title, content in _contents(document):
-        console.out(f"  {title}: {content}", highlight=False)
+    counts = [each for each in _counts(document) if each[1]]
+    rows: list[list[Cell]] = [[title, count, _names(names)] for title, count, names in counts]
+    records: list[list[Cell]] = [[title, count, *names] for title, count, names in counts]
+    print_table(console, ["what", f">{verb}", "*which"], rows, records=records)
+    if console.is_terminal:
+        for title, content in _contents(document):
+            console.out(f"  {title}: {snippet(content)}", highlight=False)
+    else:
+        contents: list[list[Cell]] = [
+            ["content", title, Cut(content)] for title, content in _contents(document)
+        ]
+        print_records(console, contents)
     for thread in document["sources"]:
-        line = f"thread {thread!r} still holds the messages it came from; --threads erases it too"
-        console.out(visible(line), highlight=False)
+        remark(
+            console,
+            f"thread {thread!r} still holds the messages it came from; --threads erases it too",
+        )
     for thread in document["unreadable"]:
-        console.out(visible(f"thread {thread!r} is damaged: it is left alone"), highlight=False)
+        remark(console, f"thread {thread!r} is damaged: it is left alone")
     if not document["has_store"]:
-        console.out(_NO_STORE, highlight=False)
+        remark(console, _NO_STORE)
 
 
 def _counts(document: dict[str, Any]) -> list[tuple[str, int, list[str]]]:
@@ -269,13 +280,9 @@ def _names(names: list[str]) -> str:
 def _contents(document: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what would go, if it was looked up: names and contents."""
     memories = [
-        (_memory(each), snippet(content))
+        (_memory(each), content)
         for each in document["memories"]
         for content in each.get("contents", ())
     ]
-    items = [
-        (_item(each), snippet(compact(each["value"])))
-        for each in document["items"]
-        if "value" in each
-    ]
+    items = [(_item(each), compact(each["value"])) for each in document["items"] if "value" in each]
     return memories + items

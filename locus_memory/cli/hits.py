@@ -6,19 +6,21 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from locus_memory.cli.names import format_namespace
-from locus_memory.cli.output import table, visible, visible_name
+from locus_memory.cli.output import visible, visible_name
+from locus_memory.cli.tables import Cell, print_table
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from locus_memory.retrieval.explain import Explanation
     from locus_memory.retrieval.fields import Fields
     from locus_memory.retrieval.hybrid import Hit
     from locus_memory.store.item import StoreItem
 
-__all__ = ["explained_table", "hit_fields", "hits_table"]
+__all__ = ["hit_fields", "print_explained", "print_hits"]
 
 _SNIPPET = 160
 _ROOM = 60
@@ -32,18 +34,33 @@ def hit_fields() -> Fields:
     return Fields(position=("position", "turn"))
 
 
-def hits_table(items: Sequence[StoreItem], query: str) -> Table:
-    """Return the table of what a search found, the query's words highlighted."""
-    rows: list[list[str | Text]] = [
+def print_hits(console: Console, items: Sequence[StoreItem], query: str) -> None:
+    """Print what a search found, the query's words highlighted."""
+    rows: list[list[Cell]] = [
         [f"{item.score or 0:.2f}", _where(item), _said(item, query)] for item in items
     ]
-    return table([">score", "where", "what"], rows)
+    records = [_record(item) for item in items]
+    print_table(console, [">score", "where", "*what"], rows, records=records)
 
 
-def explained_table(hits: Sequence[Hit], query: str) -> Table:
-    """Return the table of what a search found, each hit with what its score is made of."""
-    rows: list[list[str | Text]] = [[f"{hit.score:.2f}", _explained(hit, query)] for hit in hits]
-    return table([">score", "what, and why"], rows)
+def print_explained(console: Console, hits: Sequence[Hit], query: str) -> None:
+    """Print what a search found, each hit with what its score is made of."""
+    rows: list[list[Cell]] = [[f"{hit.score:.2f}", _explained(hit, query)] for hit in hits]
+    records = [[*_record(hit.item), _why(hit)] for hit in hits]
+    print_table(console, [">score", "*what, and why"], rows, records=records)
+
+
+def _record(item: StoreItem) -> list[Cell]:
+    """Return a hit for a pipe, all of its text with it."""
+    passage = hit_fields().read(item)
+    speaker = passage.speakers[0] if passage.speakers else ""
+    when = _moment(item) or ("" if passage.day is None else passage.day.isoformat())
+    namespace = format_namespace(item.namespace)
+    return [f"{item.score or 0:.2f}", namespace, item.key, speaker, when, passage.text]
+
+
+def _why(hit: Hit) -> str:
+    return "; ".join(_reasons(hit.parts, hit.score)) if hit.parts is not None else ""
 
 
 def _where(item: StoreItem) -> Text:

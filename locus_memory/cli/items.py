@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +19,10 @@ from locus_memory.cli.names import (
 )
 from locus_memory.cli.options import AsJson, Limit, Url, parse_object
 from locus_memory.cli.outcome import CommandError, UsageError
-from locus_memory.cli.output import compact, snippet, table, visible, visible_name
+from locus_memory.cli.output import compact, remark, visible, visible_name
+from locus_memory.cli.paging import COUNTED, tell_more
 from locus_memory.cli.session import Session
+from locus_memory.cli.tables import Cell, Cut, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,6 +59,8 @@ def list_items(
     labels = None if namespace is None else parse_namespace(namespace)
     document = session.run(partial(_list, labels=labels, limit=limit, after=after))
     session.answer(document, partial(_render_list, document=document))
+    if not session.as_json:
+        _tell_more(context, document)
 
 
 async def _list(
@@ -64,38 +69,69 @@ async def _list(
     if labels is None:
         start = None if after is None else parse_namespace(after)
         spaces = await backend.store.list_namespaces(None, limit, after=start)
-        return {"namespace": None, "namespaces": [list(s) for s in spaces], "items": []}
+        last = spaces[-1] if spaces else start
+        rest = await backend.store.list_namespaces(None, COUNTED, after=last)
+        return {
+            "namespace": None,
+            "namespaces": [list(s) for s in spaces],
+            "more_namespaces": len(rest),
+            "items": [],
+            "more": 0,
+            "next": format_namespace(last) if rest and last else None,
+        }
     items = await backend.store.scan(labels, limit, after=after)
-    # A label that is "*" would match any label: ask for what is before it.
-    prefix = labels[: labels.index("*")] if "*" in labels else labels
-    spaces = await all_namespaces(backend.store, prefix)
-    below = [list(s) for s in spaces if len(s) > len(labels) and s[: len(labels)] == labels]
+    # Whoever pages has seen them.
+    below = await _below(backend, labels) if after is None else []
     if not items and not below and after is None:
         raise CommandError(f"nothing in {format_namespace(labels)}")
+    end = items[-1].key if items else after
+    rest_of_keys = await backend.store.list_keys(labels, COUNTED, after=end)
     return {
         "namespace": list(labels),
         "namespaces": below[:limit],
+        "more_namespaces": len(below[limit:]),
         "items": [item.to_dict() for item in items],
+        "more": len(rest_of_keys),
+        "next": end if rest_of_keys else None,
     }
+
+
+async def _below(backend: Backend, labels: Labels) -> list[list[str]]:
+    # A label that is "*" would match any label: ask for what is before it.
+    prefix = labels[: labels.index("*")] if "*" in labels else labels
+    spaces = await all_namespaces(backend.store, prefix)
+    return [list(s) for s in spaces if len(s) > len(labels) and s[: len(labels)] == labels]
+
+
+def _tell_more(context: typer.Context, document: dict[str, Any]) -> None:
+    """Tell of the namespaces and the keys that were left out."""
+    left = document["more_namespaces"]
+    if document["namespace"] is None:
+        tell_more(context, left, "more namespaces", after=document["next"])
+        return
+    everything = len(document["namespaces"]) + left
+    tell_more(context, left, "more namespaces", limit=everything)
+    tell_more(context, document["more"], "more keys", after=document["next"])
 
 
 def _render_list(console: Console, document: dict[str, Any]) -> None:
     if document["namespaces"]:
         names = [[format_namespace(tuple(labels))] for labels in document["namespaces"]]
-        console.print(table(["namespace"], names))
+        print_table(console, ["namespace"], names)
     if document["items"]:
-        console.print(table(["key", ">version", "updated (UTC)", "~value"], _rows(document)))
+        columns = ["key", ">version", "updated (UTC)", "~value"]
+        print_table(console, columns, _rows(document))
     if not document["namespaces"] and not document["items"]:
-        console.print("no items")
+        remark(console, "no items")
 
 
-def _rows(document: dict[str, Any]) -> list[list[str]]:
+def _rows(document: dict[str, Any]) -> list[list[Cell]]:
     return [
         [
             item["key"],
-            str(item["version"]),
-            item["updated_at"][:19].replace("T", " "),
-            snippet(compact(item["value"]), _SNIPPET),
+            item["version"],
+            datetime.fromisoformat(item["updated_at"]),
+            Cut(compact(item["value"]), _SNIPPET),
         ]
         for item in document["items"]
     ]

@@ -21,15 +21,16 @@ from locus_memory.cli.memory_rows import (
     Row,
     describe,
     earlier,
-    memories_table,
+    print_memories,
+    print_versions,
     version,
-    versions_table,
 )
 from locus_memory.cli.memory_sources import Sources
 from locus_memory.cli.names import all_namespaces
-from locus_memory.cli.options import AsJson, Limit, Url
+from locus_memory.cli.options import AsJson, Limit, Offset, Url
 from locus_memory.cli.outcome import CommandError, UsageError
-from locus_memory.cli.output import snippet, visible_name
+from locus_memory.cli.output import remark, snippet, visible_name
+from locus_memory.cli.paging import tell_more
 from locus_memory.cli.session import Session
 from locus_memory.store.item import check_text
 
@@ -64,6 +65,7 @@ def list_memories(
         bool, typer.Option("--sources", help="With the messages they come from.")
     ] = False,
     limit: Limit = 100,
+    offset: Offset = 0,
     prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
     as_json: AsJson = False,
@@ -84,10 +86,13 @@ def list_memories(
             kind=kind,
             query=query,
             limit=limit,
+            offset=offset,
         )
     )
     render = partial(render_memories, document=document, with_user=all_users, with_sources=sources)
     session.answer(document, render)
+    if not session.as_json:
+        tell_more(context, document["more"], offset=document["next"])
 
 
 async def _list(
@@ -99,10 +104,13 @@ async def _list(
     kind: Kind | None,
     query: str | None,
     limit: int,
+    offset: int,
 ) -> dict[str, Any]:
     manager = open_manager(backend.store, prefix)
     wanted = [None, *await users(backend, manager)] if all_users else [user]
-    document = await collect(backend, manager, wanted, kind=kind, query=query, limit=limit)
+    document = await collect(
+        backend, manager, wanted, kind=kind, query=query, limit=limit, offset=offset
+    )
     if not document["total"] and user is None and not all_users:
         document["others"] = await users(backend, manager)
     return document
@@ -116,6 +124,7 @@ async def collect(
     kind: Kind | None = None,
     query: str | None = None,
     limit: int = 100,
+    offset: int = 0,
 ) -> dict[str, Any]:
     """Return what is remembered of some users; `None` is what belongs to no user."""
     found: list[tuple[str | None, Memory]] = []
@@ -125,11 +134,18 @@ async def collect(
     if query is None:
         found.sort(key=lambda each: str(each[1].metadata.get("valid_from") or ""), reverse=True)
     sources = Sources(backend)
+    end = offset + limit
     rows = [
         await describe(manager if user is None else manager.for_user(user), sources, memory, user)
-        for user, memory in found[:limit]
+        for user, memory in found[offset:end]
     ]
-    return {"namespace": list(manager.namespace), "total": len(found), "memories": rows}
+    return {
+        "namespace": list(manager.namespace),
+        "total": len(found),
+        "memories": rows,
+        "more": len(found[end:]),
+        "next": end if found[end:] else None,
+    }
 
 
 async def _recall(manager: LLMMemoryManager, kind: Kind | None, query: str | None) -> list[Memory]:
@@ -170,16 +186,14 @@ def render_memories(
     """Print the table of memories."""
     rows: list[Row] = document["memories"]
     if rows:
-        console.print(memories_table(rows, with_user=with_user, with_sources=with_sources))
+        print_memories(console, rows, with_user=with_user, with_sources=with_sources)
     elif not document["total"]:
-        console.print("no memories")
-    if document["total"] > len(rows):
-        console.print(f"{document['total'] - len(rows)} more: --limit")
+        remark(console, "no memories")
     others = document.get("others") or []
     if others:
         named = ", ".join(visible_name(each) for each in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-        console.out(f"there are users: {named}{more}; see --user, --all-users", highlight=False)
+        remark(console, f"there are users: {named}{more}; see --user, --all-users")
 
 
 def remember(
@@ -307,7 +321,7 @@ def history(
     session = Session.of(context, url, as_json=as_json)
     rows = session.run(partial(_history, key=key, user=user, kind=kind, prefix=prefix))
     document = {"user": user, "key": key, "versions": rows}
-    session.answer(document, lambda console: console.print(versions_table(rows)))
+    session.answer(document, lambda console: print_versions(console, rows))
 
 
 async def _history(

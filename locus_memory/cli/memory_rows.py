@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
 from locus_memory.cli.memory_sources import Sources
-from locus_memory.cli.output import snippet, table, visible, visible_name
+from locus_memory.cli.output import snippet, visible, visible_name
+from locus_memory.cli.tables import Cell, Cut, print_table
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import Memory
 
-__all__ = ["Row", "describe", "earlier", "memories_table", "origin", "versions_table"]
+__all__ = ["Row", "describe", "earlier", "origin", "print_memories", "print_versions"]
 
 Row = dict[str, Any]
 
@@ -78,29 +80,46 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def memories_table(rows: Sequence[Row], *, with_user: bool, with_sources: bool) -> Table:
-    """Return the table of current memories."""
-    columns = ["type", "=key", "content", "=since", "from"]
-    cells = [
-        [
-            row["type"],
-            snippet(visible_name(row["key"]), _KEY),
-            _content(row, with_sources=with_sources),
-            _day(row["since"]),
-            origin(row),
-        ]
+def print_memories(
+    console: Console, rows: Sequence[Row], *, with_user: bool, with_sources: bool
+) -> None:
+    """Print the current memories."""
+    columns = ["type", "key", "*content", "since", "from"]
+    cells = [_cells(row, _content(row, with_sources=with_sources)) for row in rows]
+    records = [
+        [*_cells(row, row["content"]), _before(row), *(_said(row) if with_sources else ())]
         for row in rows
     ]
     if with_user:
-        columns.insert(0, "=user")
-        for cell, row in zip(cells, rows, strict=True):
-            cell.insert(0, "" if row["user"] is None else snippet(visible_name(row["user"]), _KEY))
-    return table(columns, cells)
+        columns.insert(0, "user")
+        for lines in (cells, records):
+            for cell, row in zip(lines, rows, strict=True):
+                cell.insert(0, Cut(visible_name(row["user"] or ""), _KEY))
+    print_table(console, columns, cells, records=records)
 
 
-def versions_table(rows: Sequence[Row]) -> Table:
-    """Return the table of the versions of memories, each current one before its past."""
-    cells: list[list[str | Text]] = [
+def _cells(row: Row, content: Cell) -> list[Cell]:
+    return [
+        row["type"],
+        Cut(visible_name(row["key"]), _KEY),
+        content,
+        _day(row["since"]),
+        origin(row),
+    ]
+
+
+def _before(row: Row) -> str:
+    return "" if row["replaced"] is None else str(row["replaced"]["content"])
+
+
+def _said(row: Row) -> list[str]:
+    """Return what the messages say that a memory comes from."""
+    return [source["text"] for source in row["sources"] if source["text"] is not None]
+
+
+def print_versions(console: Console, rows: Sequence[Row]) -> None:
+    """Print the versions of memories, each current one before its past."""
+    cells: list[list[Cell]] = [
         [
             row["type"],
             _day(row["since"]),
@@ -110,7 +129,8 @@ def versions_table(rows: Sequence[Row]) -> Table:
         ]
         for row in rows
     ]
-    return table(["type", "since", "until", "content", "from"], cells)
+    records = [[*cell[:3], row["content"], cell[4]] for cell, row in zip(cells, rows, strict=True)]
+    print_table(console, ["type", "since", "until", "*content", "from"], cells, records=records)
 
 
 def _content(row: Row, *, with_sources: bool) -> Text:
@@ -118,9 +138,8 @@ def _content(row: Row, *, with_sources: bool) -> Text:
     lines = Text(snippet(row["content"], _CONTENT))
     if row["replaced"] is not None:
         lines.append(f"\n  before: {snippet(row['replaced']['content'], _CONTENT)}", style="dim")
-    for source in row["sources"] if with_sources else ():
-        if source["text"] is not None:
-            lines.append(f"\n  said: {snippet(source['text'], _CONTENT)}", style="dim")
+    for text in _said(row) if with_sources else ():
+        lines.append(f"\n  said: {snippet(text, _CONTENT)}", style="dim")
     return lines
 
 

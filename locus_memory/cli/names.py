@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from locus_memory.cli.foreign import Foreign
 from locus_memory.cli.outcome import UsageError
 from locus_memory.errors import CheckpointNotFoundError
 
@@ -27,6 +28,7 @@ __all__ = [
     "all_namespaces",
     "find_checkpoint",
     "find_reference",
+    "find_thread",
     "format_namespace",
     "parse_namespace",
 ]
@@ -93,6 +95,17 @@ async def all_checkpoints(checkpointer: BaseCheckpointer, thread_id: str) -> lis
     return found[::-1]
 
 
+async def find_thread(checkpointer: BaseCheckpointer, name: str) -> str:
+    """Return the thread of a name, or else the one of LangGraph's thread of that id.
+
+    A name of which there is no thread is returned as it is.
+    """
+    if await checkpointer.exists(name):
+        return name
+    other = Foreign.name_of(name)
+    return other if await checkpointer.exists(other) else name
+
+
 async def find_reference(checkpointer: BaseCheckpointer, text: str) -> tuple[str, str]:
     """Return the thread and checkpoint that `THREAD`, `THREAD@ID` or `THREAD@N` names.
 
@@ -101,8 +114,10 @@ async def find_reference(checkpointer: BaseCheckpointer, text: str) -> tuple[str
     """
     thread_id, separator, name = text.rpartition("@")
     # The whole text comes first: a thread's own name may hold an @.
-    if not separator or not thread_id or not name or await checkpointer.exists(text):
-        return text, await find_checkpoint(checkpointer, text, None)
+    whole = await find_thread(checkpointer, text)
+    if not separator or not thread_id or not name or await checkpointer.exists(whole):
+        return whole, await find_checkpoint(checkpointer, whole, None)
+    thread_id = await find_thread(checkpointer, thread_id)
     return thread_id, await find_checkpoint(checkpointer, thread_id, name)
 
 

@@ -12,7 +12,7 @@ import typer
 from locus_memory.cli.exact_json import parse_json
 from locus_memory.cli.outcome import UsageError
 
-__all__ = ["AsJson", "Limit", "Url", "parse_age", "parse_object"]
+__all__ = ["AsJson", "Limit", "Offset", "Url", "parse_age", "parse_object"]
 
 Url = Annotated[
     str | None,
@@ -29,6 +29,11 @@ def _bounded(limit: int) -> int:
 Limit = Annotated[
     int,
     typer.Option("--limit", metavar="N", min=0, help="At most this many.", callback=_bounded),
+]
+
+Offset = Annotated[
+    int,
+    typer.Option("--offset", metavar="N", min=0, help="Skip the first N.", callback=_bounded),
 ]
 
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")

@@ -1,22 +1,41 @@
-"""How a command ends: its exit codes and the one line that says why."""
+"""How a command ends: its exit codes, and how it says why."""
 
 from __future__ import annotations
 
 import os
 import sys
+from typing import Any
+
+import orjson
 
 from locus_memory.cli.output import visible
-from locus_memory.errors import InvalidArgumentError, LocusMemoryError
+from locus_memory.errors import (
+    BackendUnavailableError,
+    CheckpointNotFoundError,
+    InvalidArgumentError,
+    LocusMemoryError,
+)
 
-__all__ = ["CommandError", "UsageError", "report", "silence"]
+__all__ = ["CommandError", "Interrupted", "Terminated", "UsageError", "report", "silence"]
 
 INTERRUPTED = 130
 
 
 class CommandError(Exception):
-    """The command cannot do what it was asked; the text is what the user reads."""
+    """The command cannot do what it was asked; the text is what the user reads.
+
+    Args:
+        message: Why.
+        hint: A command that helps, or `None`.
+        answered: Whether stdout has the command's JSON document already.
+    """
 
     exit_code = 1
+
+    def __init__(self, message: str, *, hint: str | None = None, answered: bool = False) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.answered = answered
 
 
 class UsageError(CommandError):
@@ -24,16 +43,51 @@ class UsageError(CommandError):
 
     exit_code = 2
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message, hint="locus-memory COMMAND --help")
 
-def report(error: BaseException) -> int:
-    """Write one line on stderr and return the exit code."""
+
+class Interrupted(CommandError):  # noqa: N818 - nothing is wrong
+    """Somebody ended the command before it was done."""
+
+    exit_code = INTERRUPTED
+
+
+class Terminated(Interrupted):
+    """The system ended the command before it was done."""
+
+    exit_code = 143
+
+
+_HINTS = {
+    InvalidArgumentError: "locus-memory COMMAND --help",
+    CheckpointNotFoundError: "locus-memory threads",
+    BackendUnavailableError: "locus-memory doctor",
+}
+
+
+def report(error: BaseException, *, as_json: bool = False) -> int:
+    """Write one line on stderr, and perhaps a document on stdout; returns the exit code."""
     foreseen = isinstance(error, LocusMemoryError | OSError) or hasattr(error, "exit_code")
     kind = "error" if foreseen else f"internal error: {type(error).__name__}"
+    if as_json and not getattr(error, "answered", False):
+        sys.stdout.write(orjson.dumps({"error": _document(error)}).decode() + "\n")
+        sys.stdout.flush()
     sys.stderr.write(f"{kind}: {_line(error)}\n")
     if isinstance(error, InvalidArgumentError):
         return UsageError.exit_code
     code: int = getattr(error, "exit_code", CommandError.exit_code)
     return code
+
+
+def _document(error: BaseException) -> dict[str, Any]:
+    """Return an error as JSON."""
+    hints = (hint for kind, hint in _HINTS.items() if isinstance(error, kind))
+    return {
+        "type": type(error).__name__,
+        "message": _line(error),
+        "hint": getattr(error, "hint", None) or next(hints, None),
+    }
 
 
 def silence() -> None:

@@ -19,8 +19,9 @@ from rich.progress import (
 from locus_memory.cli.models import EmbedderOption, open_embedder
 from locus_memory.cli.names import Labels, all_namespaces, format_namespace, parse_namespace
 from locus_memory.cli.options import AsJson, Url
-from locus_memory.cli.output import console, number, snippet, table, visible_name
+from locus_memory.cli.output import console, sees_progress, snippet, visible_name
 from locus_memory.cli.session import Session
+from locus_memory.cli.tables import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -114,7 +115,7 @@ def _progress(*, quiet: bool) -> Progress:
         TimeRemainingColumn(),
         console=output,
         transient=True,
-        disable=quiet or not output.is_terminal,
+        disable=quiet or not sees_progress(output),
     )
 
 
@@ -124,5 +125,5 @@ def _show(progress: Progress, task: TaskID, report: ReembedReport) -> None:
 
 def _render(console: Console, *, report: ReembedReport) -> None:
     names = ["embedded", "current", "skipped", "left", "total"]
-    row = [number(getattr(report, name)) for name in names]
-    console.print(table([f">{name}" for name in names], [row]))
+    row = [getattr(report, name) for name in names]
+    print_table(console, [f">{name}" for name in names], [row])

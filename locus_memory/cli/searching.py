@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.hits import explained_table, hit_fields, hits_table
+from locus_memory.cli.hits import hit_fields, print_explained, print_hits
 from locus_memory.cli.models import (
     EMBEDDER_VARIABLE,
     EmbedderOption,
@@ -19,9 +19,10 @@ from locus_memory.cli.models import (
     open_reranker,
 )
 from locus_memory.cli.names import Labels, all_namespaces, parse_namespace
-from locus_memory.cli.options import AsJson, Limit, Url, parse_object
+from locus_memory.cli.options import AsJson, Limit, Offset, Url, parse_object
 from locus_memory.cli.outcome import UsageError
-from locus_memory.cli.output import note
+from locus_memory.cli.output import note, remark
+from locus_memory.cli.paging import same_command
 from locus_memory.cli.search_notes import search_notes
 from locus_memory.cli.session import Session
 
@@ -61,18 +62,28 @@ class _Request:
     embedder: str | None
     reranker: str | None
     limit: int
+    offset: int
     condition: dict[str, Any] | None
     recursive: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What was found, and how."""
+    """What was found, and how.
+
+    Attributes:
+        mode: How was searched.
+        embedder: The model of the vectors that were compared.
+        reranker: The model that put the best in order.
+        hits: The page that was asked for.
+        next: How many hits there are before the next page; `None` if this is the last.
+    """
 
     mode: str
     embedder: str | None = None
     reranker: str | None = None
     hits: Sequence[Hit] = ()
+    next: int | None = None
 
 
 def search(
@@ -100,6 +111,7 @@ def search(
         str | None, typer.Option("--filter", metavar="JSON", help="A filter on the items.")
     ] = None,
     limit: Limit = 10,
+    offset: Offset = 0,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -117,12 +129,15 @@ def search(
         embedder=None if mode is Mode.TEXT else embedder,
         reranker=reranker,
         limit=limit,
+        offset=offset,
         condition=parse_object(condition, "--filter"),
         recursive=not exact,
     )
     found = session.run(partial(_search, request=request))
     document = _document(found, request, explain=explain)
     session.answer(document, partial(_render, found=found, query=query, explain=explain))
+    if found.next is not None and not session.as_json:
+        note(f"more: {same_command(context, offset=found.next)}", verbatim=True)
 
 
 async def _search(backend: Backend, *, request: _Request) -> _Found:
@@ -141,7 +156,9 @@ async def _search(backend: Backend, *, request: _Request) -> _Found:
         result = await hybrid.search(
             roots,
             request.query,
-            request.limit,
+            # One more tells whether there are more.
+            request.limit + bool(request.limit),
+            offset=request.offset,
             filter=request.condition,
             recursive=request.recursive,
             explain=True,
@@ -149,11 +166,13 @@ async def _search(backend: Backend, *, request: _Request) -> _Found:
         )
     if embedder is not None and result.mode != "text":
         await _tell_of_no_vectors(store, roots, result, embedder)
+    end = request.offset + request.limit
     return _Found(
         mode=result.mode,
         embedder=embedder.name if embedder and result.mode != "text" else None,
         reranker=reranker.name if reranker and result.reranked else None,
-        hits=result,
+        hits=result[: request.limit],
+        next=end if len(result) > request.limit else None,
     )
 
 
@@ -205,13 +224,14 @@ def _document(found: _Found, request: _Request, *, explain: bool) -> dict[str, A
         "embedder": found.embedder,
         "reranker": found.reranker,
         "items": items,
+        "next": found.next,
     }
 
 
 def _render(console: Console, *, found: _Found, query: str, explain: bool) -> None:
     if not found.hits:
-        console.print("nothing found")
+        remark(console, "nothing found")
     elif explain:
-        console.print(explained_table(found.hits, query))
+        print_explained(console, found.hits, query)
     else:
-        console.print(hits_table([hit.item for hit in found.hits], query))
+        print_hits(console, [hit.item for hit in found.hits], query)

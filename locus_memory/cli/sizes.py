@@ -1,4 +1,4 @@
-"""What threads cost: bytes stored against the full JSON of every state."""
+"""What threads cost: bytes stored, and the full JSON of every state for who wants to compare."""
 
 from __future__ import annotations
 
@@ -8,44 +8,47 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from rich.progress import Progress
 
-from locus_memory.cli.names import all_checkpoints
-from locus_memory.cli.output import console
+from locus_memory.cli.names import all_checkpoints, find_thread
+from locus_memory.cli.output import console, sees_progress
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer
 
-__all__ = ["measure_thread", "measure_threads", "size_on_disk"]
+__all__ = ["all_threads", "measure_thread", "measure_threads", "size_on_disk"]
 
 _PAGE = 500
 
 
 async def measure_threads(
-    backend: Backend, *, thread_id: str | None = None, quiet: bool = False
+    backend: Backend, *, thread: str | None = None, deep: bool = True, quiet: bool = False
 ) -> list[dict[str, Any]]:
     """Return what one thread costs, or every thread; nothing for one that is not there."""
     checkpointer = backend.checkpointer
-    names = await _all_threads(checkpointer) if thread_id is None else [thread_id]
+    if thread is None:
+        names = await all_threads(checkpointer)
+    else:
+        names = [await find_thread(checkpointer, thread)]
     return [
-        await measure_thread(checkpointer, name, quiet=quiet)
+        await measure_thread(checkpointer, name, deep=deep, quiet=quiet)
         for name in names
         if await checkpointer.exists(name)
     ]
 
 
 async def measure_thread(
-    checkpointer: BaseCheckpointer, thread_id: str, *, quiet: bool = False
+    checkpointer: BaseCheckpointer, thread_id: str, *, deep: bool = True, quiet: bool = False
 ) -> dict[str, Any]:
-    """Return what a thread costs; loads every state to know its JSON."""
+    """Return what a thread costs.
+
+    Args:
+        checkpointer: Where the thread is.
+        thread_id: The thread.
+        deep: Whether every state is loaded, to know its JSON.
+        quiet: Whether no progress is shown.
+    """
     usage = await checkpointer.get_storage_stats(thread_id)
-    json_bytes = 0
-    output = console(stderr=True)
-    shown = output.is_terminal and not quiet
-    with Progress(console=output, transient=True, disable=not shown) as progress:
-        infos = await all_checkpoints(checkpointer, thread_id)
-        for info in progress.track(infos, description=f"reading {thread_id}"):
-            state = await checkpointer.load(thread_id, info.checkpoint_id)
-            json_bytes += len(orjson.dumps(state))
+    json_bytes = await _json_bytes(checkpointer, thread_id, quiet=quiet) if deep else None
     return {
         "thread_id": thread_id,
         "total_checkpoints": usage["total_checkpoints"],
@@ -53,11 +56,25 @@ async def measure_thread(
         "delta_checkpoints": usage["delta_checkpoints"],
         "stored_bytes": usage["compressed_size"],
         "json_bytes": json_bytes,
-        "ratio": usage["compressed_size"] / json_bytes if json_bytes else 0.0,
+        "ratio": usage["compressed_size"] / json_bytes if json_bytes else None,
     }
 
 
-async def _all_threads(checkpointer: BaseCheckpointer) -> list[str]:
+async def _json_bytes(checkpointer: BaseCheckpointer, thread_id: str, *, quiet: bool) -> int:
+    """Return how long the JSON of all states of a thread is."""
+    json_bytes = 0
+    output = console(stderr=True)
+    shown = sees_progress(output) and not quiet
+    with Progress(console=output, transient=True, disable=not shown) as progress:
+        infos = await all_checkpoints(checkpointer, thread_id)
+        for info in progress.track(infos, description=f"reading {thread_id}"):
+            state = await checkpointer.load(thread_id, info.checkpoint_id)
+            json_bytes += len(orjson.dumps(state))
+    return json_bytes
+
+
+async def all_threads(checkpointer: BaseCheckpointer) -> list[str]:
+    """Return the names of all threads."""
     found: list[str] = []
     while page := await checkpointer.list_threads(_PAGE, after=found[-1] if found else None):
         found += page

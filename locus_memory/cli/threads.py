@@ -1,4 +1,4 @@
-"""The commands on checkpoints: threads, checkpoints, show, fork, prune and stats."""
+"""The commands on checkpoints: checkpoints, show, fork, prune and stats."""
 
 from __future__ import annotations
 
@@ -9,86 +9,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.cli.differences import messages_of
-from locus_memory.cli.names import all_checkpoints, find_checkpoint, find_reference
+from locus_memory.cli.metadata_filter import Condition, FilterOption, parse_filters
+from locus_memory.cli.names import all_checkpoints, find_checkpoint, find_reference, find_thread
 from locus_memory.cli.options import AsJson, Limit, Url, parse_age
 from locus_memory.cli.outcome import CommandError, UsageError
-from locus_memory.cli.output import compact, moment, number, snippet, table, visible_name
+from locus_memory.cli.output import compact, number, remark, visible_name
+from locus_memory.cli.paging import tell_more
 from locus_memory.cli.session import Session
 from locus_memory.cli.sizes import measure_threads, size_on_disk
-from locus_memory.cli.transcript_view import print_transcript
+from locus_memory.cli.tables import Cell, Cut, print_records, print_table
+from locus_memory.cli.thread_list import describe_checkpoint
+from locus_memory.cli.transcript_view import message_record, print_transcript
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
-    from locus_memory.checkpoint.base import CheckpointInfo
 
-__all__ = ["checkpoints", "fork", "list_threads", "prune", "show", "stats"]
+__all__ = ["checkpoints", "fork", "prune", "show", "stats"]
 
 ThreadArgument = Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")]
-
-
-def list_threads(
-    context: typer.Context,
-    *,
-    prefix: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only ids that start with this.")
-    ] = None,
-    after: Annotated[str | None, typer.Option(metavar="THREAD", help="Only after this.")] = None,
-    limit: Limit = 100,
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the threads."""
-    session = Session.of(context, url, as_json=as_json)
-    found = session.run(partial(_threads, prefix=prefix, after=after, limit=limit))
-    session.answer({"threads": found}, partial(_render_threads, found=found))
-
-
-async def _threads(
-    backend: Backend, *, prefix: str | None, after: str | None, limit: int
-) -> list[dict[str, Any]]:
-    names = await backend.checkpointer.list_threads(limit, prefix=prefix, after=after)
-    return [await _thread(backend, name) for name in names]
-
-
-async def _thread(backend: Backend, thread_id: str) -> dict[str, Any]:
-    usage = await backend.checkpointer.get_storage_stats(thread_id)
-    newest = await backend.checkpointer.list_with_metadata(thread_id, 1)
-    return {
-        "thread_id": thread_id,
-        "checkpoints": usage["total_checkpoints"],
-        "stored_bytes": usage["compressed_size"],
-        "newest": _info(newest[0]) if newest else None,
-    }
-
-
-def _info(info: CheckpointInfo) -> dict[str, Any]:
-    return {
-        "checkpoint_id": info.checkpoint_id,
-        "sequence": info.sequence,
-        "created_at": info.created_at.isoformat(),
-        "metadata": info.metadata,
-        "is_full": info.is_full,
-        "bytes": info.size,
-        "stored_bytes": info.stored_size,
-    }
-
-
-def _render_threads(console: Console, found: list[dict[str, Any]]) -> None:
-    if not found:
-        console.print("no threads")
-        return
-    rows = [
-        [
-            row["thread_id"],
-            number(row["checkpoints"]),
-            number(row["stored_bytes"]),
-            moment(datetime.fromisoformat(row["newest"]["created_at"])) if row["newest"] else "",
-        ]
-        for row in found
-    ]
-    console.print(table(["thread", ">checkpoints", ">bytes stored", "saved (UTC)"], rows))
 
 
 def checkpoints(
@@ -99,43 +39,57 @@ def checkpoints(
     before: Annotated[
         str | None, typer.Option(metavar="ID", help="Only those older than this checkpoint.")
     ] = None,
+    filters: FilterOption = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """List a thread's checkpoints, the newest first."""
     session = Session.of(context, url, as_json=as_json)
-    found = session.run(partial(_checkpoints, thread_id=thread, limit=limit, before=before))
-    document = {"thread_id": thread, "checkpoints": found}
-    session.answer(document, partial(_render_checkpoints, found=found))
+    wanted = parse_filters(filters or [])
+    work = partial(_checkpoints, thread=thread, limit=limit, before=before, wanted=wanted)
+    document = session.run(work)
+    session.answer(document, partial(_render_checkpoints, found=document["checkpoints"]))
+    if not session.as_json:
+        tell_more(context, document["more"], before=document["next"])
 
 
 async def _checkpoints(
-    backend: Backend, *, thread_id: str, limit: int, before: str | None
-) -> list[dict[str, Any]]:
+    backend: Backend, *, thread: str, limit: int, before: str | None, wanted: Condition
+) -> dict[str, Any]:
+    thread_id = await find_thread(backend.checkpointer, thread)
     infos = await all_checkpoints(backend.checkpointer, thread_id)
     places = {info.checkpoint_id: place for place, info in enumerate(infos, 1)}
     end = len(infos)
     if before is not None:
         end = places[await find_checkpoint(backend.checkpointer, thread_id, before)] - 1
-    page = infos[max(0, end - limit) : end][::-1]
-    return [{"place": places[info.checkpoint_id], **_info(info)} for info in page]
+    matching = [info for info in infos[:end][::-1] if wanted(info.metadata)]
+    page = matching[:limit]
+    more = len(matching) - len(page)
+    return {
+        "thread_id": thread_id,
+        "checkpoints": [
+            {"place": places[info.checkpoint_id], **describe_checkpoint(info)} for info in page
+        ],
+        "more": more,
+        "next": (page[-1].checkpoint_id if page else before) if more else None,
+    }
 
 
 def _render_checkpoints(console: Console, found: list[dict[str, Any]]) -> None:
     if not found:
-        console.print("no checkpoints there")
+        remark(console, "no checkpoints there")
         return
-    rows = [
+    rows: list[list[Cell]] = [
         [
-            str(row["place"]),
+            row["place"],
             row["checkpoint_id"],
             "full" if row["is_full"] else "delta",
-            number(row["stored_bytes"]),
-            snippet(compact(row["metadata"])) if row["metadata"] else "",
+            row["stored_bytes"],
+            Cut(compact(row["metadata"]) if row["metadata"] else ""),
         ]
         for row in found
     ]
-    console.print(table([">place", "checkpoint", "kind", ">bytes", "~metadata"], rows))
+    print_table(console, [">place", "checkpoint", "kind", ">bytes", "~metadata"], rows)
 
 
 def show(
@@ -170,7 +124,7 @@ async def _load(backend: Backend, *, thread: str, name: str | None) -> dict[str,
     if name is None:
         thread_id, checkpoint_id = await find_reference(backend.checkpointer, thread)
     else:
-        thread_id = thread
+        thread_id = await find_thread(backend.checkpointer, thread)
         checkpoint_id = await find_checkpoint(backend.checkpointer, thread_id, name)
     return {
         "thread_id": thread_id,
@@ -182,12 +136,15 @@ async def _load(backend: Backend, *, thread: str, name: str | None) -> dict[str,
 
 def _render_state(console: Console, document: dict[str, Any], last: int | None) -> None:
     messages, rest = messages_of(document["state"])
-    heading = f"{document['thread_id']}@{document['checkpoint_id']}"
-    console.print(
-        f"{visible_name(heading)}  ({len(messages)} messages)", markup=False, soft_wrap=True
-    )
     skipped = 0 if last is None else max(0, len(messages) - last)
     numbered = list(enumerate(messages, 1))[skipped:]
+    if messages and not console.is_terminal:
+        print_records(console, [message_record(*each) for each in numbered])
+        return
+    heading = f"{document['thread_id']}@{document['checkpoint_id']}"
+    if console.is_terminal:
+        count = f"({len(messages)} messages)"
+        console.print(f"{visible_name(heading)}  {count}", markup=False, soft_wrap=True)
     print_transcript(console, numbered)
     if not messages:
         console.print_json(data=rest)
@@ -248,7 +205,7 @@ def prune(
     if keep_last is None and older_than is None:
         raise UsageError("say what to keep: --keep-last, --older-than or both")
     document = session.run(
-        partial(_prune, thread_id=thread, keep=keep_last, age=older_than, dry_run=dry_run)
+        partial(_prune, thread=thread, keep=keep_last, age=older_than, dry_run=dry_run)
     )
     verb = "would delete" if dry_run else "deleted"
     line = f"{verb} {document['deleted']} of {document['total']} checkpoints of {thread}"
@@ -256,8 +213,9 @@ def prune(
 
 
 async def _prune(
-    backend: Backend, *, thread_id: str, keep: int | None, age: str | None, dry_run: bool
+    backend: Backend, *, thread: str, keep: int | None, age: str | None, dry_run: bool
 ) -> dict[str, Any]:
+    thread_id = await find_thread(backend.checkpointer, thread)
     infos = await all_checkpoints(backend.checkpointer, thread_id)
     before = None if age is None else _moment_before(age)
     condemned = [
@@ -290,34 +248,38 @@ def stats(
         str | None, typer.Argument(metavar="THREAD", help="One thread; all by default.")
     ] = None,
     *,
+    deep: Annotated[
+        bool,
+        typer.Option("--deep", help="Load every state, to compare with its full JSON."),
+    ] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what threads cost, next to the full JSON."""
+    """Show what threads cost; with --deep, next to the full JSON."""
     session = Session.of(context, url, as_json=as_json)
-    rows = session.run(partial(measure_threads, thread_id=thread, quiet=as_json))
+    work = partial(measure_threads, thread=thread, deep=deep, quiet=session.as_json)
+    rows = session.run(work)
     if thread is not None and not rows:
         raise CommandError(f"no thread {thread!r}")
     document = {"threads": rows, "disk_bytes": size_on_disk(session.path)}
-    session.answer(document, partial(_render_stats, document=document))
+    session.answer(document, partial(_render_stats, document=document, deep=deep))
 
 
-_COLUMNS = (">checkpoints", ">full", ">delta", ">stored", ">as JSON", ">ratio")
+_COUNTS = ("total_checkpoints", "full_checkpoints", "delta_checkpoints", "stored_bytes")
 
 
-def _render_stats(console: Console, document: dict[str, Any]) -> None:
-    rows = [
-        [
-            row["thread_id"],
-            number(row["total_checkpoints"]),
-            number(row["full_checkpoints"]),
-            number(row["delta_checkpoints"]),
-            number(row["stored_bytes"]),
-            number(row["json_bytes"]),
-            f"{row['ratio']:.2%}",
-        ]
-        for row in document["threads"]
+def _render_stats(console: Console, document: dict[str, Any], *, deep: bool) -> None:
+    columns = ["thread", ">checkpoints", ">full", ">delta", ">stored"]
+    rows: list[list[Cell]] = [
+        [row["thread_id"], *(row[name] for name in _COUNTS)] for row in document["threads"]
     ]
-    console.print(table(["thread", *_COLUMNS], rows) if rows else "no threads")
+    if deep:
+        columns += [">as JSON", ">ratio"]
+        for cells, row in zip(rows, document["threads"], strict=True):
+            cells += [row["json_bytes"], f"{row['ratio']:.2%}"]
+    if rows:
+        print_table(console, columns, rows)
+    else:
+        remark(console, "no threads")
     if document["disk_bytes"] is not None:
-        console.print(f"on disk: {number(document['disk_bytes'])} bytes, the store included")
+        remark(console, f"on disk: {number(document['disk_bytes'])} bytes, the store included")

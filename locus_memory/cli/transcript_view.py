@@ -12,7 +12,7 @@ from locus_memory.cli.output import compact, visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["message_line", "print_text", "print_transcript"]
+__all__ = ["message_line", "message_record", "print_text", "print_transcript"]
 
 _COLOURS = {"user": "cyan", "assistant": "green", "system": "magenta", "tool": "yellow"}
 
@@ -42,6 +42,14 @@ def message_line(place: int, message: Any, style: str = "") -> Text:
     line.append(visible(str(message.get("name") or role)), style=style or _COLOURS.get(role, ""))
     line.append(f": {visible(_content(message))}", style=style)
     return line
+
+
+def message_record(place: int, message: Any) -> list[str]:
+    """Return a message as a record of a pipe: its place, who says it, and what."""
+    if not isinstance(message, dict):
+        return [str(place), "", compact(message)]
+    role = str(message.get("role", "?"))
+    return [str(place), str(message.get("name") or role), _content(message)]
 
 
 def _content(message: dict[str, Any]) -> str:

@@ -17,12 +17,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from locus_memory.cli.differences import messages_of
 from locus_memory.cli.importer import Imported, import_conversation
+from locus_memory.cli.interruption import Account
 from locus_memory.cli.models import EmbedderOption, open_embedder
 from locus_memory.cli.names import find_reference
 from locus_memory.cli.options import AsJson, Url
 from locus_memory.cli.outcome import CommandError, UsageError
-from locus_memory.cli.output import console, number, print_json, table
+from locus_memory.cli.output import console, print_json, sees_progress
+from locus_memory.cli.paging import same_command
 from locus_memory.cli.session import Session
+from locus_memory.cli.tables import Cell, print_table
 from locus_memory.cli.transcripts import Conversation, Format, read_conversations, write_messages
 
 if TYPE_CHECKING:
@@ -67,14 +70,18 @@ def import_files(
     was stopped. Nothing is written before every file has been read and understood.
     """
     session = Session.of(context, url, as_json=as_json)
-    conversations = _read_files(files, thread, kind)
-    work = partial(
-        _import,
-        conversations=conversations,
-        embedder=None if embedder is None else open_embedder(embedder),
-        quiet=session.as_json,
-    )
-    done = session.run(work, create=True)
+    account = Account()
+    model = None if embedder is None else open_embedder(embedder)
+    with account.told_when_interrupted(same_command(context)):
+        conversations = _read_files(files, thread, kind)
+        work = partial(
+            _import,
+            conversations=conversations,
+            embedder=model,
+            quiet=session.as_json,
+            account=account,
+        )
+        done = session.run(work, create=True)
     session.answer(_summary(done), partial(_render_summary, done=done))
 
 
@@ -100,16 +107,23 @@ def _read(name: str) -> tuple[bytes, str]:
 
 
 async def _import(
-    backend: Backend, *, conversations: list[Conversation], embedder: Embedder | None, quiet: bool
+    backend: Backend,
+    *,
+    conversations: list[Conversation],
+    embedder: Embedder | None,
+    quiet: bool,
+    account: Account,
 ) -> list[Imported]:
     done: list[Imported] = []
-    with _progress(quiet=quiet) as progress:
+    account.of(conversations)
+    with _progress(quiet=quiet) as progress, account.stopped_by_sigterm():
         for conversation in conversations:
-            size = len(conversation.messages)
-            task = progress.add_task(conversation.thread_id, total=size)
+            name = conversation.thread_id
+            task = progress.add_task(name, total=len(conversation.messages))
 
-            def show(turns: int, task: Any = task) -> None:
+            def show(turns: int, task: Any = task, name: str = name) -> None:
                 progress.update(task, completed=turns)
+                account.has(name, turns)
 
             done.append(
                 await import_conversation(backend, conversation, embedder=embedder, on_turn=show)
@@ -121,7 +135,7 @@ async def _import(
 def _progress(*, quiet: bool) -> Generator[Progress]:
     output = console(stderr=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    shown = output.is_terminal and not quiet
+    shown = sees_progress(output) and not quiet
     with Progress(*columns, console=output, transient=True, disable=not shown) as progress:
         yield progress
 
@@ -136,11 +150,10 @@ def _summary(done: list[Imported]) -> dict[str, Any]:
 
 
 def _render_summary(console: Console, done: list[Imported]) -> None:
-    rows = [
-        [each.thread_id, number(each.turns), number(each.saved), number(each.stored)]
-        for each in done
+    rows: list[list[Cell]] = [
+        [each.thread_id, each.turns, each.saved, each.stored] for each in done
     ]
-    console.print(table(["thread", ">turns", ">new checkpoints", ">new items"], rows))
+    print_table(console, ["thread", ">turns", ">new checkpoints", ">new items"], rows)
 
 
 def export(

@@ -11,11 +11,13 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
-from langchain_core.runnables import RunnableConfig
+if TYPE_CHECKING:
+    # The names of the threads are read where LangGraph is not installed, too.
+    from langchain_core.runnables import RunnableConfig
 
-from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
+    from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 
 __all__ = ["WINDOW", "Place", "all_heads", "heads_of", "places", "prefix_of"]
 
@@ -58,11 +60,15 @@ class Place:
     @classmethod
     def named(cls, name: str) -> Self | None:
         """Return the place of one of our threads; `None` if it is not LangGraph's."""
-        try:
-            thread_id, namespace, *_ = cast("list[str]", json.loads(name.removeprefix(_SCHEME)))
-        except (ValueError, TypeError):
+        if not name.startswith(f"{_SCHEME}["):
             return None
-        place = cls.at(thread_id, namespace)
+        try:
+            parts = cast("list[Any]", json.loads(name.removeprefix(_SCHEME)))
+        except (ValueError, RecursionError):
+            return None
+        if len(parts) < 2 or not all(isinstance(part, str) for part in parts):  # noqa: PLR2004 - an id and a namespace
+            return None
+        place = cls.at(parts[0], parts[1])
         return place if name in (place.name, place.writes) else None
 
     def moved(self, thread_id: str) -> Place:

@@ -28,12 +28,20 @@ class Result:
 
 @pytest.fixture(autouse=True)
 def empty_directory(tmp_path, monkeypatch):
-    """Work in an empty directory, on a pipe of 80 columns."""
+    """Work in an empty directory, on a terminal of 80 columns without colours."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "25")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
     monkeypatch.delenv("LOCUS_MEMORY_URL", raising=False)
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
     return tmp_path
+
+
+@pytest.fixture
+def on_a_pipe(monkeypatch):
+    """Print as on a pipe, where no terminal is read by a person."""
+    monkeypatch.delenv("FORCE_COLOR")
 
 
 @pytest.fixture

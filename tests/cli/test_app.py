@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,9 +13,10 @@ from locus_memory.cli import main, outcome
 from locus_memory.installing import install_command
 
 COMMANDS = [
-    "demo", "doctor", "ls", "get", "put", "rm", "search", "chat", "memories", "remember",
-    "history", "undo", "forget", "threads", "checkpoints", "show", "diff", "fork", "prune",
-    "stats", "import", "export", "reembed", "eval",
+    "demo", "doctor", "chat",
+    "memories", "remember", "history", "undo", "forget",
+    "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import", "export",
+    "ls", "get", "put", "rm", "search", "reembed", "eval",
 ]  # fmt: skip
 
 READING = [
@@ -34,6 +36,8 @@ READING = [
     ("fork", "t", "u"),
     ("prune", "t", "--keep-last", "1"),
     ("stats",),
+    ("threads", "rm", "t", "--yes"),
+    ("vacuum", "--yes"),
     ("export", "t"),
 ]
 
@@ -48,8 +52,8 @@ def command(*arguments, **options):
 
 
 def test_help_lists_every_command(ok):
-    listed = ok("--help").out.partition("Commands:\n")[2]
-    assert [line.split()[0] for line in listed.splitlines()] == COMMANDS
+    listed = ok("--help").out.partition("To begin with:\n")[2].partition("Examples:\n")[0]
+    assert re.findall(r"^  (\w+)", listed, re.MULTILINE) == COMMANDS
 
 
 def test_no_arguments_is_help(ok):
@@ -63,8 +67,10 @@ def test_each_command_has_help_and_json(ok, name):
     assert f"locus-memory {name} " in text
 
 
-def test_no_help_line_is_cut_off(ok):
-    assert "..." not in ok("--help").out.partition("Options:")[2]
+def test_no_help_line_is_cut_off(ok, monkeypatch):
+    for columns in ("60", "80", "120"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert "..." not in ok("--help").out.partition("Options:")[2]
 
 
 def test_version(ok):

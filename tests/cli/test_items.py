@@ -85,7 +85,10 @@ def test_ls(ok):
     assert ok("ls", "--json").json == {
         "namespace": None,
         "namespaces": [["users", "al"], ["users", "alice"], ["users", "alice", "notes"]],
+        "more_namespaces": 0,
         "items": [],
+        "more": 0,
+        "next": None,
     }
     listed = ok("ls", "users/alice", "--json").json
     assert [item["key"] for item in listed["items"]] == ["a", "b"]

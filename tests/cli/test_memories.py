@@ -123,7 +123,7 @@ def test_memories_point_at_users_when_there_are_only_theirs(ok, save):
     assert ok("memories", "--user", "nobody").out == "no memories\n"
 
 
-def test_memories_of_a_type_of_a_query_and_not_too_many(ok, save):
+def test_memories_of_a_type_of_a_query_and_not_too_many(ok, run, save):
     save(
         Memory("user", "home", "Lives in Lyon."),
         Memory("project", "release", "Ships in May."),
@@ -134,8 +134,10 @@ def test_memories_of_a_type_of_a_query_and_not_too_many(ok, save):
     assert keys(ok("memories", "--query", "living in Lyon?", "--json")) == ["home"]
     assert keys(ok("memories", "--query", "lives", "--type", "project", "--json")) == []
     assert keys(ok("memories", "--limit", "1", "--json")) == ["diet"]
-    assert ok("memories", "--limit", "1").out.endswith("2 more: --limit\n")
-    assert ok("memories", "--limit", "0").out == "3 more: --limit\n"
+    page = ok("memories", "--limit", "1", "--offset", "1", "--json").json
+    assert (page["total"], page["more"], page["next"]) == (3, 1, 2)
+    assert [memory["key"] for memory in page["memories"]] == ["release"]
+    assert run("memories", "--limit", "0").err == "(3 more: locus-memory memories --offset 0)\n"
 
 
 def test_a_query_finds_what_was_replaced(ok, save):
@@ -178,8 +180,9 @@ def test_a_name_is_on_one_line_wherever_it_is_printed(ok, save):
         f"user {SHOWN}: known already\n"
     )
     assert f"there are users: {SHOWN}; see" in ok("memories").out
-    (line,) = ok("memories", "--all-users").out.splitlines()[1:]
-    assert line.startswith(f"{SHOWN}  user  {SHOWN}  Tea  ")
+    user, rest, content = ok("memories", "--all-users").out.splitlines()
+    assert (user, content) == (SHOWN, "  Tea")
+    assert rest.startswith(f"  type user, key {SHOWN}, since ")
     assert ok("undo", NAME, "--user", NAME).out.splitlines()[0] == f"user {SHOWN}"
     for arguments in ((NAME, "--user", NAME), ("--user", NAME)):
         out = ok("forget", *arguments, "--dry-run").out

@@ -73,7 +73,7 @@ def test_from_one_model_to_another(ok, fails, stored, other_model, interrupted):
 
 
 def test_a_terminal_sees_how_far_it_is(run, stored, other_model, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
     done = run("reembed", "--embedder", other_model)
     assert done.code == 0
     assert f"{COUNT + 1}/{COUNT + 1}" in done.err

@@ -233,7 +233,7 @@ def test_prune_by_age(ok, options, deleted):
 
 
 def test_stats(ok, fails, sessions, chat):
-    document = ok("stats", "--json").json
+    document = ok("stats", "--deep", "--json").json
     rows = {row["thread_id"]: row for row in document["threads"]}
     assert set(rows) == {"chat", "garden", "kitchen"}
     row = rows["chat"]
@@ -250,7 +250,7 @@ def test_stats(ok, fails, sessions, chat):
     assert document["disk_bytes"] > 0
     one = ok("stats", "garden", "--json").json["threads"]
     assert [r["thread_id"] for r in one] == ["garden"]
-    assert ok("stats").out.splitlines()[-1].startswith("on disk: ")
+    assert ok("stats", "--deep").out.splitlines()[-1].startswith("on disk: ")
     assert fails(1, "stats", "nobody") == "error: no thread 'nobody'\n"
 
 

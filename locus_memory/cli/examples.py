@@ -1,0 +1,105 @@
+"""The examples that the help of each command ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+__all__ = ["EXAMPLES"]
+
+EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "": (
+            "locus-memory demo",
+            "locus-memory --url sqlite:./agent.db threads",
+            "locus-memory show second-wind@12 --last 4",
+        ),
+        "demo": ("locus-memory demo", "locus-memory demo ./tried --fresh"),
+        "doctor": ("locus-memory doctor", "locus-memory doctor --url redis:localhost:6379"),
+        "chat": (
+            "locus-memory chat --user ada",
+            "locus-memory chat trip --user ada --model gpt-4o-mini",
+            "echo 'Where do I live?' | locus-memory chat --user ada --scripted",
+        ),
+        "memories": (
+            "locus-memory memories --user ada --sources",
+            "locus-memory memories --all-users --query 'walnuts nuts'",
+        ),
+        "remember": (
+            "locus-memory remember 'Ada is a vegetarian.' --user ada",
+            "locus-memory remember 'Answer in French.' --type feedback --key language",
+        ),
+        "history": ("locus-memory history home --user noor",),
+        "undo": ("locus-memory undo home --user noor",),
+        "forget": (
+            "locus-memory forget home --user noor",
+            "locus-memory forget --query 'blood test' --user noor --threads --dry-run",
+            "locus-memory forget --user noor --yes",
+        ),
+        "threads": (
+            "locus-memory threads --prefix noor-",
+            "locus-memory threads --after noor-trip --limit 20",
+            "locus-memory threads rm what-if",
+        ),
+        "threads rm": (
+            "locus-memory threads rm what-if --dry-run",
+            "locus-memory threads rm what-if noor-trip --yes",
+        ),
+        "checkpoints": (
+            "locus-memory checkpoints second-wind --limit 5",
+            "locus-memory checkpoints second-wind --filter turn=12",
+            """locus-memory checkpoints second-wind --filter '{"turn": {"$gt": 50}}'""",
+        ),
+        "show": (
+            "locus-memory show second-wind",
+            "locus-memory show second-wind@12 --last 4",
+            "locus-memory show second-wind --at -2",
+        ),
+        "diff": (
+            "locus-memory diff second-wind@10 second-wind@12",
+            "locus-memory diff second-wind second-wind-by-scilly",
+        ),
+        "fork": ("locus-memory fork second-wind@40 what-if",),
+        "prune": (
+            "locus-memory prune what-if --keep-last 5 --dry-run",
+            "locus-memory prune what-if --keep-last 5 --older-than 30d",
+        ),
+        "vacuum": (
+            "locus-memory vacuum --older-than-days 90 --dry-run",
+            "locus-memory vacuum --older-than-days 90 --yes",
+        ),
+        "stats": ("locus-memory stats", "locus-memory stats second-wind --deep"),
+        "import": (
+            "locus-memory import chats.json",
+            "locus-memory import one.jsonl --thread trip --embedder local",
+            "locus-memory export trip | locus-memory import - --thread copy",
+        ),
+        "export": (
+            "locus-memory export second-wind > second-wind.json",
+            "locus-memory export second-wind@12 --format jsonl --bare",
+        ),
+        "ls": (
+            "locus-memory ls",
+            "locus-memory ls turns/second-wind --limit 20",
+            "locus-memory ls turns/second-wind --after 000020",
+        ),
+        "get": ("locus-memory get turns/second-wind 000015",),
+        "put": (
+            """locus-memory put users/ada boat '{"name": "Petrel"}'""",
+            "locus-memory put users/ada note 'Bring the charts.' --ttl 86400",
+            "locus-memory put users/ada photo - < photo.json",
+        ),
+        "rm": (
+            "locus-memory rm users/ada boat",
+            "locus-memory rm users/ada --recursive --yes",
+        ),
+        "search": (
+            "locus-memory search 'departure date'",
+            "locus-memory search planks -n turns/second-wind --explain",
+            """locus-memory search tides --filter '{"speaker": "Wren"}' --embedder local""",
+        ),
+        "reembed": ("locus-memory reembed turns/second-wind --embedder local --include-unmarked",),
+        "eval": ("locus-memory eval", "locus-memory eval locomo10.json --embedder local"),
+    }
+)
