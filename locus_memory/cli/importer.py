@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     from locus_memory.retrieval.embedders.base import Embedder
     from locus_memory.store.item import StoreItem
 
-__all__ = ["TURNS", "Imported", "checkpoint_ids", "import_conversation", "turn_key", "turn_value"]
+__all__ = [
+    "TURNS",
+    "Imported",
+    "checkpoint_ids",
+    "import_conversation",
+    "turn_key",
+    "turn_value",
+    "turns_there",
+]
 
 TURNS = "turns"
 """The first label of the namespaces that hold turns; the thread's id is the second."""
@@ -123,6 +131,15 @@ def turn_value(message: dict[str, Any], place: int) -> dict[str, Any]:
         value["turn_id"] = message["id"]
     named = ("session", "session_date", "image_caption")
     return {**value, **{name: metadata[name] for name in named if name in metadata}}
+
+
+async def turns_there(checkpointer: BaseCheckpointer, conversation: Conversation) -> int:
+    """Return how many turns of a conversation its thread holds.
+
+    Raises:
+        CommandError: The thread exists and holds something else.
+    """
+    return await _resume_at(checkpointer, conversation, checkpoint_ids(conversation.messages))
 
 
 async def _resume_at(

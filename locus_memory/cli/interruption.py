@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from locus_memory.cli.outcome import Interrupted, Terminated
+from locus_memory.cli.outcome import CommandError, Interrupted, Terminated
 from locus_memory.cli.output import number
+from locus_memory.errors import LocusMemoryError
 
 if TYPE_CHECKING:
+    from locus_memory.checkpoint.base import BaseCheckpointer
     from locus_memory.cli.transcripts import Conversation
 
 __all__ = ["Account"]
+
+_PATIENCE = 2.0
+"""Seconds that a database may take to say what it holds, before it is left."""
 
 
 class Account:
@@ -54,6 +59,27 @@ class Account:
             yield
         finally:
             loop.remove_signal_handler(signal.SIGTERM)
+
+    @asynccontextmanager
+    async def recounted(
+        self, checkpointer: BaseCheckpointer, conversation: Conversation
+    ) -> AsyncGenerator[None]:
+        """Look how many turns are in the database, if the work on a conversation is cut off.
+
+        The turn that was under way may be there or not.
+        """
+        import asyncio  # noqa: PLC0415 - help must be quick
+
+        from locus_memory.cli.importer import turns_there  # noqa: PLC0415 - it imports asyncio
+
+        try:
+            yield
+        except asyncio.CancelledError:
+            with suppress(TimeoutError, CommandError, LocusMemoryError):
+                async with asyncio.timeout(_PATIENCE):
+                    turns = await turns_there(checkpointer, conversation)
+                    self.has(conversation.thread_id, turns)
+            raise
 
     @contextmanager
     def told_when_interrupted(self, command: str) -> Generator[None]:

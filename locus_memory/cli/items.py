@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
+from locus_memory.cli.asking import confirm, refuse_unasked
 from locus_memory.cli.exact_json import InexactNumberError, parse_json
 from locus_memory.cli.names import (
     Labels,
@@ -251,20 +252,10 @@ def remove(
     if key is not None and recursive:
         raise UsageError("--recursive deletes namespaces: it takes no KEY")
     if key is None and not yes:
-        _confirm(f"delete every item of {visible_name(format_namespace(labels))}?")
+        refuse_unasked("pass --yes to delete a whole namespace")
+        confirm(f"delete every item of {format_namespace(labels)}?")
     deleted = session.run(partial(_remove, labels=labels, key=key, recursive=recursive))
     session.answer({"deleted": deleted}, lambda console: console.print(f"deleted {deleted}"))
-
-
-def _confirm(question: str) -> None:
-    if not _is_interactive():
-        raise UsageError("there is nobody to ask: pass --yes to delete a whole namespace")
-    if not typer.confirm(question, err=True):
-        raise CommandError("nothing was deleted")
-
-
-def _is_interactive() -> bool:
-    return sys.stdin.isatty()
 
 
 async def _remove(backend: Backend, *, labels: Labels, key: str | None, recursive: bool) -> int:

@@ -43,9 +43,6 @@ class UsageError(CommandError):
 
     exit_code = 2
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, hint="locus-memory COMMAND --help")
-
 
 class Interrupted(CommandError):  # noqa: N818 - nothing is wrong
     """Somebody ended the command before it was done."""
@@ -59,8 +56,9 @@ class Terminated(Interrupted):
     exit_code = 143
 
 
+_HELP = "locus-memory COMMAND --help"
 _HINTS = {
-    InvalidArgumentError: "locus-memory COMMAND --help",
+    InvalidArgumentError: _HELP,
     CheckpointNotFoundError: "locus-memory threads",
     BackendUnavailableError: "locus-memory doctor",
 }
@@ -83,11 +81,10 @@ def report(error: BaseException, *, as_json: bool = False) -> int:
 def _document(error: BaseException) -> dict[str, Any]:
     """Return an error as JSON."""
     hints = (hint for kind, hint in _HINTS.items() if isinstance(error, kind))
-    return {
-        "type": type(error).__name__,
-        "message": _line(error),
-        "hint": getattr(error, "hint", None) or next(hints, None),
-    }
+    # Typer's own errors of a wrong call have nothing but the exit code in common with ours.
+    is_usage = getattr(error, "exit_code", None) == UsageError.exit_code
+    hint = getattr(error, "hint", None) or (_HELP if is_usage else next(hints, None))
+    return {"type": type(error).__name__, "message": _line(error), "hint": hint}
 
 
 def silence() -> None:

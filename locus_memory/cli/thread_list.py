@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from datetime import datetime
 from functools import partial
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from locus_memory.cli.asking import confirm, refuse_unasked
 from locus_memory.cli.foreign import Foreign
 from locus_memory.cli.names import find_thread
 from locus_memory.cli.options import AsJson, Limit, Url
-from locus_memory.cli.outcome import CommandError, UsageError
+from locus_memory.cli.outcome import UsageError
 from locus_memory.cli.output import console, number, remark
 from locus_memory.cli.paging import COUNTED, tell_more
 from locus_memory.cli.session import Globals, Session
@@ -48,10 +48,9 @@ def list_threads(
     """List the threads, or delete some with `rm`."""
     session = Session.of(context, url, as_json=as_json)
     if context.invoked_subcommand is not None:
-        if prefix is not None or after is not None or everything:
-            raise UsageError(
-                f"--prefix, --after and --all are not for {context.invoked_subcommand}"
-            )
+        if any(map(partial(_is_given, context), ("prefix", "after", "limit", "everything"))):
+            name = context.invoked_subcommand
+            raise UsageError(f"--prefix, --after, --limit and --all are not for {name}")
         context.obj = Globals(session.url, session.as_json)
         return
     found = partial(_list, prefix=prefix, after=after, limit=limit, everything=everything)
@@ -59,6 +58,11 @@ def list_threads(
     session.answer(document, partial(_render, found=document["threads"]))
     if not session.as_json:
         tell_more(context, document["more"], after=document["next"])
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 async def _list(
@@ -151,9 +155,13 @@ def remove_threads(
     stay: `forget` and `rm` delete those.
     """
     session = Session.of(context, url, as_json=as_json)
+    must_ask = not dry_run and not yes
+    if must_ask:
+        refuse_unasked("pass --yes to delete, or --dry-run to look")
     plan = session.run(partial(_plan, threads=threads))
-    if not dry_run and not yes:
-        _confirm(plan)
+    if must_ask:
+        _print_plan(console(stderr=True), plan)
+        confirm(f"delete {_threads(len(plan))} for good?")
     if not dry_run:
         session.run(partial(_remove, plan=plan))
     document = {"dry_run": dry_run, "threads": plan}
@@ -182,14 +190,6 @@ async def _doomed(checkpointer: BaseCheckpointer, thread_id: str) -> dict[str, A
         "stored_bytes": sum(usage["compressed_size"] for usage in usages),
         "writes": [name for name in parts if name != thread_id],
     }
-
-
-def _confirm(plan: list[dict[str, Any]]) -> None:
-    if not sys.stdin.isatty():
-        raise UsageError("there is nobody to ask: pass --yes to delete, or --dry-run to look")
-    _print_plan(console(stderr=True), plan)
-    if not typer.confirm(f"delete {_threads(len(plan))} for good?", err=True):
-        raise CommandError("nothing was deleted")
 
 
 async def _remove(backend: Backend, *, plan: list[dict[str, Any]]) -> None:

@@ -125,9 +125,11 @@ async def _import(
                 progress.update(task, completed=turns)
                 account.has(name, turns)
 
-            done.append(
-                await import_conversation(backend, conversation, embedder=embedder, on_turn=show)
-            )
+            async with account.recounted(backend.checkpointer, conversation):
+                imported = await import_conversation(
+                    backend, conversation, embedder=embedder, on_turn=show
+                )
+            done.append(imported)
     return done
 
 

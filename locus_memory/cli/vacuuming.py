@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import sys
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from locus_memory.cli.asking import confirm, refuse_unasked
 from locus_memory.cli.names import all_checkpoints
 from locus_memory.cli.options import AsJson, Url
-from locus_memory.cli.outcome import CommandError, UsageError
+from locus_memory.cli.outcome import UsageError
 from locus_memory.cli.output import note, number
 from locus_memory.cli.session import Session
 from locus_memory.cli.sizes import all_threads, size_on_disk
@@ -49,19 +49,13 @@ def vacuum(
     if math.isnan(older_than_days):
         raise UsageError("--older-than-days takes a number of days")
     if not dry_run and not yes:
-        _confirm(older_than_days)
+        refuse_unasked("pass --yes to delete, or --dry-run to look")
+        days = f"{older_than_days:g}"
+        confirm(f"delete the checkpoints of every thread that are older than {days} days?")
     before = size_on_disk(session.path)
     document = session.run(partial(_vacuum, days=older_than_days, dry_run=dry_run))
     document["disk_bytes"] = {"before": before, "after": size_on_disk(session.path)}
     session.answer(document, partial(_render, document=document))
-
-
-def _confirm(days: float) -> None:
-    if not sys.stdin.isatty():
-        raise UsageError("there is nobody to ask: pass --yes to delete, or --dry-run to look")
-    question = f"delete the checkpoints of every thread that are older than {days:g} days?"
-    if not typer.confirm(question, err=True):
-        raise CommandError("nothing was deleted")
 
 
 async def _vacuum(backend: Backend, *, days: float, dry_run: bool) -> dict[str, Any]:

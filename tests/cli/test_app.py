@@ -15,7 +15,8 @@ from locus_memory.installing import install_command
 COMMANDS = [
     "demo", "doctor", "chat",
     "memories", "remember", "history", "undo", "forget",
-    "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import", "export",
+    "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import",
+    "export",
     "ls", "get", "put", "rm", "search", "reembed", "eval",
 ]  # fmt: skip
 

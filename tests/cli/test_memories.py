@@ -180,9 +180,9 @@ def test_a_name_is_on_one_line_wherever_it_is_printed(ok, save):
         f"user {SHOWN}: known already\n"
     )
     assert f"there are users: {SHOWN}; see" in ok("memories").out
-    user, rest, content = ok("memories", "--all-users").out.splitlines()
+    user, *rest, content = ok("memories", "--all-users").out.splitlines()
     assert (user, content) == (SHOWN, "  Tea")
-    assert rest.startswith(f"  type user, key {SHOWN}, since ")
+    assert " ".join(rest).startswith(f"  type user, key {SHOWN}")
     assert ok("undo", NAME, "--user", NAME).out.splitlines()[0] == f"user {SHOWN}"
     for arguments in ((NAME, "--user", NAME), ("--user", NAME)):
         out = ok("forget", *arguments, "--dry-run").out

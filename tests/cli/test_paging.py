@@ -50,9 +50,10 @@ LISTS = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "says", "rows", "name", "total"), LISTS)
-def test_a_list_that_is_cut_leads_to_its_end(run, filled, arguments, says, rows, name, total):
+@pytest.mark.parametrize("case", LISTS)
+def test_a_list_that_is_cut_leads_to_its_end(run, filled, case):
     """The command that each note names shows the next page, until all rows were seen once."""
+    arguments, says, rows, name, total = case
     seen, notes = [], []
     while True:
         page = run(*arguments, "--json")

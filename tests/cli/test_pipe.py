@@ -1,0 +1,180 @@
+"""On a pipe, one record a line; on a narrow terminal, nothing cut that is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.models import Memory
+from locus_memory.registry import open_backend
+
+LONG = "a rather long text about boats and planks " * 20
+ODD = "tab\there\nand a line\x1b[31m"
+
+
+@pytest.fixture
+def odd(empty_directory):
+    """Store long and odd texts everywhere."""
+
+    async def work():
+        messages = [
+            {"role": "user", "content": LONG + ODD, "id": "m1"},
+            {"role": "assistant", "tool_calls": [{"name": "look", "arguments": {"where": LONG}}]},
+        ]
+        async with open_backend("sqlite:./locus.db", state_type=None) as backend:
+            for number in (1, 2):
+                state = {"messages": messages[:number]}
+                await backend.checkpointer.save(state, "t", f"c{number}", {"note": LONG})
+            await backend.store.put(("n",), "k", {"text": LONG + ODD})
+            manager = LLMMemoryManager(backend.store)
+            origin = {"thread_id": "t", "message_ids": ["m1"]}
+            await manager.save([Memory("user", "home", "Before. " + LONG)])
+            await manager.save([Memory("user", "home", LONG + ODD, origin)])
+
+    asyncio.run(work())
+
+
+RECORDS = [
+    (("threads",), 1, 4),
+    (("ls",), 3, 1),
+    (("ls", "n"), 1, 4),
+    (("checkpoints", "t"), 2, 5),
+    (("show", "t"), 2, 3),
+    (("memories",), 1, 6),
+    (("memories", "--sources"), 1, 7),
+    (("history", "home"), 2, 5),
+    (("search", "planks", "-n", "n"), 1, 6),
+    (("search", "planks", "-n", "n", "--explain"), 1, 7),
+    (("stats",), 1, 5),
+    (("stats", "--deep"), 1, 7),
+    (("threads", "rm", "t", "--dry-run"), 1, 3),
+    (("eval",), 5, 12),
+]
+
+
+@pytest.mark.parametrize("columns", ["20", "80"])
+@pytest.mark.parametrize(("arguments", "lines", "fields"), RECORDS)
+def test_a_record_is_a_line(run, odd, on_a_pipe, monkeypatch, arguments, lines, fields, columns):  # noqa: PLR0917 - fixtures
+    """Whatever is in it, and however narrow some terminal may be."""
+    monkeypatch.setenv("COLUMNS", columns)
+    done = run(*arguments)
+    assert done.code == 0
+    records = [line.split("\t") for line in done.out.splitlines()]
+    assert [len(record) for record in records] == [fields] * lines
+    assert not set(done.out) & {"\x1b", "…"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [("show", "t"), ("ls", "n"), ("memories",), ("search", "planks", "-n", "n")]
+)
+def test_a_pipe_gets_all_of_a_text(ok, odd, on_a_pipe, arguments):
+    out = ok(*arguments).out
+    assert LONG in out
+    assert "tab" in out
+    assert "here" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("threads", "--prefix", "nobody"), "(no threads)\n"),
+        (("ls", "n", "--after", "z"), "(no items)\n"),
+        (("memories", "--user", "nobody"), "(no memories)\n"),
+        (("search", "unheard"), "(nothing found)\n"),
+        (("checkpoints", "t", "--before", "1"), "(no checkpoints there)\n"),
+    ],
+)
+def test_nothing_is_no_line(run, odd, on_a_pipe, arguments, says):
+    done = run(*arguments)
+    assert (done.code, done.out, done.err) == (0, "", says)
+
+
+def test_numbers_can_be_reckoned_with(ok, empty_directory, on_a_pipe):
+    async def work():
+        async with open_backend("sqlite:./locus.db", state_type=None) as backend:
+            await backend.checkpointer.save({"text": os.urandom(20_000).hex()}, "big")
+
+    asyncio.run(work())
+    assert int(ok("threads").out.split("\t")[2]) > 10_000
+
+
+def test_what_forget_would_erase_is_records(run, odd, on_a_pipe):
+    done = run("forget", "home", "--dry-run")
+    assert done.err.startswith("(thread 't' still holds ")
+    lines = [line.split("\t") for line in done.out.splitlines()]
+    assert lines[:2] == [["memories", "1", "user home"], ["past versions", "1", "user home"]]
+    assert [line[:2] for line in lines[2:]] == [["content", "user home"]] * 2
+
+
+def on_a_terminal(columns, *arguments):
+    """Run a command in a terminal of so many columns; returns what it prints there."""
+    pty = pytest.importorskip("pty")
+    primary, secondary = pty.openpty()
+    names = ("COLUMNS", "LINES", "FORCE_COLOR")
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    with subprocess.Popen(
+        [sys.executable, "-m", "locus_memory", *arguments],
+        stdout=secondary,
+        stderr=secondary,
+        stdin=subprocess.DEVNULL,
+        env={**environment, "TERM": "dumb", "COLUMNS": str(columns), "LINES": "25"},
+    ):
+        os.close(secondary)
+        printed = b""
+        while True:
+            try:
+                block = os.read(primary, 65536)
+            except OSError:
+                # Linux says so when the last writer is gone.
+                break
+            if not block:
+                break
+            printed += block
+    os.close(primary)
+    return printed.decode().replace("\r\n", "\n")
+
+
+TABLES = [
+    (("threads",), ("second-wind-by-the-isles-of-scilly", "2")),
+    (("stats", "--deep"), ("second-wind-by-the-isles-of-scilly", "full 2", "stored")),
+    (("checkpoints", "second-wind-by-the-isles-of-scilly"), ("c1", "c2", "full")),
+    (("memories", "--all-users"), ("allergy:walnuts", "The user is allergic to walnuts.")),
+    (("history", "allergy:walnuts"), ("The user is allergic to walnuts.", "now")),
+    (("ls", "n"), ("a-key-of-some-length",)),
+    (("search", "boat"), ("a-key-of-some-length",)),
+    (("doctor",), ("save, load and delete work", "store can")),
+    (("--help",), ("Print the conversation as it was at a checkpoint.",)),
+    (("search", "--help"), ("A filter on the items.", "Examples:")),
+]
+
+
+@pytest.fixture
+def small(empty_directory):
+    async def work():
+        async with open_backend("sqlite:./locus.db", state_type=None) as backend:
+            for number in (1, 2):
+                state = {"text": "words and words"[: number * 6]}
+                name = "second-wind-by-the-isles-of-scilly"
+                await backend.checkpointer.save(state, name, f"c{number}", {"turn": number})
+            await backend.store.put(("n",), "a-key-of-some-length", "A boat, a boat, a boat.")
+            fact = Memory("user", "allergy:walnuts", "The user is allergic to walnuts.")
+            await LLMMemoryManager(backend.store).save([fact])
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+@pytest.mark.parametrize(("arguments", "shown"), TABLES)
+def test_a_terminal_can_be_read(small, columns, arguments, shown):
+    """No name is broken, and no line is longer than the terminal is wide."""
+    printed = on_a_terminal(columns, *arguments)
+    told = " ".join(printed.split())
+    if columns == 60:
+        assert all(words in told for words in shown), printed
+    lines = [line.rstrip() for line in printed.splitlines() if "locus-memory" not in line]
+    assert max(map(len, lines)) <= columns, printed
