@@ -275,7 +275,7 @@ class TestLimits:
         await small.close()
 
     async def test_no_answer_in_time(self, connection, redis_server):
-        hasty = RedisConnection(redis_server.url, pool_size=1, command_timeout=0.05)
+        hasty = RedisConnection(redis_server.url, pool_size=1, command_timeout=0.5)
         key = connection.key("queue")
         with pytest.raises(BackendUnavailableError, match="in time"):
             await hasty.execute("BLPOP", key, 0)
