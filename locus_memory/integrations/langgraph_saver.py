@@ -7,8 +7,10 @@ for the documents and `langgraph_values` for the values in them.
 
 from __future__ import annotations
 
+import copy
+import random
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -49,10 +51,10 @@ from locus_memory.integrations.langgraph_records import (
     written,
 )
 from locus_memory.integrations.langgraph_removal import Remover
+from locus_memory.integrations.langgraph_serializer import StrictSerializer, informed
 from locus_memory.integrations.langgraph_texts import Pool
 from locus_memory.integrations.langgraph_threads import Place, places
 from locus_memory.integrations.langgraph_trails import Trail, Written
-from locus_memory.integrations.langgraph_values import StrictSerializer
 from locus_memory.quoting import quote
 from locus_memory.recent import RecentlyUsed
 from locus_memory.registry import as_checkpointer
@@ -64,7 +66,7 @@ _KNOWN_PLACES = 1024
 _KNOWN_BYTES = 64 * 2**20
 
 
-class LocusSaver(Opened, BaseCheckpointSaver[int]):
+class LocusSaver(Opened, BaseCheckpointSaver[int | str]):
     """Keeps LangGraph's checkpoints in any database of ours.
 
     ```python
@@ -102,9 +104,34 @@ class LocusSaver(Opened, BaseCheckpointSaver[int]):
         # What tasks wrote on a checkpoint whose own save has not begun yet.
         self._early: RecentlyUsed[list[tuple[str, Any]]] = RecentlyUsed(_KNOWN_PLACES)
 
+    @override
+    def get_next_version(self, current: int | str | None, channel: None) -> int | str:
+        """Return the version after this one, of its own kind.
+
+        Versions are numbers here. Those of LangGraph's own savers are texts, and may have been
+        copied from one: then the next one is a text of their form.
+        """
+        if not isinstance(current, str):
+            return super().get_next_version(current, channel)
+        number = int(current.partition(".")[0]) + 1
+        # Two versions of one number, in branches of a thread, are not to be the same.
+        return f"{number:032}.{random.random():016}"  # noqa: S311 - it is not secret
+
     @property
     def _reader(self) -> Reader:
-        return Reader(self._checkpointer, self.serde, self._known, self._trails)
+        return self._reading(self.serde)
+
+    def _reading(self, serde: SerializerProtocol) -> Reader:
+        return Reader(self._checkpointer, serde, self._known, self._trails)
+
+    def _asked(self) -> Self:
+        """Return this saver, knowing the classes that the graph which calls it names."""
+        serde = informed(self.serde)
+        if serde is self.serde:
+            return self
+        clone = copy.copy(self)
+        clone.serde = serde
+        return clone
 
     @override
     async def aopen(self) -> None:
@@ -121,9 +148,10 @@ class LocusSaver(Opened, BaseCheckpointSaver[int]):
     @override
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         place, checkpoint_id = Place.of(config), get_checkpoint_id(config)
+        reader = self._reading(informed(self.serde))
         if checkpoint_id:
-            return await self._reader.named(place, checkpoint_id)
-        return await self._reader.latest(place)
+            return await reader.named(place, checkpoint_id)
+        return await reader.latest(place)
 
     @override
     async def aput(
@@ -263,7 +291,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[int]):
                 not bound or head.checkpoint_id < bound
             )
 
-        reader = self._reader
+        reader = self._reading(informed(self.serde))
         indexes = [await reader.index(place) for place in await self._places(config)]
         async for found in reader.listed(indexes, accepts, filter or {}, limit):
             yield found
@@ -305,12 +333,13 @@ class LocusSaver(Opened, BaseCheckpointSaver[int]):
     ) -> Mapping[str, DeltaChannelHistory]:
         if not channels:
             return {}
+        reader = self._reading(informed(self.serde))
         place = Place.of(config)
-        return await self._reader.history(place, get_checkpoint_id(config), channels)
+        return await reader.history(place, get_checkpoint_id(config), channels)
 
     @override
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        found: CheckpointTuple | None = blocking(self).aget_tuple(config)
+        found: CheckpointTuple | None = blocking(self._asked()).aget_tuple(config)
         return found
 
     @override
@@ -322,7 +351,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[int]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        found: Iterator[CheckpointTuple] = blocking(self).alist(
+        found: Iterator[CheckpointTuple] = blocking(self._asked()).alist(
             config, filter=filter, before=before, limit=limit
         )
         return found
@@ -368,9 +397,9 @@ class LocusSaver(Opened, BaseCheckpointSaver[int]):
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        found: Mapping[str, DeltaChannelHistory] = blocking(self).aget_delta_channel_history(
-            config=config, channels=channels
-        )
+        found: Mapping[str, DeltaChannelHistory] = blocking(
+            self._asked()
+        ).aget_delta_channel_history(config=config, channels=channels)
         return found
 
 

@@ -20,43 +20,19 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import (
     _DeltaSnapshot as DeltaSnapshot,  # pyright: ignore[reportPrivateUsage] - its only name
 )
-from typing_extensions import override
 
 from locus_memory.integrations.langgraph_texts import Pool, bytes_of, text_of
-from locus_memory.quoting import quote
 
 __all__ = [
-    "StrictSerializer",
     "decode_value",
     "encode_leaf",
     "encode_value",
     "list_of",
     "typed_bytes",
 ]
-
-_OWN_TYPES = frozenset({"null", "bytes", "bytearray", "msgpack"})
-
-
-class StrictSerializer(JsonPlusSerializer):
-    """LangGraph's own serializer, reading only what it writes and building only safe types.
-
-    Safe are the built-in types on LangGraph's list, LangChain's messages, and what
-    `BaseCheckpointSaver.with_allowlist` adds; of another class only the plain data comes back.
-    Nothing is pickled. No module is imported for the sake of a stored name.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(allowed_msgpack_modules=None)
-
-    @override
-    def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        if data[0] not in _OWN_TYPES:
-            raise NotImplementedError(f"a value of the type {quote(data[0])} is not read")
-        return super().loads_typed(data)
 
 
 def encode_value(serde: SerializerProtocol, value: Any, pool: Pool | None = None) -> Any:

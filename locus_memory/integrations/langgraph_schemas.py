@@ -1,0 +1,160 @@
+"""Which classes the schemas of a graph name: those alone are built from what is stored.
+
+LangGraph tells a saver so only where `LANGGRAPH_STRICT_MSGPACK` is set, by `with_allowlist`;
+else it lets any name in the stored bytes be imported. A saver is called by a graph, however,
+and that graph knows its schemas: so the graph is looked for among the callers. Who asks the
+saver itself has no graph there: then all graphs of the process count.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from functools import cache
+from types import FrameType
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from weakref import WeakKeyDictionary
+
+from langgraph.pregel import Pregel
+from pydantic import BaseModel
+from typing_extensions import is_typeddict
+
+__all__ = ["ClassName", "Graph", "calling_graph", "classes_in", "classes_of", "living_classes"]
+
+ClassName = tuple[str, str]
+"""A class as LangGraph's serializer names it: its module and its name."""
+
+Graph = Pregel[Any, Any, Any, Any]
+
+_known: WeakKeyDictionary[Graph, Mapping[ClassName, type]] = WeakKeyDictionary()
+
+
+def calling_graph() -> Graph | None:
+    """Return the innermost graph among the callers; `None` if there is none."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - there is no other way to it
+    while frame is not None:
+        if frame.f_code.co_varnames[:1] == ("self",):
+            caller = frame.f_locals.get("self")
+            if isinstance(caller, Pregel):
+                return cast("Graph", caller)
+        frame = frame.f_back
+    return None
+
+
+def classes_of(graph: Graph) -> Mapping[ClassName, type]:
+    """Return the classes that the schemas of a graph name; they are remembered."""
+    if graph not in _known:
+        _known[graph] = classes_in(_schemas(graph))
+    return _known[graph]
+
+
+def living_classes() -> Callable[[], Mapping[ClassName, type]]:
+    """Return a look, taken once if at all, at what the schemas of all graphs there are name."""
+
+    @cache
+    def look() -> Mapping[ClassName, type]:
+        kinds = ((type(each), each) for each in gc.get_objects())
+        graphs = [cast("Graph", each) for kind, each in kinds if issubclass(kind, Pregel)]
+        return classes_in(schema for graph in graphs for schema in _schemas(graph))
+
+    return look
+
+
+def _schemas(graph: Graph) -> Iterator[Any]:
+    for channel in graph.channels.values():
+        yield getattr(channel, "ValueType", None)
+        yield getattr(channel, "UpdateType", None)
+    for node in graph.nodes.values():
+        # A function in a module that postpones annotations has them as text in its channels.
+        function = getattr(node.bound, "func", None) or getattr(node.bound, "afunc", None)
+        yield from _hints(function).values()
+    builder = getattr(graph, "builder", None)
+    if builder is None:
+        return
+    yield from (builder.state_schema, builder.input_schema, builder.output_schema)
+    for node in builder.nodes.values():
+        yield node.input_schema
+    for branches in builder.branches.values():
+        yield from (branch.input_schema for branch in branches.values())
+
+
+def classes_in(annotations: Iterable[Any]) -> dict[ClassName, type]:
+    """Return the classes of plain data in annotations, and in the fields of those classes.
+
+    Of plain data are models of pydantic, dataclasses, enumerations, named tuples and secrets.
+    A name that two classes share stands for neither.
+    """
+    found: dict[ClassName, type] = {}
+    shared: set[ClassName] = set()
+    # An annotation is kept, so that its id is nobody else's meanwhile.
+    seen: dict[int, Any] = {}
+    waiting = list(annotations)
+    while waiting:
+        annotation = waiting.pop()
+        if id(annotation) in seen:
+            continue
+        seen[id(annotation)] = annotation
+        waiting += _parts(annotation)
+        if isinstance(annotation, type) and _is_data(annotation):
+            name = annotation.__module__, annotation.__name__
+            if found.setdefault(name, annotation) is not annotation:
+                shared.add(name)
+    return {name: kind for name, kind in found.items() if name not in shared}
+
+
+def _is_data(kind: type) -> bool:
+    if issubclass(kind, Enum):
+        # One without members makes classes instead.
+        return bool(kind.__members__)
+    if issubclass(kind, _bases()):
+        # Whatever derives from a base would be meant by it.
+        return kind not in _bases()
+    return (
+        dataclasses.is_dataclass(kind) or _is_named_tuple(kind) or hasattr(kind, "get_secret_value")
+    )
+
+
+def _bases() -> tuple[type, ...]:
+    old = sys.modules.get("pydantic.v1")
+    return (BaseModel,) if old is None else (BaseModel, old.BaseModel)
+
+
+def _is_named_tuple(kind: type) -> bool:
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def _parts(annotation: Any) -> list[Any]:
+    """Return what an annotation is made of."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return [get_args(annotation)[0]]
+    if origin is not None:
+        return [origin, *get_args(annotation)]
+    if isinstance(annotation, TypeVar):
+        return [annotation.__bound__, *annotation.__constraints__]
+    for name in ("__supertype__", "__value__"):
+        # Of a `NewType`, and of a `type` statement.
+        if hasattr(annotation, name):
+            return [getattr(annotation, name)]
+    if isinstance(annotation, type) and (is_typeddict(annotation) or _is_data(annotation)):
+        return _fields(annotation)
+    return []
+
+
+def _fields(kind: type) -> list[Any]:
+    """Return the annotations of a class's fields, as far as they can be resolved."""
+    models: Mapping[str, Any] = getattr(kind, "model_fields", None) or {}
+    resolved = [field.annotation for field in models.values()]
+    return [*resolved, *_hints(kind, dict(vars(kind))).values()]
+
+
+def _hints(annotated: Any, names: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the annotations of a class or a function, as far as they can be resolved."""
+    try:
+        return get_type_hints(annotated, localns=names, include_extras=True)
+    except Exception:  # noqa: BLE001 - a name in quotes may lead anywhere
+        hints: Mapping[str, Any] = getattr(annotated, "__annotations__", {})
+        return {name: hint for name, hint in hints.items() if not isinstance(hint, str)}
