@@ -13,7 +13,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 from locus_memory.checkpoint.chain import DeltaCheckpointer
-from locus_memory.integrations.langgraph_known import ALWAYS_ENCODED, Bounded, Known, KnownCache
+from locus_memory.integrations.langgraph_known import Bounded, Known, KnownCache, prints_of
 from locus_memory.integrations.langgraph_pending import indexes_of, merged
 from locus_memory.integrations.langgraph_records import (
     COUNTERS,
@@ -28,7 +28,7 @@ from locus_memory.integrations.langgraph_records import (
 from locus_memory.integrations.langgraph_texts import Pool
 from locus_memory.integrations.langgraph_threads import WINDOW, Place, all_heads, heads_of
 from locus_memory.integrations.langgraph_trails import Index, Lineage, Past, Trail, Written
-from locus_memory.integrations.langgraph_values import decode_value, list_of, typed_bytes
+from locus_memory.integrations.langgraph_values import decode_value
 
 __all__ = ["Reader"]
 
@@ -160,11 +160,7 @@ class Reader:
             is_delta=bool(head.metadata.get(COUNTERS)),
             values=document["v"],
             pool=_pool_of(document, before),
-            elements={
-                channel: list(values[channel])
-                for channel, encoded in document["v"].items()
-                if list_of(encoded) is not None
-            },
+            prints={channel: prints_of(value) for channel, value in values.items()},
             indexes=indexes_of(records),
         )
         self.known.put(index.place.name, known)
@@ -358,14 +354,10 @@ class Reader:
 
 
 def _pool_of(document: Document, known: Known | None) -> Pool:
-    """Return the pool of a document, prepared for what is always encoded again."""
+    """Return the pool of a document."""
     if known is not None and known.values == document["v"] and known.pool.begins(document["t"]):
         return known.pool
-    pool = Pool(document["t"])
-    for encoded in document["v"].values():
-        for element in (list_of(encoded) or ())[-ALWAYS_ENCODED:]:
-            pool.remember(*typed_bytes(element, document["t"]), element)
-    return pool
+    return Pool(document["t"])
 
 
 def _reaches_back(infos: Sequence[CheckpointInfo]) -> bool:

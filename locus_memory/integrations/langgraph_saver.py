@@ -56,7 +56,6 @@ from locus_memory.integrations.langgraph_texts import Pool
 from locus_memory.integrations.langgraph_threads import Place, places
 from locus_memory.integrations.langgraph_trails import Trail, Written
 from locus_memory.quoting import quote
-from locus_memory.recent import RecentlyUsed
 from locus_memory.registry import as_checkpointer
 from locus_memory.sync import blocking
 
@@ -101,8 +100,6 @@ class LocusSaver(Opened, BaseCheckpointSaver[int | str]):
         self._known = KnownCache(_KNOWN_PLACES, _KNOWN_BYTES)
         self._trails: Bounded[Trail] = Bounded(_KNOWN_PLACES, _KNOWN_BYTES)
         self._waiting = WaitingRoom()
-        # What tasks wrote on a checkpoint whose own save has not begun yet.
-        self._early: RecentlyUsed[list[tuple[str, Any]]] = RecentlyUsed(_KNOWN_PLACES)
 
     @override
     def get_next_version(self, current: int | str | None, channel: None) -> int | str:
@@ -162,6 +159,10 @@ class LocusSaver(Opened, BaseCheckpointSaver[int | str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         place, parent = Place.of(config), get_checkpoint_id(config)
+        # Before anything is waited for: the graph may go on to change what it saves.
+        full: Mapping[str, Any] = get_serializable_checkpoint_metadata(config, metadata)
+        known = self._encoded(place, parent, checkpoint)
+        document = document_of(self.serde, checkpoint, full, parent)
         with self._waiting.saving(place.name):
             greatest = await self._greatest(place)
             before = await self._stored_before(place, checkpoint["id"], parent, greatest)
@@ -169,29 +170,20 @@ class LocusSaver(Opened, BaseCheckpointSaver[int | str]):
             stored = False
             try:
                 before += [waiting.writes for waiting in taken]
-                full: Mapping[str, Any] = get_serializable_checkpoint_metadata(config, metadata)
-                known = self._encoded(place, parent, checkpoint, new_versions)
                 known.greatest = max(greatest, checkpoint["id"])
                 known.is_delta = bool(full.get(COUNTERS))
-                document = document_of(self.serde, checkpoint, full, parent)
                 document["v"] = known.values
                 if before:
                     document["b"] = [written(record, known.pool) for record in before]
                 document["t"] = known.pool.texts
                 beside = metadata_beside(full, document, low=checkpoint["id"] < greatest)
                 # Before it is stored: tasks of the next step may write while it is.
-                self._remember(place, known)
+                self._known.put(place.name, known)
                 await self._checkpointer.save(document, place.name, checkpoint["id"], beside)
                 stored = True
             finally:
                 self._waiting.tell(taken, carried=stored)
         return place.config(checkpoint["id"])
-
-    def _remember(self, place: Place, known: Known) -> None:
-        early = _early_key(place, known.checkpoint_id)
-        known.saw(self._early.get(early) or ())
-        self._early.discard(early)
-        self._known.put(place.name, known)
 
     async def _greatest(self, place: Place) -> str:
         known = self._known.get(place.name)
@@ -210,22 +202,16 @@ class LocusSaver(Opened, BaseCheckpointSaver[int | str]):
             return []
         return before_of(document)
 
-    def _encoded(
-        self,
-        place: Place,
-        parent: str | None,
-        checkpoint: Checkpoint,
-        changed: ChannelVersions,
-    ) -> Known:
+    def _encoded(self, place: Place, parent: str | None, checkpoint: Checkpoint) -> Known:
         latest = self._known.get(place.name)
         pool = Pool() if latest is None else latest.pool
         known = latest if latest is not None and latest.checkpoint_id == parent else None
         channels = checkpoint["channel_values"]
-        values, elements = encode_channels(self.serde, channels, changed, known, pool)
+        values, prints = encode_channels(self.serde, channels, known, pool)
         if pool.is_stale(values):
             pool = Pool()
-            values, elements = encode_channels(self.serde, channels, changed, None, pool)
-        return Known(checkpoint["id"], None, values=values, elements=elements, pool=pool)
+            values, prints = encode_channels(self.serde, channels, None, pool)
+        return Known(checkpoint["id"], None, values=values, prints=prints, pool=pool)
 
     @override
     async def aput_writes(
@@ -238,11 +224,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[int | str]):
         place, checkpoint_id = Place.of(config), get_checkpoint_id(config) or ""
         record = encode_writes(self.serde, writes, task_id, task_path)
         known = self._known.at(place.name, checkpoint_id)
-        if known is None:
-            early = _early_key(place, checkpoint_id)
-            self._early.put(early, [*(self._early.get(early) or ()), *writes])
-        else:
-            known.saw(writes)
+        if known is not None:
             there = known.indexes.get(task_id, set())
             for index in there.intersection(record.writes):
                 if not is_special(index):
@@ -401,10 +383,6 @@ class LocusSaver(Opened, BaseCheckpointSaver[int | str]):
             self._asked()
         ).aget_delta_channel_history(config=config, channels=channels)
         return found
-
-
-def _early_key(place: Place, checkpoint_id: str) -> str:
-    return f"{place.name}{checkpoint_id}"
 
 
 def _of_documents(

@@ -17,9 +17,6 @@ from langgraph.checkpoint.serde._msgpack import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.serde.types import (
-    _DeltaSnapshot as DeltaSnapshot,  # pyright: ignore[reportPrivateUsage] - its only name
-)
 from langgraph.types import Send
 from typing_extensions import override
 
@@ -31,6 +28,7 @@ from locus_memory.integrations.langgraph_schemas import (
     classes_of,
     living_classes,
 )
+from locus_memory.integrations.langgraph_values import DeltaSnapshot
 
 __all__ = ["StrictSerializer", "informed"]
 

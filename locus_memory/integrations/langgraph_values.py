@@ -27,6 +27,7 @@ from langgraph.checkpoint.serde.types import (
 from locus_memory.integrations.langgraph_texts import Pool, bytes_of, text_of
 
 __all__ = [
+    "DeltaSnapshot",
     "decode_value",
     "encode_leaf",
     "encode_value",
