@@ -90,6 +90,7 @@ def empty_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("PATH", str(COMMAND.parent), prepend=os.pathsep)
+    monkeypatch.setenv("LOCUS_MEMORY_MODELS", str(tmp_path / "models"))
     return tmp_path
 
 

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.maker import did_you_mean
+from locus_memory.quoting import quote
 
 __all__ = [
     "CARRIED",
@@ -133,7 +134,7 @@ def carried_model(name: str) -> CarriedModel:
             return model
     known = [each for model in CARRIED.values() for each in (model.used_as, model.name)]
     raise ConfigurationError(
-        f"unknown model {name!r}{did_you_mean(name, known)} Known: {', '.join(known)}"
+        f"unknown model {quote(name)}{did_you_mean(name, known)} Known: {', '.join(known)}"
     )
 
 
