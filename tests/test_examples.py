@@ -88,7 +88,10 @@ CONSOLES = sorted({block.page for block in BLOCKS if block.language == "console"
 def empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
+    # A terminal of 80 columns without colours.
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("PATH", str(COMMAND.parent), prepend=os.pathsep)
     monkeypatch.setenv("LOCUS_MEMORY_MODELS", str(tmp_path / "models"))
     return tmp_path

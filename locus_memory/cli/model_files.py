@@ -33,7 +33,6 @@ Names = Annotated[
 ]
 
 
-
 def _examples(name: str) -> str:
     return "\n".join(EXAMPLES[f"models {name}"])
 

@@ -17,7 +17,7 @@ COMMANDS = [
     "memories", "remember", "history", "undo", "forget",
     "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import",
     "export",
-    "ls", "get", "put", "rm", "search", "reembed", "eval",
+    "ls", "get", "put", "rm", "search", "reembed", "eval", "models",
 ]  # fmt: skip
 
 READING = [
