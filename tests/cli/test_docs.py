@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shlex
@@ -9,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from locus_memory import AgentState, LLMMemoryManager, Memory, Message, open_backend
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 BLOCK = re.compile(r"(?<=^```console\n)\$ (.+)\n((?:.*\n)*?)(?=^```$)", re.MULTILINE)
@@ -45,6 +48,52 @@ def test_the_page_shows_what_the_commands_print(empty_directory, run):
             result = run(*shlex.split(command)[1:])
             printed = result.out + result.err
         assert fixed(printed) == fixed(shown), command
+
+
+async def write_own():
+    """Write what a reader has in the default database: items, memories and threads."""
+    async with open_backend("sqlite:./locus.db") as backend:
+        for space in (("users", "ines"), ("users", "ada"), ("turns", "mine"), ("notes",)):
+            for key in ("name", "000001", "home"):
+                await backend.store.put(space, key, {"text": f"my {key}"})
+        for user in ("ada", "bob"):
+            manager = LLMMemoryManager(backend.store).for_user(user)
+            await manager.save([Memory("user", "home", f"{user} lives in Rome.")])
+        for thread in ("mine", "thread", "trip"):
+            state = AgentState(metadata={"user_id": "ada"}).with_message(Message.user("hello"))
+            await backend.checkpointer.save(state, thread, "only")
+
+
+async def contents():
+    """Return all items and states of the default database, by name."""
+    async with open_backend("sqlite:./locus.db", state_type=None) as backend:
+        store, checkpointer, every = backend.store, backend.checkpointer, 1_000_000
+        found = {}
+        for space in await store.list_namespaces(limit=every):
+            found |= {(space, item.key): item for item in await store.scan(space, every)}
+        for thread in await checkpointer.list_threads(every):
+            for info in await checkpointer.list_with_metadata(thread, every):
+                state = await checkpointer.load(thread, info.checkpoint_id)
+                found[thread, info.checkpoint_id] = (info.created_at, info.metadata, state)
+        return found
+
+
+def test_the_commands_leave_what_else_there_is_alone(empty_directory, run):
+    (demo, _), *others = BLOCK.findall(PAGE.read_text())
+    assert demo == "locus-memory demo"
+    run("demo")
+    sample = asyncio.run(contents())
+    asyncio.run(write_own())
+    own = {name: it for name, it in asyncio.run(contents()).items() if name not in sample}
+    assert len(own) > 15
+    for command, _ in others:
+        if re.search("[|>]", command):
+            output(command, empty_directory)
+        else:
+            run(*shlex.split(command)[1:])
+    after = asyncio.run(contents())
+    assert after.keys() - sample.keys() - own.keys()
+    assert {name: after.get(name) for name in own} == own
 
 
 def shown(command, folder):
