@@ -1,0 +1,74 @@
+"""What `make` would do in a new clone, and in one that is set up."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DEMO, EVERYTHING = "install --quiet --editable '.[cli]'", "install --quiet --editable '.[dev]'"
+
+pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="there is no make")
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A folder with what `make` looks at."""
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def steps(clone, target):
+    """Return the commands that the target would run."""
+    # This may run within `make test` itself.
+    environment = {name: it for name, it in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(
+        ["make", "--dry-run", target],
+        cwd=clone,
+        env=environment,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    return done.stdout
+
+
+def set_up(clone, *stamps):
+    """Leave behind what a target left that ended well."""
+    (clone / ".venv").mkdir()
+    for stamp in stamps:
+        (clone / ".venv" / stamp).touch()
+
+
+def test_the_demo_installs_the_command_line_alone(clone):
+    planned = steps(clone, "demo")
+    assert "-m venv .venv" in planned
+    assert DEMO in planned
+    assert EVERYTHING not in planned
+
+
+def test_after_the_demo_the_rest_is_installed_into_the_same_environment(clone):
+    set_up(clone, ".made", ".demo-ready")
+    assert "install" not in steps(clone, "demo")
+    planned = steps(clone, "test")
+    assert EVERYTHING in planned
+    assert "-m venv" not in planned
+
+
+def test_the_demo_takes_what_is_set_up(clone):
+    set_up(clone, ".made", ".ready")
+    assert "install" not in steps(clone, "demo")
+    assert "install" not in steps(clone, "test")
+
+
+@pytest.mark.parametrize("stamps", [[".made", ".ready"], [".made", ".demo-ready"]])
+def test_other_dependencies_are_installed(clone, stamps):
+    set_up(clone, *stamps)
+    stamp = clone / ".venv" / stamps[-1]
+    os.utime(stamp, (0, 0))
+    assert (EVERYTHING if ".ready" in stamps else DEMO) in steps(clone, "demo")
