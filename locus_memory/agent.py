@@ -91,6 +91,8 @@ class Agent(Resource):
         conversation_manager: One with `async_apply` or `apply`.
         max_iterations: How often a run asks the model before it stops.
         agent_id: Saved with the thread, if there are several agents.
+        inherit_user: Whether a run that names no user, on a thread that belongs to one, acts as
+            that user and reads their memories. By default such a run is refused.
 
     Raises:
         ConfigurationError: A bad provider string, model, tool or manager, or tools for a model
@@ -108,6 +110,7 @@ class Agent(Resource):
         conversation_manager: Trimmer | None = None,
         max_iterations: int = 20,
         agent_id: str | None = None,
+        inherit_user: bool = False,
     ) -> None:
         if check_limit(max_iterations, "max_iterations") < 1:
             raise InvalidArgumentError(f"max_iterations is at least 1, not {max_iterations}")
@@ -119,6 +122,7 @@ class Agent(Resource):
             raise ConfigurationError("a model that may call tools takes the keyword tools=")
         self.max_iterations = max_iterations
         self.agent_id = agent_id
+        self.inherit_user = inherit_user
         self._owned: list[Any] = []
         self.checkpointer: BaseCheckpointer | None = None
         if checkpointer is not None:
@@ -147,13 +151,15 @@ class Agent(Resource):
         Args:
             text: What the user says.
             thread_id: The conversation to go on with; a new one by default.
-            user_id: Whose memories; kept with the thread. `metadata["user_id"]` says the same.
+            user_id: Who speaks, and whose memories; kept with the thread, and from then on named
+                by each of its runs. `metadata["user_id"]` says the same.
             metadata: JSON to keep in the thread's state.
 
         Raises:
             CheckpointConflictError: Another run saved the thread meanwhile; nothing of what
                 either saved is lost.
-            InvalidArgumentError: A bad text, id or metadata, or another user's thread.
+            InvalidArgumentError: A bad text, id or metadata, another user's thread, or a user's
+                thread and no user is named (see `inherit_user`).
             ModelError: The model failed, or whatever else it raises.
             BackendError: The database failed.
         """
@@ -185,7 +191,12 @@ class Agent(Resource):
             raise InvalidArgumentError("a message is a text, not None")
         name = uuid4().hex if thread_id is None else thread_id
         session = await Session.load(self.checkpointer, name, tell)
-        session.begin(agent_id=self.agent_id, user_id=user_id, metadata=metadata)
+        session.begin(
+            agent_id=self.agent_id,
+            user_id=user_id,
+            metadata=metadata,
+            inherit_user=self.inherit_user,
+        )
         session.repair()
         await session.add(Message.user(text))
         return await self._go_on(session)
@@ -195,7 +206,8 @@ class Agent(Resource):
 
         Tool calls that were saved with their results are never run again; one that was under
         way is, so make sure that no other process is still at it. When there is nothing to
-        finish, the last answer is returned and nobody is asked.
+        finish, the last answer is returned and nobody is asked. It is still the same run, so it
+        has the same user; check beforehand that whoever asks for it may have the answer.
 
         Raises:
             CheckpointNotFoundError: There is no such thread.

@@ -80,20 +80,32 @@ class Session:
         return session
 
     def begin(
-        self, *, agent_id: str | None, user_id: str | None, metadata: Mapping[str, Any] | None
+        self,
+        *,
+        agent_id: str | None,
+        user_id: str | None,
+        metadata: Mapping[str, Any] | None,
+        inherit_user: bool = False,
     ) -> None:
         """Start a new run on the thread.
 
-        A `user_id` in the metadata is the user, as the argument is.
+        A `user_id` in the metadata is the user, as the argument is; there, `None` names nobody.
+
+        Args:
+            agent_id: The agent.
+            user_id: Who speaks.
+            metadata: More of the thread's metadata.
+            inherit_user: Whether a run that names no user is its thread's user's.
 
         Raises:
-            InvalidArgumentError: The thread is another user's, or `metadata` is no mapping, or
-                names another user, thread or origin than the run has.
+            InvalidArgumentError: The thread is another user's, or a user's and the run names
+                none, or `metadata` is no mapping, or names another user, thread or origin than
+                the run has.
         """
         if not isinstance(metadata, Mapping | None):
             raise InvalidArgumentError(f"metadata is an object, not {type(metadata).__name__}")
         given = metadata or {}
-        owner = self._owner(_user(user_id, given))
+        owner = self._owner(_user(user_id, given), inherit_user=inherit_user)
         own = {"thread_id": self.thread_id, FORKED_FROM: self.state.metadata.get(FORKED_FROM)}
         for name in own.keys() & given.keys():
             if given[name] != own[name]:
@@ -109,11 +121,17 @@ class Session:
             }
         )
 
-    def _owner(self, user_id: str | None) -> str | None:
+    def _owner(self, user_id: str | None, *, inherit_user: bool) -> str | None:
         """Return the user of the thread, which is the new one where it has none."""
         owner: str | None = self.state.metadata.get("user_id")
         if user_id is not None and owner not in (None, user_id):
             raise InvalidArgumentError(f"thread {quote(self.thread_id)} is another user's")
+        if user_id is None and owner is not None and not inherit_user:
+            raise InvalidArgumentError(
+                f"thread {quote(self.thread_id)} belongs to a user, and this run names none: pass"
+                " user_id=, or let runs act as the user of their thread with"
+                " Agent(..., inherit_user=True)"
+            )
         return owner if user_id is None else user_id
 
     def repair(self) -> None:

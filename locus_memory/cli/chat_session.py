@@ -216,7 +216,7 @@ class _Talk:
         """Learn whose thread it is; returns whether an earlier process left it in the middle.
 
         Raises:
-            CommandError: It is another user's.
+            CommandError: It is another user's, or a user's and none is named.
         """
         newest = await self._backend.checkpointer.list_with_metadata(self._thread_id, 1)
         if not newest:
@@ -225,7 +225,10 @@ class _Talk:
         owner = state.metadata.get("user_id")
         if owner is not None and self._user not in (None, owner):
             raise CommandError(f"thread {self._thread_id!r} is another user's")
-        self._user = self._user or owner
+        if owner is not None and self._user is None:
+            raise CommandError(
+                f"thread {self._thread_id!r} belongs to a user: say who talks, by --user"
+            )
         # The tools of a call that was cut off are not here: the next message mends it.
         is_open = not state.messages or bool(state.messages[-1].tool_calls)
         return newest[0].metadata.get("kind") in _UNFINISHED and not is_open

@@ -71,7 +71,7 @@ def _agent(backend: Backend, script: Iterable[str | Message] = ()) -> Agent:
 async def _learn(backend: Backend) -> None:
     async with _agent(backend, story.LEARNING) as agent:
         await agent.run(story.INTRODUCTION, story.DINNER, user_id=story.USER)
-        async for event in agent.stream(story.ERRAND, story.DINNER):
+        async for event in agent.stream(story.ERRAND, story.DINNER, user_id=story.USER):
             if isinstance(event, MessageAdded) and event.message.role == Role.TOOL:
                 _tell(f"saved {event.message.name}")
 
@@ -79,7 +79,7 @@ async def _learn(backend: Backend) -> None:
 async def _resume(backend: Backend) -> None:
     async with _agent(backend, story.RESUMING) as agent:
         await agent.resume(story.DINNER)
-        await agent.run(story.MOVE, story.DINNER)
+        await agent.run(story.MOVE, story.DINNER, user_id=story.USER)
 
 
 async def _recall(backend: Backend) -> None:

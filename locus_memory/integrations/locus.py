@@ -25,7 +25,7 @@ from typing_extensions import override
 
 from locus_memory.backends.base import Backend
 from locus_memory.drivers import require
-from locus_memory.errors import ConfigurationError
+from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.integrations.locus_checkpointer import LOADED, LocusCheckpointer, register
 from locus_memory.integrations.locus_store import LocusStore
@@ -62,18 +62,29 @@ class LocusMemoryManager(BaseMemoryManager):
     is a thread of its own, and so it is with another checkpointer: then give the run its
     `metadata={"thread_id": ...}`.
 
-    A run has the memories of its `metadata={"user_id": ...}`; see `LLMMemoryManager`.
+    A run has the memories of its `metadata={"user_id": ...}`; see `LLMMemoryManager`. On a thread
+    of a `LocusCheckpointer` that belongs to a user, each run names that user. A turn that is
+    continued or resumed has the user of its thread.
 
     Args:
         where: A memory manager of ours, or where an `LLMMemoryManager` is to keep memories: a
             provider string, a backend or a store of ours. What was passed in is not closed here.
+        inherit_user: Whether a run that names no user, on a thread that belongs to one, acts as
+            that user. By default such a run is refused.
         **options: Of the `LLMMemoryManager`, such as `extract_fn`.
 
     Raises:
         ConfigurationError: Options that cannot work.
     """
 
-    def __init__(self, where: str | OurStore | Backend | OurMemoryManager, **options: Any) -> None:
+    def __init__(
+        self,
+        where: str | OurStore | Backend | OurMemoryManager,
+        *,
+        inherit_user: bool = False,
+        **options: Any,
+    ) -> None:
+        self._inherit_user = inherit_user
         if isinstance(where, OurMemoryManager):
             if options:
                 raise ConfigurationError(f"options {sorted(options)} need a store, not a manager")
@@ -116,9 +127,19 @@ class LocusMemoryManager(BaseMemoryManager):
 
     @override
     async def on_session_start(self, state: AgentState) -> AgentState:
-        """Return the state with what is remembered, in place of what an earlier run put there."""
+        """Return the state with what is remembered, in place of what an earlier run put there.
+
+        Raises:
+            InvalidArgumentError: The thread belongs to a user, and the run names none.
+        """
         loaded = LOADED.get()
         if loaded is not None and loaded.goes_on_in(state):
+            if loaded.names_no_user(state) and not self._inherit_user:
+                raise InvalidArgumentError(
+                    f"thread {loaded.thread_id!r} belongs to a user, and this run names none: pass"
+                    ' metadata={"user_id": ...}, or let runs act as the user of their thread with'
+                    " LocusMemoryManager(..., inherit_user=True)"
+                )
             try:
                 self._origins.put(state.run_id, await loaded.origin())
             except Exception as error:  # noqa: BLE001 - reported; it never fails the run

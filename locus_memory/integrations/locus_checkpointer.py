@@ -121,7 +121,7 @@ class LocusCheckpointer(BaseCheckpointer):
             ValueNotSerializableError: The state or the metadata cannot be written.
             BackendError: The database failed.
         """
-        document = self._format.document(state)
+        document = _with_plain_user(self._format.document(state))
         with self._place.use() as checkpointer:
             try:
                 return await checkpointer.save(
@@ -146,6 +146,7 @@ class LocusCheckpointer(BaseCheckpointer):
             found = await checkpointer.load(thread_id, checkpoint_id)
         state = self._format.from_checkpoint(found) if isinstance(found, dict) else found
         if checkpoint_id is None:
+            state = _with_thread_user(state)
             messages = state.messages if state else ()
             LOADED.set(Loaded(self, thread_id, len(messages), messages[-1] if messages else None))
         loaded: AgentState | None = state
@@ -367,6 +368,27 @@ def register(name: str = "locus_memory") -> None:
     register_checkpointer(name, make)
 
 
+class ThreadUser(str):
+    """A `user_id` that came with a thread that was loaded, rather than with the run."""
+
+    __slots__ = ()
+
+
+def _with_thread_user(state: Any) -> Any:
+    """Return a state that tells its own user from one that a run names."""
+    user = state.metadata.get("user_id") if state else None
+    if not isinstance(user, str):
+        return state
+    return state.model_copy(update={"metadata": {**state.metadata, "user_id": ThreadUser(user)}})
+
+
+def _with_plain_user(document: dict[str, Any]) -> dict[str, Any]:
+    user = document.get("metadata", {}).get("user_id")
+    if not isinstance(user, ThreadUser):
+        return document
+    return {**document, "metadata": {**document["metadata"], "user_id": str(user)}}
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A thread that was loaded, and where its conversation ended."""
@@ -381,6 +403,14 @@ class Loaded:
         if self.last is None:
             return all(message.role != Role.ASSISTANT for message in state.messages)
         return any(message is self.last for message in reversed(state.messages))
+
+    def names_no_user(self, state: AgentState) -> bool:
+        """Whether a run begins a turn on the thread of a user without naming one.
+
+        A turn that is continued or resumed is the same run, and adds no message of a user.
+        """
+        user, last = state.metadata.get("user_id"), state.messages[-1]
+        return isinstance(user, ThreadUser) and last.role == Role.USER and last is not self.last
 
     async def origin(self) -> dict[str, Any]:
         """Return what a memory manager of ours is to know of the thread, as metadata.

@@ -157,7 +157,8 @@ class TestRun:
         async with agent_of("1", "2", checkpointer=checkpointer, agent_id="helper") as agent:
             given = {"tenant": "x", "user_id": "ada"}
             await agent.run("Hi", "t", user_id="ada", metadata=given)
-            result = await agent.run("Hi", "t", metadata={"lang": "de", "thread_id": "t"})
+            more = {"lang": "de", "thread_id": "t"}
+            result = await agent.run("Hi", "t", user_id="ada", metadata=more)
             with pytest.raises(InvalidArgumentError, match="another user's"):
                 await agent.run("Hi", "t", user_id="bob")
         assert result.state.agent_id == "helper"
@@ -190,6 +191,37 @@ class TestRun:
                 await agent.run("Hi", "t", metadata={"user_id": "eve"})
             same = await agent.run("Hi", "t", metadata=told.state.metadata)
             assert same.state.metadata == told.state.metadata
+
+    @pytest.mark.parametrize("metadata", [None, {}, {"user_id": None}, {"lang": "de"}])
+    async def test_a_run_that_names_nobody_is_nobody(self, checkpointer, metadata):
+        memory = LLMMemoryManager("memory")
+        options = {"checkpointer": checkpointer, "memory_manager": memory}
+        async with memory, Agent(ScriptedModel(), **options) as agent:
+            await agent.run("I live in Paris.", "t", user_id="ada")
+            await agent.fork("t", new_thread_id="fork")
+            for thread in ("t", "fork"):
+                before = await agent.history(thread)
+                with pytest.raises(InvalidArgumentError, match=f"{thread!r} belongs to a user"):
+                    await agent.run("Where do I live?", thread, metadata=metadata)
+                with pytest.raises(InvalidArgumentError, match="pass user_id="):
+                    await anext(agent.stream("Where do I live?", thread, metadata=metadata))
+                assert await agent.history(thread) == before
+            await agent.run("hello", "nobodys", metadata=metadata)
+            again = await agent.run("Where do I live?", "nobodys", metadata=metadata)
+            assert again.text == "I do not know."
+
+    @pytest.mark.parametrize("metadata", [None, {"user_id": None}])
+    async def test_a_run_may_act_as_the_user_of_its_thread(self, checkpointer, metadata):
+        options = {"checkpointer": checkpointer, "inherit_user": True}
+        async with Agent(ScriptedModel(), **options) as agent:
+            await agent.run("I live in Paris.", "t", user_id="ada")
+            asked = await agent.run("Where do I live?", "t", metadata=metadata)
+            assert (asked.text, asked.state.metadata["user_id"]) == (
+                "You said: I live in Paris.",
+                "ada",
+            )
+            with pytest.raises(InvalidArgumentError, match="another user's"):
+                await agent.run("Hi", "t", user_id="bob")
 
     @pytest.mark.parametrize(
         "metadata",
@@ -290,11 +322,11 @@ class TestThreads:
         async with agent_of(*"ABCDE", checkpointer=checkpointer) as agent:
             await agent.run("one", "t", user_id="ada")
             middle = (await agent.history("t", 1))[0].checkpoint_id
-            await agent.run("two", "t")
+            await agent.run("two", "t", user_id="ada")
             fork = await agent.fork("t", middle)
             other = await agent.fork("t", new_thread_id="u")
             assert other == "u"
-            forked = await agent.run("three", fork)
+            forked = await agent.run("three", fork, user_id="ada")
             assert [m.content for m in forked.state.messages] == ["one", "A", "three", "C"]
             assert forked.state.metadata == {
                 "thread_id": fork,

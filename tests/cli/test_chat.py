@@ -192,7 +192,10 @@ def test_the_thread_of_another_user(ok, fails):
     line = fails(1, "chat", "t", "--user", "bob", "--scripted", stdin=b"Where?")
     assert line == "error: thread 't' is another user's\n"
     assert len(messages(ok, "t")) == 2
-    ok("chat", "t", "--scripted", stdin=b"My name is Kim.")
+    line = fails(1, "chat", "t", "--scripted", stdin=b"Where?")
+    assert line == "error: thread 't' belongs to a user: say who talks, by --user\n"
+    assert len(messages(ok, "t")) == 2
+    ok("chat", "t", "--user", "ada", "--scripted", stdin=b"My name is Kim.")
     assert len(ok("memories", "--user", "ada", "--json").json["memories"]) == 2
 
 

@@ -9,7 +9,11 @@ from locus.testing import ScriptedModel, tool_call
 
 from locus_memory import InMemoryStore, LLMMemoryManager, open_backend
 from locus_memory import Memory as OurMemory
-from locus_memory.errors import BackendUnavailableError, ConfigurationError
+from locus_memory.errors import (
+    BackendUnavailableError,
+    ConfigurationError,
+    InvalidArgumentError,
+)
 from locus_memory.integrations.locus import LocusCheckpointer, LocusMemoryManager
 from locus_memory.memory.base import BaseMemoryManager as OurMemoryManager
 
@@ -90,6 +94,30 @@ async def test_each_user_has_their_own(make_agent):
         await agent.arun("hello", thread_id="c", metadata={"user_id": "ada"})
         found = [bool(blocks(request)) for request in agent.model.received_messages]
         assert found == [False, False, False, False, True, True]
+
+
+async def test_a_run_that_names_nobody_is_nobody(make_agent, checkpointers):
+    async with LLMMemoryManager("memory") as ours, checkpointers() as checkpointer:
+        agent = make_agent(checkpointer=checkpointer, memory_manager=LocusMemoryManager(ours))
+        ada = {"user_id": "a"}
+        await agent.arun(HELLO, thread_id="t", metadata=ada)
+        for metadata in (None, {}, {"lang": "de"}):
+            with pytest.raises(InvalidArgumentError, match="'t' belongs to a user"):
+                await agent.arun("hello", thread_id="t", metadata=metadata)
+        result = await agent.arun("hello", thread_id="t", metadata=ada)
+        await agent.arun("hello", thread_id="t", metadata=ada)
+        assert result.state.metadata["user_id"] == "a"
+        assert type((await checkpointer.checkpointer.load("t")).metadata["user_id"]) is str
+
+
+async def test_a_run_may_act_as_the_user_of_its_thread(make_agent):
+    async with LLMMemoryManager("memory") as ours, LocusCheckpointer("memory") as checkpointer:
+        manager = LocusMemoryManager(ours, inherit_user=True)
+        agent = make_agent(checkpointer=checkpointer, memory_manager=manager)
+        await agent.arun(HELLO, thread_id="t", metadata={"user_id": "ada"})
+        result = await agent.arun("hello", thread_id="t")
+        assert result.state.metadata["user_id"] == "ada"
+        assert blocks(agent.model.received_messages[-1])
 
 
 async def test_each_message_is_read_once(make_agent, checkpointers):
@@ -315,3 +343,26 @@ async def test_what_followed_a_question_is_read_with_the_next_turn(make_agent, c
     assert second[0] == "B"
     assert "next" in second
     assert "choose" not in second
+
+
+async def test_a_turn_that_is_continued_has_the_user_of_its_thread(make_agent):
+    async with LLMMemoryManager("memory") as ours, LocusCheckpointer("memory") as checkpointer:
+        manager = LocusMemoryManager(ours)
+        await ours.for_user("ada").save([OurMemory("user", "home", "The user lives in Oslo.")])
+        options = {"checkpointer": checkpointer, "memory_manager": manager}
+
+        def is_killed(messages, tools):
+            if messages[-1].role == "tool":
+                raise KeyboardInterrupt
+            return tool_call("look", place="here", call_id="one")
+
+        with pytest.raises(KeyboardInterrupt):
+            await make_agent(is_killed, **options).arun(
+                "hello", thread_id="t", metadata={"user_id": "ada"}
+            )
+        after = make_agent(ScriptedModel(["done"]), **options)
+        events = [event async for event in after.continue_turn("t")]
+        assert events
+        state = await after.get_state("t")
+        assert state.messages[-1].content == "done"
+        assert state.metadata["user_id"] == "ada"
