@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
 from typing_extensions import override
@@ -36,12 +36,14 @@ from locus_memory.agent_session import Session, load_state
 from locus_memory.backends.base import Backend
 from locus_memory.chat.asking import ask, check_model, takes_tools
 from locus_memory.chat.base import ChatModel, ToolModel
+from locus_memory.chat.usage import Usage, report_usage
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 from locus_memory.errors import (
     CheckpointNotFoundError,
     ConfigurationError,
     InvalidArgumentError,
 )
+from locus_memory.events import collect
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.quoting import quote
 from locus_memory.registry import as_checkpointer
@@ -61,6 +63,7 @@ __all__ = [
     "TextDelta",
     "ToolFinished",
     "ToolStarted",
+    "Usage",
 ]
 
 _Part = TypeVar("_Part")
@@ -73,8 +76,9 @@ class Agent(Resource):
     model and each tool's result. What the model sees besides, the system prompt and the
     memories, is never saved, so that a new prompt holds for old threads, too. What goes wrong
     with the memory or the conversation manager is an event (`agent.memory_failed`,
-    `agent.trim_failed`), and the run goes on. An error of the model or the checkpointer ends it;
-    the thread stays as it was saved, its session open: `resume` goes on from there.
+    `agent.trim_failed`, `memory.*`), a line in the log and one of the result's `failures`, and the
+    run goes on. An error of the model or the checkpointer ends it; the thread stays as it was
+    saved, its session open: `resume` goes on from there.
 
     A provider string opens on first use, and is closed by `close` or `async with`; whatever else
     is given stays the caller's.
@@ -93,6 +97,9 @@ class Agent(Resource):
         agent_id: Saved with the thread, if there are several agents.
         inherit_user: Whether a run that names no user, on a thread that belongs to one, acts as
             that user and reads their memories. By default such a run is refused.
+        on_memory_error: `"raise"` ends a run with the first error of its memory: before the
+            model is asked, or once the answer is saved; `resume` tries again. What is extracted
+            in the background is no part of a run.
 
     Raises:
         ConfigurationError: A bad provider string, model, tool or manager, or tools for a model
@@ -111,6 +118,7 @@ class Agent(Resource):
         max_iterations: int = 20,
         agent_id: str | None = None,
         inherit_user: bool = False,
+        on_memory_error: Literal["report", "raise"] = "report",
     ) -> None:
         if check_limit(max_iterations, "max_iterations") < 1:
             raise InvalidArgumentError(f"max_iterations is at least 1, not {max_iterations}")
@@ -123,6 +131,11 @@ class Agent(Resource):
         self.max_iterations = max_iterations
         self.agent_id = agent_id
         self.inherit_user = inherit_user
+        if on_memory_error not in ("report", "raise"):
+            raise ConfigurationError(
+                f"on_memory_error is 'report' or 'raise', not {on_memory_error!r}"
+            )
+        self.on_memory_error = on_memory_error
         self._owned: list[Any] = []
         self.checkpointer: BaseCheckpointer | None = None
         if checkpointer is not None:
@@ -162,6 +175,7 @@ class Agent(Resource):
                 thread and no user is named (see `inherit_user`).
             ModelError: The model failed, or whatever else it raises.
             BackendError: The database failed.
+            Exception: With `on_memory_error="raise"`, whatever the memory failed with.
         """
         return await self._run(text, thread_id, user_id, metadata, None)
 
@@ -190,16 +204,17 @@ class Agent(Resource):
         if check_text(text, "a message") is None:
             raise InvalidArgumentError("a message is a text, not None")
         name = uuid4().hex if thread_id is None else thread_id
-        session = await Session.load(self.checkpointer, name, tell)
-        session.begin(
-            agent_id=self.agent_id,
-            user_id=user_id,
-            metadata=metadata,
-            inherit_user=self.inherit_user,
-        )
-        session.repair()
-        await session.add(Message.user(text))
-        return await self._go_on(session)
+        with collect() as happened:
+            session = await Session.load(self.checkpointer, name, happened, tell)
+            session.begin(
+                agent_id=self.agent_id,
+                user_id=user_id,
+                metadata=metadata,
+                inherit_user=self.inherit_user,
+            )
+            session.repair()
+            await session.add(Message.user(text))
+            return await self._go_on(session)
 
     async def resume(self, thread_id: str) -> AgentResult:
         """Finish what a crash, an error or `max_iterations` cut short.
@@ -214,14 +229,15 @@ class Agent(Resource):
             ConfigurationError: The agent has no checkpointer.
             CheckpointConflictError: As for `run`, and so are the other errors.
         """
-        session = await Session.load(self._threads, thread_id)
-        if session.checkpoint_id is None:
-            raise CheckpointNotFoundError(thread_id)
-        if session.finished and not session.is_waiting:
-            return session.result()
-        await self._answer_calls(session)
-        session.repair()
-        return await self._go_on(session)
+        with collect() as happened:
+            session = await Session.load(self._threads, thread_id, happened)
+            if session.checkpoint_id is None:
+                raise CheckpointNotFoundError(thread_id)
+            if session.finished and not session.is_waiting:
+                return session.result()
+            await self._answer_calls(session)
+            session.repair()
+            return await self._go_on(session)
 
     async def _go_on(self, session: Session) -> AgentResult:
         """The loop: the model speaks and its tools answer, until it asks for no more."""
@@ -230,12 +246,15 @@ class Agent(Resource):
             await self._ask_model(session)
             await self._answer_calls(session)
         await remember(self.memory_manager, session.state)
+        self._check_memory(session)
         return await session.finish()
 
     async def _ask_model(self, session: Session) -> None:
         seen = await trimmed(self.conversation_manager, session.view)
         specs = [each.spec for each in self.tools.values()]
-        await session.add(await ask(self.model, seen, specs, on_text=session.on_text))
+        answer = await ask(self.model, seen, specs, on_text=session.on_text)
+        report_usage(answer, "answer")
+        await session.add(answer)
 
     async def _answer_calls(self, session: Session) -> None:
         """Run the open calls at once, and save each result when it comes."""
@@ -272,6 +291,11 @@ class Agent(Resource):
         prompt = () if self.system_prompt is None else (Message.system(self.system_prompt),)
         view = session.state.model_copy(update={"messages": (*prompt, *thread)})
         session.lead_in(await recalled(self.memory_manager, view))
+        self._check_memory(session)
+
+    def _check_memory(self, session: Session) -> None:
+        if self.on_memory_error == "raise":
+            session.raise_memory_failure()
 
     async def state(self, thread_id: str, checkpoint_id: str | None = None) -> AgentState:
         """Return the thread as it was at a checkpoint, the newest by default.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from locus_memory.chat.usage import Usage
+from locus_memory.events import Event
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.state import AgentState
 
@@ -39,6 +41,11 @@ class AgentResult:
         checkpoint_id: Its newest checkpoint; `None` without a checkpointer.
         iterations: How often this run asked the model.
         stop_reason: `done`, or `max_iterations` when the model wanted to go on.
+        failures: What went wrong on the way and was survived, such as a memory that could not be
+            extracted: the events of this run that have an error, first ones first. What is done
+            in the background is not among them.
+        usage: The tokens of the answers, and of the extraction that was done before the run
+            ended, as far as the model tells.
     """
 
     text: str
@@ -48,6 +55,8 @@ class AgentResult:
     checkpoint_id: str | None
     iterations: int
     stop_reason: StopReason
+    failures: tuple[Event, ...] = ()
+    usage: Usage = field(default_factory=Usage)
 
 
 class AgentEvent:

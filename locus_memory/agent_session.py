@@ -17,10 +17,16 @@ from locus_memory.agent_events import (
     TextDelta,
 )
 from locus_memory.chat.base import INVALID_ARGUMENTS
+from locus_memory.chat.usage import usage_in
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.conversation.faults import mend
-from locus_memory.errors import CheckpointNotFoundError, InvalidArgumentError, StateTypeError
-from locus_memory.events import emit
+from locus_memory.errors import (
+    CheckpointNotFoundError,
+    InvalidArgumentError,
+    LocusMemoryError,
+    StateTypeError,
+)
+from locus_memory.events import Event, emit
 from locus_memory.messages import Message, Role, ToolCall
 from locus_memory.quoting import quote
 from locus_memory.state import AgentState
@@ -48,6 +54,7 @@ class Session:
         on_text: Called with the pieces of the model's text; `None` when nobody listens.
         iterations: How often this run has asked the model.
         finished: Whether an earlier run came to its end here, its end hook included.
+        happened: The events of this run, while they are collected.
     """
 
     def __init__(
@@ -58,6 +65,7 @@ class Session:
         self.checkpoint_id: str | None = None
         self.iterations = 0
         self.finished = False
+        self.happened: list[Event] = []
         self.on_text = None if tell is None else lambda text: tell(TextDelta(text))
         self._tell = tell
         self._checkpointer = checkpointer
@@ -67,10 +75,15 @@ class Session:
 
     @classmethod
     async def load(
-        cls, checkpointer: BaseCheckpointer | None, thread_id: str, tell: Tell | None = None
+        cls,
+        checkpointer: BaseCheckpointer | None,
+        thread_id: str,
+        happened: list[Event],
+        tell: Tell | None = None,
     ) -> Self:
         """Return the session of a thread, which may be new."""
         session = cls(checkpointer, thread_id, tell)
+        session.happened = happened
         newest = await checkpointer.list_with_metadata(thread_id, 1) if checkpointer else []
         if checkpointer and newest:
             session.checkpoint_id = newest[0].checkpoint_id
@@ -197,6 +210,24 @@ class Session:
         if self._tell is not None:
             self._tell(event)
 
+    @property
+    def failures(self) -> tuple[Event, ...]:
+        """What went wrong so far and was survived."""
+        return tuple(event for event in self.happened if event.error is not None)
+
+    def raise_memory_failure(self) -> None:
+        """Raise what went wrong with the memory, if anything did.
+
+        Raises:
+            Exception: The first error of the memory manager or of its store.
+        """
+        for event in self.failures:
+            if event.name.startswith(("memory.", "agent.memory")):
+                if isinstance(event.error, Exception):
+                    event.error.add_note(f"on_memory_error='raise': {event.name}")
+                    raise event.error
+                raise LocusMemoryError(f"{event.name}: {type(event.error).__name__}")
+
     def result(self) -> AgentResult:
         """Return what the run came to."""
         answers = (m for m in reversed(self.state.messages) if m.role == Role.ASSISTANT)
@@ -209,6 +240,8 @@ class Session:
             checkpoint_id=self.checkpoint_id,
             iterations=self.iterations,
             stop_reason=stop_reason,
+            failures=self.failures,
+            usage=usage_in(self.happened),
         )
 
     async def _save(self, kind: str, *events: AgentEvent) -> None:

@@ -1,19 +1,38 @@
 """What happened inside, for whoever wants to know.
 
-The library never logs a failure away and never phones home: it emits an `Event`, and
-subscribers do with it what they like. When the process already uses OpenTelemetry, each
-event is also added to the current span.
+The library never phones home: it emits an `Event`, and subscribers do with it what they like.
+Those with an error go to the logger `locus_memory` as well, so that no failure is invisible. When
+the process already uses OpenTelemetry, each event is also added to the current span.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["Event", "emit", "subscribe"]
+from locus_memory.errors import (
+    BackendError,
+    CheckpointError,
+    ConfigurationError,
+    StoreCapabilityError,
+)
+
+__all__ = ["Event", "FailureLog", "collect", "emit", "subscribe", "uncollected"]
+
+_MINUTE: Final = 60.0
+_MOST_KINDS: Final = 256
+_MOST_COLLECTED: Final = 1000
+_LONGEST: Final = 200
+
+_SPEAKING: Final = (BackendError, CheckpointError, ConfigurationError, StoreCapabilityError)
+"""Errors whose text holds no value of anybody's; of others, only the class is logged."""
 
 _logger = logging.getLogger("locus_memory")
 
@@ -51,9 +70,94 @@ def subscribe(handler: Callable[[Event], None]) -> Callable[[], None]:
     return unsubscribe
 
 
+class FailureLog:
+    """Writes events that have an error to a logger, as warnings.
+
+    Of each kind, that is a name and a class of error, there is one line a minute at most; the
+    next one says how many were left out. A line holds what the event says of itself, and the
+    text of an error only where that is known to hold nobody's words.
+
+    Args:
+        logger: Where the lines go.
+        clock: Returns seconds that only grow.
+    """
+
+    def __init__(
+        self, logger: logging.Logger, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._logger = logger
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kinds: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def note(self, event: Event) -> None:
+        """Write an event that has an error, unless one of its kind was written just now."""
+        if event.error is None:
+            return
+        left_out = self._left_out((event.name, type(event.error).__name__))
+        if left_out is None:
+            return
+        more = f" ({left_out} more like this since the last such line)" if left_out else ""
+        # Whatever a filter or a handler of the caller's raises disturbs nothing.
+        with suppress(Exception):
+            self._logger.warning("%s%s", _line(event), more, extra={"event": event.name})
+
+    def _left_out(self, kind: tuple[str, str]) -> int | None:
+        """Return how many were left out before this one; `None`: it is left out, too."""
+        now = self._clock()
+        with self._lock:
+            written, left_out = self._kinds.get(kind, (now - _MINUTE, 0))
+            if now - written < _MINUTE:
+                self._kinds[kind] = written, left_out + 1
+                return None
+            if len(self._kinds) >= _MOST_KINDS:
+                self._kinds.clear()
+            self._kinds[kind] = now, 0
+            return left_out
+
+
+def _line(event: Event) -> str:
+    error = event.error
+    said = f": {error}" if isinstance(error, _SPEAKING) else ""
+    facts = ", ".join(f"{name}={value!r:.{_LONGEST}}" for name, value in event.attributes.items())
+    text = f"{event.name}: {type(error).__name__}{_cut(said)}"
+    return f"{text} [{facts}]" if facts else text
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+
+
+_failures = FailureLog(_logger)
+_collected: ContextVar[list[Event] | None] = ContextVar("locus_memory_collected", default=None)
+
+
+@contextmanager
+def collect() -> Generator[list[Event]]:
+    """Collect what happens within, in this task and those it starts; at most 1,000 events."""
+    events: list[Event] = []
+    token = _collected.set(events)
+    try:
+        yield events
+    finally:
+        _collected.reset(token)
+
+
+def uncollected() -> Context:
+    """Return a copy of the context for work that belongs to no run in particular."""
+    context = copy_context()
+    context.run(_collected.set, None)
+    return context
+
+
 def emit(name: str, *, error: BaseException | None = None, **attributes: Any) -> None:
-    """Tell the subscribers, and the current OpenTelemetry span, what happened."""
+    """Tell the subscribers, the log and the current OpenTelemetry span what happened."""
     event = Event(name, attributes, error)
+    _failures.note(event)
+    events = _collected.get()
+    if events is not None and len(events) < _MOST_COLLECTED:
+        events.append(event)
     for handler in tuple(_subscribers):
         try:
             handler(event)

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from locus_memory.events import Event, emit, subscribe
+from locus_memory.errors import BackendUnavailableError, InvalidArgumentError, ModelAnswerError
+from locus_memory.events import Event, FailureLog, collect, emit, subscribe, uncollected
+from locus_memory.testing import FakeClock
 
 ROOT = Path(__file__).parents[1]
 
@@ -94,6 +98,108 @@ def test_telemetry_is_never_imported():
     before = "opentelemetry.trace" in sys.modules
     emit("quiet")
     assert ("opentelemetry.trace" in sys.modules) is before
+
+
+@pytest.fixture
+def log(caplog):
+    """A log of failures over a clock that is moved."""
+    clock = FakeClock()
+    caplog.set_level(logging.INFO, logger="locus_memory")
+    made = FailureLog(logging.getLogger("locus_memory"), clock=clock)
+    made.clock = clock
+    return made
+
+
+def test_a_failure_is_a_warning(caplog):
+    stops = [subscribe(lambda event: None), subscribe(lambda event: None)]
+    emit("test.failed_once", error=BackendUnavailableError("no answer"), verb="put")
+    emit("test.fine", verb="put")
+    for stop in stops:
+        stop()
+    [record] = [each for each in caplog.records if each.event.startswith("test.")]
+    assert (record.levelno, record.event) == (logging.WARNING, "test.failed_once")
+    told = "test.failed_once: BackendUnavailableError: no answer [verb='put']"
+    assert record.getMessage() == told
+
+
+def test_a_kind_is_logged_once_a_minute_with_how_many_were_left_out(log, caplog):
+    for _ in range(5):
+        log.note(Event("a.failed", {}, ValueError()))
+    log.note(Event("a.failed", {}, TypeError()))
+    log.note(Event("b.failed", {}, ValueError()))
+    assert [each.getMessage() for each in caplog.records] == [
+        "a.failed: ValueError",
+        "a.failed: TypeError",
+        "b.failed: ValueError",
+    ]
+    log.clock.advance(59)
+    log.note(Event("a.failed", {}, ValueError()))
+    assert len(caplog.records) == 3
+    log.clock.advance(1)
+    log.note(Event("a.failed", {}, ValueError()))
+    log.clock.advance(60)
+    log.note(Event("a.failed", {}, ValueError()))
+    assert [each.getMessage() for each in caplog.records[3:]] == [
+        "a.failed: ValueError (5 more like this since the last such line)",
+        "a.failed: ValueError",
+    ]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("hunter2"),
+        InvalidArgumentError("hunter2"),
+        ModelAnswerError("hunter2"),
+        type("Foreign\nError", (Exception,), {})("hunter2"),
+    ],
+)
+def test_no_line_quotes_what_somebody_said(log, caplog, error):
+    log.note(Event("a.failed", {"text": "x\n" * 1000}, error))
+    [record] = caplog.records
+    assert "hunter2" not in record.getMessage()
+    assert len(record.getMessage()) < 300
+    assert record.exc_info is None
+
+
+def test_the_log_never_disturbs_the_work(log, caplog):
+    def refuse(record):
+        raise RuntimeError("filter")
+
+    logger = logging.getLogger("locus_memory")
+    logger.addFilter(refuse)
+    log.note(Event("a.failed", {}, ValueError()))
+    logger.removeFilter(refuse)
+    assert caplog.records == []
+
+
+def test_kinds_without_end_take_no_memory_without_end(log, caplog):
+    for number in range(1000):
+        log.note(Event(f"kind{number}", {}, ValueError()))
+    assert len(caplog.records) == 1000
+    assert len(log._kinds) <= 256
+
+
+def test_a_failure_is_visible_where_nobody_set_logging_up():
+    code = "from locus_memory.events import emit; emit('a.failed', error=ValueError('secret'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "a.failed: ValueError\n")
+
+
+async def test_what_happens_in_a_context_is_collected():
+    with collect() as events:
+        emit("first")
+        await asyncio.create_task(_emit("second"))
+        await asyncio.create_task(_emit("elsewhere"), context=uncollected())
+        with collect() as inner:
+            emit("within")
+    emit("later")
+    assert [event.name for event in events] == ["first", "second"]
+    assert [event.name for event in inner] == ["within"]
+
+
+async def _emit(name):
+    emit(name)
 
 
 def test_every_event_is_documented():

@@ -29,6 +29,7 @@ from locus_memory.cli.memory_options import open_manager
 from locus_memory.cli.outcome import CommandError, report
 from locus_memory.cli.output import console, note, visible
 from locus_memory.cli.session import Session
+from locus_memory.cli.unlogged import unlogged
 from locus_memory.conversation.window import SlidingWindowManager
 from locus_memory.errors import BackendClosedError, LocusMemoryError
 from locus_memory.events import Event, subscribe
@@ -46,6 +47,9 @@ Model = OpenAIChat | ScriptedModel
 _COMMAND: Final = re.compile(r"/[a-z]+")
 _UNFINISHED: Final = frozenset(("user", "assistant", "tool"))
 """What an agent's checkpoint was saved after, unless it is the last of a run."""
+
+_TOLD: Final = ("memory.", "agent.memory")
+"""How the names of the events begin that the user is told of."""
 
 _HELP: Final = """\
 /memories  what is remembered of you
@@ -93,6 +97,7 @@ class ChatSession:
         with asyncio.Runner() as runner:
             stack = AsyncExitStack()
             try:
+                stack.enter_context(unlogged(*_TOLD))
                 talk = runner.run(self._open(stack, thread_id))
                 failures = talk.run(runner)
             finally:
@@ -317,7 +322,7 @@ class _Talk:
 
     def _tell(self, event: Event) -> None:
         """Tell the user what memory does, and what goes wrong with it."""
-        if not event.name.startswith(("memory.", "agent.memory")):
+        if not event.name.startswith(_TOLD):
             return
         if event.error is not None:
             note(f"memory: {event.name} ({type(event.error).__name__}: {event.error})")

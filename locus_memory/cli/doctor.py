@@ -20,6 +20,7 @@ from locus_memory.cli.options import AsJson, Url
 from locus_memory.cli.outcome import CommandError
 from locus_memory.cli.session import Session
 from locus_memory.cli.tables import Cell, Cut, print_table
+from locus_memory.cli.unlogged import unlogged
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import subscribe
 
@@ -133,7 +134,8 @@ def _probe(session: Session) -> list[Check]:
     notes: list[Check] = []
     stop = subscribe(lambda event: notes.append(_note(event)))
     try:
-        return [*session.run(_probe_backend, create=True), *notes]
+        with unlogged(""):
+            return [*session.run(_probe_backend, create=True), *notes]
     except Exception as error:  # noqa: BLE001 - whatever is wrong is the finding
         detail = f"{type(error).__name__}: {error}"
         return [{"check": "database", "ok": False, "detail": detail}]

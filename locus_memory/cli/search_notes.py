@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from locus_memory.cli.output import note
+from locus_memory.cli.unlogged import unlogged
 
 if TYPE_CHECKING:
     from locus_memory.events import Event
@@ -33,7 +34,8 @@ def search_notes(*, has_embedder: bool) -> Generator[None]:
 
     unsubscribe = subscribe(tell)
     try:
-        yield
+        with unlogged("retrieval."):
+            yield
     finally:
         unsubscribe()
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, cast
 
 from locus_memory.chat.asking import called, check_model
 from locus_memory.chat.base import ChatModel
+from locus_memory.chat.usage import report_usage
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, count_tokens
 from locus_memory.errors import InvalidArgumentError, ModelAnswerError
 from locus_memory.events import emit
@@ -154,6 +155,7 @@ class LLMExtractor:
             raise ModelAnswerError(
                 f"the model answered with a content of {type(content).__name__}, not with a text"
             )
+        report_usage(answer, "extraction")
         return content or ""
 
 

@@ -326,7 +326,7 @@ class LLMMemoryManager(BaseMemoryManager):
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.queue_failed", error=error)
             return
-        task = None if job is None else self._worker.add(job)
+        task = None if job is None else self._worker.add(job, is_awaited=self._inline)
         if self._inline and task is not None:
             # Not awaited as such: a run that is cancelled does not cancel the extraction.
             await asyncio.wait([task])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from locus_memory.cancellation import is_being_cancelled
 from locus_memory.errors import LocusMemoryError
-from locus_memory.events import emit
+from locus_memory.events import emit, uncollected
 from locus_memory.memory.lease import Lease
 from locus_memory.memory.options import check_whole
 from locus_memory.memory.queue import ExtractionQueue, Job
@@ -102,10 +103,15 @@ class Worker:
         finally:
             self._started = taken_up
 
-    def add(self, job: Job) -> asyncio.Task[None] | None:
-        """Take up a job that was just queued; returns the task that handles its thread."""
+    def add(self, job: Job, *, is_awaited: bool = False) -> asyncio.Task[None] | None:
+        """Take up a job that was just queued; returns the task that handles its thread.
+
+        Args:
+            job: The job.
+            is_awaited: Whether what happens then is part of the run that queued it.
+        """
         self._known.setdefault(job.lane, set()).add(job.key)
-        return self._wake(job.lane)
+        return self._wake(job.lane, context=copy_context() if is_awaited else None)
 
     async def drain(self) -> int:
         """Try all that waits, and wait until it is done; returns how many jobs still wait.
@@ -162,7 +168,9 @@ class Worker:
             self._wake(lane, forced=True)
         return True
 
-    def _wake(self, lane: str, *, forced: bool = False) -> asyncio.Task[None] | None:
+    def _wake(
+        self, lane: str, *, forced: bool = False, context: Context | None = None
+    ) -> asyncio.Task[None] | None:
         if self._closed:
             return None
         self._bind()
@@ -172,7 +180,9 @@ class Worker:
         if task is not None and not task.done():
             self._again.add(lane)
             return task
-        task = asyncio.create_task(self._work(lane), name="locus-memory-extraction")
+        task = asyncio.create_task(
+            self._work(lane), name="locus-memory-extraction", context=context or uncollected()
+        )
         self._tasks[lane] = task
         return task
 

@@ -1,0 +1,24 @@
+"""What a command tells its user in words of its own, kept out of the log that goes to stderr."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+
+__all__ = ["unlogged"]
+
+
+@contextmanager
+def unlogged(*prefixes: str) -> Generator[None]:
+    """Leave events whose name begins with one of the prefixes out of the log."""
+    logger = logging.getLogger("locus_memory")
+
+    def is_kept(record: logging.LogRecord) -> bool:
+        return not str(getattr(record, "event", "\0")).startswith(prefixes)
+
+    logger.addFilter(is_kept)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_kept)
