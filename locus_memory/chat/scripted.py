@@ -24,7 +24,7 @@ _ASKING: Final = re.compile(
 _REQUEST: Final = re.compile(r"(?:please )?use ([\w-]+)(?: with (.+?))?[.!]?", re.IGNORECASE)
 _NEXT_REQUEST: Final = re.compile(r"(?:;|,? and) +(?=use )", re.IGNORECASE)
 _ARGUMENT: Final = re.compile(r"(\w+)=(.*?)(?=, *\w+=|$)")
-_MEMORY: Final = re.compile(r"- \w+: (.*?)(?: \[since [\d-]+\])?")
+_MEMORY: Final = re.compile(r"- \w+(?: \(told by a tool\))?: (.*?)(?: \[since [\d-]+\])?")
 
 
 class ScriptedModel:

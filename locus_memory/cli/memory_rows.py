@@ -48,6 +48,7 @@ async def version(sources: Sources, memory: Memory) -> Row:
         "content": memory.content,
         "since": _text(memory.metadata.get("valid_from")),
         "until": _text(memory.metadata.get("superseded_at")),
+        "origin": _text(memory.metadata.get("origin")),
         "sources": await sources.of(memory),
         "metadata": memory.metadata,
     }
@@ -156,8 +157,12 @@ def _day(moment: str | None) -> str:
 
 
 def origin(row: Row) -> str:
-    """Return the thread and the places of the messages there, or who remembered it."""
+    """Return the thread and the places of the messages there, or who remembered it.
+
+    Of what a tool said, not the user, it says so.
+    """
+    told = ["(a tool)"] if row["origin"] == "tool" else []
     if not row["sources"]:
-        return snippet(str(row["metadata"].get("extractor") or ""), _NAME)
+        return " ".join([snippet(str(row["metadata"].get("extractor") or ""), _NAME), *told])
     places = [f"#{each['place']}" for each in row["sources"] if each["place"] is not None]
-    return " ".join([snippet(row["sources"][0]["thread_id"], _NAME), *places])
+    return " ".join([snippet(row["sources"][0]["thread_id"], _NAME), *places, *told])

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.ledger import Ledger, Retirement, Statement
-from locus_memory.memory.models import Extractor, Memory, MemoryChange
+from locus_memory.memory.models import (
+    ORIGIN,
+    TOOL,
+    Extractor,
+    Memory,
+    MemoryChange,
+    MemoryType,
+)
 from locus_memory.memory.options import check_at_least
+from locus_memory.memory.origin import Speakers
 from locus_memory.memory.queue import Job
 from locus_memory.memory.recall import Recall
 from locus_memory.memory.scope import Scope
@@ -119,12 +127,30 @@ class Extraction:
         async with asyncio.timeout(self._rules.timeout):
             known = await self._recall.find(scope, _SHOWN, said)
             changes = await self._extractor.extract(origin.messages, known)
-        edits = [self._edit(change, origin, self._extractor.name) for change in changes]
+        speakers = Speakers(origin.messages)
+        edits = (self._checked(change, origin, speakers) for change in changes)
         return [edit for edit in edits if edit is not None]
 
-    def _edit(
-        self, change: object, origin: Origin, extractor: str
+    def _checked(
+        self, change: object, origin: Origin, speakers: Speakers
     ) -> Statement | Retirement | None:
+        """Return what a change writes or retires; how to behave, no tool may say."""
+        # A memory of a function of the caller's own says itself where it comes from.
+        is_of_tool = isinstance(change, MemoryChange) and speakers.is_of_tool(
+            change.sources, change.content
+        )
+        if isinstance(change, MemoryChange) and is_of_tool and change.type == MemoryType.FEEDBACK:
+            reason = "what a tool says is no feedback"
+            error = InvalidArgumentError(reason)
+            name = self._extractor.name
+            emit("memory.change_refused", error=error, extractor=name, reason=reason)
+            return None
+        return self._edit(change, origin, {ORIGIN: TOOL} if is_of_tool else {})
+
+    def _edit(
+        self, change: object, origin: Origin, known: Mapping[str, str]
+    ) -> Statement | Retirement | None:
+        extractor = self._extractor.name
         said_at = origin.said_at(change.sources if isinstance(change, MemoryChange) else ())
         try:
             if isinstance(change, MemoryChange) and change.op == "delete":
@@ -134,12 +160,13 @@ class Extraction:
                 "extracted_at": self._ledger.now(),
                 "extractor": extractor,
                 **({} if origin.thread is None else {"thread_id": origin.thread}),
+                **known,
                 **memory.metadata,
             }
             memory = Memory(memory.type, check_key(memory.key), memory.content, metadata)
             encode_json(memory.to_store_value())
         except InvalidArgumentError as error:
-            emit("memory.change_refused", error=error, extractor=extractor)
+            emit("memory.change_refused", error=error, extractor=extractor, reason="no memory")
             return None
         return Statement(memory, said_at) if self._may_keep(memory) else None
 

@@ -15,7 +15,7 @@ from locus_memory.conversation.kinds import (
 )
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, message_tokens
 from locus_memory.memory.inject_text import neutralise
-from locus_memory.memory.models import Memory
+from locus_memory.memory.models import Memory, is_of_tool
 from locus_memory.messages import Message
 
 __all__ = ["BLOCK_MARK", "inject", "neutralise", "render_block", "strip"]
@@ -35,8 +35,8 @@ def render_block(
     """Return the fenced block that shows memories to a model, or `None` if there is nothing.
 
     The block is a line that opens it, one that says what it is, one line a memory, such as
-    `- user: Ada lives in Berlin. [since 2026-03-01]`, and a line that closes it. Every text is
-    neutralised, see `neutralise`.
+    `- user: Ada lives in Berlin. [since 2026-03-01]`, and a line that closes it. What a tool told
+    says so: `- reference (told by a tool): ...`. Every text is neutralised, see `neutralise`.
 
     Memories are taken in order while they fit; one that is too long is left out, and the next
     ones still have their chance. Only when none fits is the first one cut, ending in `...`.
@@ -99,7 +99,9 @@ def _line(memory: Memory, longest: int) -> str:
     if len(memory.content) > longest:
         content += _CUT
     day = _day(memory.metadata.get("valid_from"))
-    return f"- {memory.type.value}: {content}" + (f" [since {day}]" if day else "")
+    # Before the content, so that it stays where the line is cut.
+    told = " (told by a tool)" if is_of_tool(memory) else ""
+    return f"- {memory.type.value}{told}: {content}" + (f" [since {day}]" if day else "")
 
 
 def _day(moment: object) -> str | None:

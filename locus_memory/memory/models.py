@@ -11,10 +11,26 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.messages import Message
 from locus_memory.quoting import quote
 
-__all__ = ["LONGEST_CONTENT", "Extractor", "Memory", "MemoryChange", "MemoryType"]
+__all__ = [
+    "LONGEST_CONTENT",
+    "ORIGIN",
+    "TOOL",
+    "Extractor",
+    "Memory",
+    "MemoryChange",
+    "MemoryType",
+    "is_of_tool",
+]
 
 LONGEST_CONTENT: Final = 20_000
 """How many characters a memory may have that is saved; longer ones in a store are still read."""
+
+
+ORIGIN: Final = "origin"
+"""The key of a memory's metadata that says whose word it is, where it is not the user's."""
+
+TOOL: Final = "tool"
+"""The origin of what a tool said."""
 
 
 class MemoryType(StrEnum):
@@ -35,8 +51,9 @@ class Memory:
     """One thing worth remembering.
 
     What the manager knows of its origin is in `metadata`, where it is known: `thread_id`,
-    `message_ids`, `extracted_at`, `extractor`, `importance` (0 to 1), `valid_from`, and for one
-    that was replaced `superseded_at` and `superseded_by`. Moments are ISO 8601 in UTC.
+    `message_ids`, `extracted_at`, `extractor`, `importance` (0 to 1), `valid_from`, `origin`
+    (`"tool"` for what a tool's output says rather than the user), and for one that was replaced
+    `superseded_at` and `superseded_by`. Moments are ISO 8601 in UTC.
 
     Attributes:
         type: What it is about; the name of a `MemoryType` will do.
@@ -85,6 +102,11 @@ class Memory:
             return cls(value["type"], value["key"], value["content"], dict(metadata))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError("a stored value that is not a memory") from error
+
+
+def is_of_tool(memory: Memory) -> bool:
+    """Whether a memory says that a tool told it."""
+    return memory.metadata.get(ORIGIN) == TOOL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.likeness import same_content
-from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.models import ORIGIN, Memory, MemoryType, is_of_tool
 from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.memory.wording import search_text
 from locus_memory.store.item import Delete, Put, StoreItem
@@ -42,7 +42,7 @@ Ending = Literal["update", "delete", "evict", "undo"]
 _MANAGED: Final = frozenset(
     ("created_at", "valid_from", "sequence", "supersedes", "superseded_at", "superseded_by")
 )
-_PROVENANCE: Final = frozenset(("thread_id", "message_ids", "extracted_at", "extractor"))
+_PROVENANCE: Final = frozenset(("thread_id", "message_ids", "extracted_at", "extractor", ORIGIN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +326,9 @@ def _refresh(shelf: Shelf, current: Memory, given: Memory, writing: Writing) -> 
         if key not in _MANAGED and key not in _PROVENANCE
     }
     merged = current.metadata | own
+    if not is_of_tool(given):
+        # What a tool told is told by somebody else now; the other way round, nothing changes.
+        merged.pop(ORIGIN, None)
     if "importance" in own:
         merged["importance"] = max(importance_of(current), importance_of(given))
     if merged == current.metadata:

@@ -95,6 +95,16 @@ def test_a_source_that_is_counted(ok, chat, save):
     assert (second["place"], second["text"]) == (None, None)
 
 
+def test_what_a_tool_told_says_so(ok, save):
+    metadata = {"origin": "tool", "extractor": "llm", "message_ids": ["#1"]}
+    save(Memory("reference", "pay", "Pay by card.", metadata), Memory("user", "pet", "A cat."))
+    rows = {row["key"]: row for row in ok("memories", "--json").json["memories"]}
+    assert (rows["pay"]["origin"], rows["pet"]["origin"]) == ("tool", None)
+    (line,) = [each for each in ok("memories").out.splitlines() if "Pay by card" in each]
+    assert line.rstrip().endswith("llm (a tool)")
+    assert "llm (a tool)" in ok("history", "pay").out
+
+
 def test_a_database_without_threads(ok, save, monkeypatch):
     save(Memory("user", "home", "Lives in Lyon.", {"thread_id": "t", "message_ids": ["#1"]}))
     monkeypatch.setattr("locus_memory.cli.memory_sources._checkpointer_of", lambda _: None)

@@ -1,0 +1,70 @@
+"""Whether a fact is the user's word or a tool's, by the messages and not by a model's word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import takewhile
+from typing import Any
+
+from locus_memory.conversation.kinds import role_of
+from locus_memory.memory.thread import text_of
+from locus_memory.store.text import query_words, stem
+
+__all__ = ["Speakers"]
+
+
+class Speakers:
+    """What was said, and by whom.
+
+    Args:
+        messages: The messages, oldest first.
+    """
+
+    def __init__(self, messages: Sequence[Any]) -> None:
+        self._messages = messages
+        self._roles = [role_of(message) for message in messages]
+
+    def is_of_tool(self, places: Sequence[int], content: str) -> bool:
+        """Whether a fact comes from a tool's output.
+
+        It does if it names a message of a tool, or none of the user but an answer of the
+        assistant to a tool. Whatever it names, it does if most of its words are in what tools
+        said and in nothing that the user said: a page can tell a model which messages to name.
+
+        Args:
+            places: The messages that say so, as places in the sequence.
+            content: The fact; empty where there is none.
+        """
+        if "tool" not in self._roles:
+            return False
+        named = [place for place in places if 0 <= place < len(self._roles)]
+        roles = {self._roles[place] for place in named}
+        if "tool" in roles:
+            return True
+        if named and "user" not in roles:
+            return any(map(self._answers_tool, named))
+        words = _words([content])
+        return len((words - self._of_user) & self._of_tools) * 2 > len(words)
+
+    def _answers_tool(self, place: int) -> bool:
+        """Whether a tool spoke since the user did."""
+        since = takewhile(lambda role: role != "user", reversed(self._roles[:place]))
+        return "tool" in since
+
+    @cached_property
+    def _of_user(self) -> set[str]:
+        return self._words_of("user")
+
+    @cached_property
+    def _of_tools(self) -> set[str]:
+        return self._words_of("tool")
+
+    def _words_of(self, role: str) -> set[str]:
+        said = zip(self._messages, self._roles, strict=True)
+        return _words(text_of(message) for message, its in said if its == role)
+
+
+def _words(texts: Iterable[str]) -> set[str]:
+    whole = (text.encode("utf-8", "replace").decode() for text in texts)
+    return {stem(word) for text in whole for word in query_words(text)}
