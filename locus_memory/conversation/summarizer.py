@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
 
+from locus_memory.conversation.summary_text import cleaned
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.offload import call
 
@@ -48,6 +49,7 @@ async def _waited(result: Awaitable[Any]) -> Any:
 def _checked(result: Any) -> str:
     if not isinstance(result, str):
         raise InvalidArgumentError(f"summarize_fn returned {type(result).__name__}, not a text")
-    if not result.strip():
+    # What nobody can see is no summary either.
+    if not cleaned(result):
         raise InvalidArgumentError("summarize_fn returned a blank text")
     return result

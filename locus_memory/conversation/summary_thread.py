@@ -15,6 +15,7 @@ from locus_memory.conversation.kinds import is_memory_block, role_of
 from locus_memory.conversation.memo import MessageMemo
 from locus_memory.conversation.summary_text import (
     cleaned,
+    fenced,
     is_summary,
     root_of_summary,
     summary_message,
@@ -150,8 +151,12 @@ def read_groups(
 
 
 def _summary_in(message: Any) -> Summary:
+    """Return the summary a message shows; one of a former version is shown as ours are."""
     text = text_of_summary(message)
-    return Summary(0, _digest_of(text), text, message)
+    shown = message
+    if message.content != fenced(text):
+        shown = summary_message(message, text, root_of_summary(message))
+    return Summary(0, _digest_of(text), text, shown)
 
 
 def _leading(groups: Sequence[Group]) -> int:

@@ -14,9 +14,9 @@ from locus_memory.conversation.kinds import (
     role_of,
 )
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, message_tokens
-from locus_memory.memory.inject_text import neutralise
 from locus_memory.memory.models import Memory, is_of_tool
 from locus_memory.messages import Message
+from locus_memory.neutral import neutralise
 
 __all__ = ["BLOCK_MARK", "inject", "neutralise", "render_block", "strip"]
 

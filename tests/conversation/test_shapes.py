@@ -108,7 +108,7 @@ def test_a_block_of_memories_stays_and_is_never_summarised(role, preserve_system
 
 async def test_a_summary_is_clean():
     dirty = "bad \ud800 surrogate\x00, \x1b[31mred\r\nnext\rline\tand\x85more \U0001f6a2"
-    clean = "bad ? surrogate, [31mred\nnext\nline\tand\nmore \U0001f6a2"
+    clean = "bad ? surrogate, [31mred\nnext\nline and\nmore \U0001f6a2"
     messages = said(9)
     manager = SummarizingManager(4, 2, lambda asked: dirty, store="memory")
     shown = await manager.async_apply(messages)
