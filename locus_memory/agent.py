@@ -133,7 +133,7 @@ class Agent(Resource):
         self.inherit_user = inherit_user
         if on_memory_error not in ("report", "raise"):
             raise ConfigurationError(
-                f"on_memory_error is 'report' or 'raise', not {on_memory_error!r}"
+                f"on_memory_error is 'report' or 'raise', not {quote(on_memory_error)}"
             )
         self.on_memory_error = on_memory_error
         self._owned: list[Any] = []

@@ -23,13 +23,13 @@ from locus_memory.errors import (
     ConfigurationError,
     StoreCapabilityError,
 )
+from locus_memory.quoting import quote, shorten
 
 __all__ = ["Event", "FailureLog", "collect", "emit", "subscribe", "uncollected"]
 
 _MINUTE: Final = 60.0
 _MOST_KINDS: Final = 256
 _MOST_COLLECTED: Final = 1000
-_LONGEST: Final = 200
 
 _SPEAKING: Final = (BackendError, CheckpointError, ConfigurationError, StoreCapabilityError)
 """Errors whose text holds no value of anybody's; of others, only the class is logged."""
@@ -119,14 +119,9 @@ class FailureLog:
 def _line(event: Event) -> str:
     error = event.error
     said = f": {error}" if isinstance(error, _SPEAKING) else ""
-    facts = ", ".join(f"{name}={value!r:.{_LONGEST}}" for name, value in event.attributes.items())
-    text = f"{event.name}: {type(error).__name__}{_cut(said)}"
+    facts = ", ".join(f"{name}={quote(value)}" for name, value in event.attributes.items())
+    text = " ".join(shorten(f"{event.name}: {type(error).__name__}{said}").split())
     return f"{text} [{facts}]" if facts else text
-
-
-def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 _failures = FailureLog(_logger)

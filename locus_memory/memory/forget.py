@@ -46,7 +46,9 @@ async def forget(
     - With `user_id` alone, everything of that user: the memories with their vectors and
       histories, messages that wait for extraction, the items of `("users", user_id)`, which a
       `StoreContext` writes, and whole every thread whose checkpoints or newest state have that
-      `user_id` in their metadata, with the rolling summaries of it.
+      `user_id` in their metadata, with the rolling summaries of it and the items of
+      `("sessions", thread_id)`, which a `StoreContext` writes for it. Of a thread without
+      checkpoints, the user's reading mark tells whose those items are.
     - With `key`, that memory, of the user or else of the scope that has no user. The report
       names the threads, forks included, that still hold the messages it came from; with
       `threads`, these go as well. What waits for extraction of these messages goes in any case.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
@@ -33,6 +33,9 @@ __all__ = ["ForgetPlan", "ForgetTarget"]
 _BATCH: Final = 500
 _SUMMARIES: Final = ("locus_memory", "summaries")
 """Where a `SummarizingManager` keeps them unless it is told otherwise."""
+
+_SESSIONS: Final = ("sessions",)
+"""Where a `StoreContext` keeps what belongs to a session, by its id: that of a thread."""
 
 _Name = TypeVar("_Name")
 
@@ -124,6 +127,8 @@ class ForgetPlan:
     summaries: list[Name] = field(default_factory=list[Name])
     sources: list[str] = field(default_factory=list[str])
     unreadable: list[str] = field(default_factory=list[str])
+    seen: set[str] = field(default_factory=set[str])
+    thread_spaces: list[Namespace] = field(default_factory=list[Namespace])
 
     async def find(
         self,
@@ -134,14 +139,38 @@ class ForgetPlan:
         await self._find_items()
         if self.checkpointer is not None and (self.target.is_user or self.found.sources):
             async for view in all_threads(self.checkpointer):
+                self.seen.add(view.thread_id)
                 await self._look_at(self.checkpointer, view)
         await self._find_summaries(summary_namespaces)
         await self._find_jobs()
         if not self.target.is_user:
             await self._find_cursors()
-        for space in thread_namespaces:
-            for thread_id in self.threads:
-                await find_below(self.store, (*space, thread_id), self.target.scope, self.found)
+        await self._find_thread_items((_SESSIONS, *thread_namespaces))
+
+    async def _find_thread_items(self, spaces: Iterable[Namespace]) -> None:
+        threads = sorted({*self.threads, *await self._threads_without_checkpoints()})
+        for space in ((*each, thread) for each in dict.fromkeys(spaces) for thread in threads):
+            known = len(self.found.others)
+            await find_below(self.store, space, self.target.scope, self.found)
+            if len(self.found.others) > known:
+                self.thread_spaces.append(space)
+
+    async def _threads_without_checkpoints(self) -> set[str]:
+        """Return threads of which only the user's reading marks and waiting messages tell.
+
+        Other users may have one of the same name: then it is nobody's to erase.
+        """
+        if not self.target.is_user:
+            return set()
+        marks = self.target.scope.cursors
+        names = {name for space, name in self.found.cursors if space == marks}
+        names = {*names, *self.found.jobs.values()} - self.seen
+        prefix = self.target.prefix.namespace
+        async for space in _spaces(self.store, prefix, (marks[-1],)):
+            if space != marks:
+                shared = await self.store.get_batch([(space, name) for name in sorted(names)])
+                names -= {name for _, name in shared}
+        return names
 
     async def _find_items(self) -> None:
         store, target, found = self.store, self.target, self.found
@@ -246,13 +275,15 @@ class ForgetPlan:
     async def carry_out(self) -> None:
         """Erase what was found; whatever leads to something else goes after it.
 
-        Waiting messages could bring a memory back, so they go first. Summaries, reading marks
-        and the items of a thread are found through the thread, and a thread by the memories
-        that were made from it.
+        Waiting messages could bring a memory back, so they go first. Summaries and the items of
+        a thread are found through the thread, and a thread by its reading mark and by the
+        memories that were made from it.
         """
         found = self.found
-        for names in (found.jobs, self.summaries, found.cursors, found.others):
+        for names in (found.jobs, self.summaries, found.others):
             await self._erase(names)
+        await self._clear(self.thread_spaces)
+        await self._erase(found.cursors)
         for thread_id in self.threads:
             if self.checkpointer is not None:
                 await self.checkpointer.delete(thread_id)
@@ -260,11 +291,14 @@ class ForgetPlan:
         for names in (found.past, found.current):
             await self._erase(names)
         if self.target.is_user:
-            # What was written since.
-            for root in self._roots():
-                for space in (root, further_vectors(root)):
-                    await self.store.clear_namespace(space, recursive=True)
+            await self._clear(self._roots())
         await self.store.compact()
+
+    async def _clear(self, roots: Iterable[Namespace]) -> None:
+        """Erase what was written since, and what belongs to items and is none."""
+        for root in roots:
+            for space in (root, further_vectors(root)):
+                await self.store.clear_namespace(space, recursive=True)
 
     def _past_of_others(self) -> list[Name]:
         """Return the past versions to erase of memories that stay."""
@@ -278,6 +312,16 @@ class ForgetPlan:
     async def _erase(self, names: Iterable[Name]) -> None:
         for batch in _batches(list(names)):
             await self.store.delete_batch(batch)
+
+
+async def _spaces(
+    store: BaseStore, prefix: Namespace, suffix: Namespace
+) -> AsyncIterator[Namespace]:
+    after: Namespace | None = None
+    while page := await store.list_namespaces(prefix, _BATCH, suffix=suffix, after=after):
+        for space in page:
+            yield space
+        after = page[-1]
 
 
 def _batches(names: Sequence[_Name]) -> Iterator[Sequence[_Name]]:

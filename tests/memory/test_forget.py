@@ -28,6 +28,7 @@ from locus_memory.memory.models import Memory, MemoryChange
 from locus_memory.messages import Message
 from locus_memory.registry import open_backend
 from locus_memory.state import AgentState
+from locus_memory.store.companions import FURTHER_VECTORS, further_vectors
 from locus_memory.store.view import StoreContext
 from locus_memory.testing import FakeEmbedder
 
@@ -327,6 +328,61 @@ async def test_namespaces_that_hold_one_for_each_thread(backend):
     report = await forget(backend, user_id="ada", thread_namespaces=[("turns",)])
     assert (("turns", "thread of ada"), "1") in report.items
     assert await backend.store.list_namespaces() == [("turns", "thread of ada2")]
+
+
+async def test_the_items_of_sessions_go_with_their_threads(backend):
+    for user in ("ada", "bob"):
+        await live(backend, user)
+        session = StoreContext(backend.store, user, f"thread of {user}").for_session()
+        await session.put("draft", "I live in Lyon.")
+        await session.scoped("deep").put_with_embedding("note", "Kim", [1.0, 0.5])
+        await backend.store.put(further_vectors(("sessions", f"thread of {user}")), "n", {})
+    await backend.store.put(("sessions", "of nobody"), "draft", 1)
+    items = {
+        (("sessions", "thread of ada"), "draft"),
+        (("sessions", "thread of ada", "deep"), "note"),
+    }
+    dry = await forget(backend, user_id="ada", dry_run=True)
+    assert items <= set(dry.items)
+    assert len(await backend.store.list_namespaces(("sessions",))) == 5
+    report = await forget(backend, user_id="ada")
+    assert report.items == dry.items
+    assert await backend.store.list_namespaces(("sessions",)) == [
+        ("sessions", "of nobody"),
+        ("sessions", "thread of bob"),
+        ("sessions", "thread of bob", "deep"),
+    ]
+    [left] = await backend.store.list_namespaces((FURTHER_VECTORS,))
+    assert left[-1] == "thread of bob"
+
+
+async def test_the_items_of_sessions_without_checkpoints(backend):
+    """Who reads a thread for its memories alone knows it by a reading mark."""
+    manager = LLMMemoryManager(backend.store, extract_fn=as_extractor(None))
+    told = {"ada": ["s1", "both", "a/b"], "bob": ["s2", "both"], None: ["s3"]}
+    for user, threads in told.items():
+        for thread in threads:
+            metadata = {"thread_id": thread} | ({"user_id": user} if user else {})
+            said = (Message.user("I live in Lyon."),)
+            await manager.on_session_end(AgentState(messages=said, metadata=metadata))
+            await backend.store.put(("sessions", thread), "draft", user)
+    await backend.checkpointer.save(AgentState(), "a/b", metadata={"user_id": "eve"})
+    report = await forget(backend, user_id="ada")
+    assert [each for each in report.items if each[0][0] == "sessions"] == [
+        (("sessions", "s1"), "draft")
+    ]
+    kept = await backend.store.list_namespaces(("sessions",))
+    assert kept == [("sessions", each) for each in ("a/b", "both", "s2", "s3")]
+
+
+async def test_the_items_of_a_session_stay_with_a_thread_that_stays(backend):
+    await live(backend, "ada")
+    await backend.store.put(("sessions", "thread of ada"), "draft", 1)
+    await forget(backend, user_id="ada", key="home")
+    assert await backend.store.exists(("sessions", "thread of ada"), "draft")
+    await live(backend, "ada")
+    await forget(backend, user_id="ada", key="home", threads=True)
+    assert not await backend.store.exists(("sessions", "thread of ada"), "draft")
 
 
 async def test_a_damaged_thread_is_named_and_left(database, tmp_path):

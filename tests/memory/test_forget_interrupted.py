@@ -84,6 +84,7 @@ async def live_everywhere(store, checkpointer):
         newest = await checkpointer.list_checkpoints(f"{user} 1", 1)
         await checkpointer.fork(f"{user} 1", newest[0], f"{user} fork")
         await store.put(("turns", f"{user} fork"), "1", {"text": "I live in Lyon."})
+        await store.put(("sessions", f"{user} 1"), "1", {"text": f"of {user}"})
         await StoreContext(store, user_id=user).remember("tea", "green")
         lazy = LLMMemoryManager(store, extract_fn=wait_for_ever, batch_messages=10**9)
         metadata = {"user_id": user, "thread_id": f"{user} 1"}
