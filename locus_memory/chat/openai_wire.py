@@ -48,19 +48,22 @@ def read_answer(completion: Any) -> Message:
     """Return the first choice of a completion as an assistant message.
 
     Raises:
-        ModelAnswerError: There is no choice.
+        ModelAnswerError: There is no choice, or a part of it is not what the protocol says.
     """
     choice = _first_choice(completion)
     if choice is None or getattr(choice, "message", None) is None:
         _refuse(completion)
-    said = choice.message
-    calls = [
-        _Call(call.id or "", _name(call), getattr(getattr(call, "function", None), "arguments", ""))
-        for call in getattr(said, "tool_calls", None) or ()
-    ]
-    refusal = getattr(said, "refusal", None)
-    facts = _facts(completion, choice) | ({"refusal": True} if refusal else {})
-    return _message(_text(said.content) or _text(refusal), calls, facts)
+    said = _object(choice.message, "message")
+    if not any(_has(said, name) for name in ("content", "tool_calls", "refusal")):
+        raise ModelAnswerError("the endpoint answered with a message that says nothing")
+    calls = [_whole_call(call) for call in _listed(said, "tool_calls")]
+    refusal = _text(getattr(said, "refusal", None), "refusal")
+    text = _text(getattr(said, "content", None), "content") or refusal
+    if not (text or calls):
+        _check_empty(said)
+    return _message(
+        text, calls, _facts(completion, choice) | ({"refusal": True} if refusal else {})
+    )
 
 
 class StreamedAnswer:
@@ -81,19 +84,24 @@ class StreamedAnswer:
                 yield piece
 
     def add(self, chunk: Any) -> str:
-        """Take a chunk, and return the text in it that can be shown already."""
-        choice = _first_choice(chunk)
+        """Take a chunk, and return the text in it that can be shown already.
+
+        Raises:
+            ModelAnswerError: A part of it is not what the protocol says.
+        """
+        choice = _first_choice(_object(chunk, "chunk"))
         self._facts |= _facts(chunk, choice)
         delta = getattr(choice, "delta", None)
         if delta is None:
             return ""
+        said = _object(delta, "delta")
         self._begun = True
-        for fragment in getattr(delta, "tool_calls", None) or ():
-            self._add_fragment(fragment)
-        refusal = _text(getattr(delta, "refusal", None))
+        for fragment in _listed(said, "tool_calls"):
+            self._add_fragment(_object(fragment, "tool call"))
+        refusal = _text(getattr(said, "refusal", None), "refusal")
         if refusal:
             self._facts["refusal"] = True
-        return self._show(_text(getattr(delta, "content", None)) + refusal)
+        return self._show(_text(getattr(said, "content", None), "content") + refusal)
 
     def message(self, *, done: bool) -> Message:
         """Return the whole answer.
@@ -120,8 +128,8 @@ class StreamedAnswer:
         return whole(text.removesuffix(self._held))
 
     def _add_fragment(self, fragment: Any) -> None:
-        function = getattr(fragment, "function", None)
-        call_id, name = _text(getattr(fragment, "id", None)), _name(fragment)
+        function = _function(fragment)
+        call_id, name = _id(fragment), _name(function)
         call = self._call_of(getattr(fragment, "index", None), call_id, name)
         call.id = call.id or call_id
         # Some servers repeat the name with every fragment.
@@ -153,21 +161,81 @@ class StreamedAnswer:
 
 
 def _first_choice(completion: Any) -> Any:
-    choices = getattr(completion, "choices", None)
-    return choices[0] if isinstance(choices, list) and choices else None
+    choices = _listed(completion, "choices")
+    return _object(choices[0], "choice") if choices else None
 
 
-def _name(call: Any) -> str:
-    return _text(getattr(getattr(call, "function", None), "name", None))
+def _check_empty(said: Any) -> None:
+    """Check that a message without text and calls is empty, and not of a kind unknown here."""
+    for name in ("content", "function_call"):
+        if getattr(said, name, None):
+            raise ModelAnswerError(f"the endpoint answered with a {name} that holds no text")
 
 
-def _text(content: Any) -> str:
+def _whole_call(call: Any) -> _Call:
+    function = _function(_object(call, "tool call"))
+    return _Call(_id(call), _name(function), getattr(function, "arguments", ""))
+
+
+def _function(call: Any) -> Any:
+    function = getattr(call, "function", None)
+    return None if function is None else _object(function, "function of a tool call")
+
+
+def _id(call: Any) -> str:
+    """Return the id of a call; what is no text is none, and the call gets one of ours."""
+    found = getattr(call, "id", None)
+    return found if isinstance(found, str) else ""
+
+
+def _name(function: Any) -> str:
+    name = getattr(function, "name", None)
+    if name is not None and not isinstance(name, str):
+        raise _odd("name of a tool", name)
+    return name or ""
+
+
+def _object(value: Any, part: str) -> Any:
+    """Return what the client made of a JSON object; anything else it hands on as it came."""
+    if value is None or isinstance(value, str | bytes | int | float | list | tuple | dict):
+        raise _odd(part, value)
+    return value
+
+
+def _listed(holder: Any, name: str) -> list[Any]:
+    """Return a list that an object has; none where it has none."""
+    found = getattr(holder, name, None)
+    if found is not None and not isinstance(found, list):
+        raise _odd(name, found)
+    return found or []
+
+
+def _has(said: Any, name: str) -> bool:
+    """Whether the endpoint sent a field; the client fills in what is missing."""
+    sent = getattr(said, "model_fields_set", None)
+    return hasattr(said, name) if sent is None else name in sent
+
+
+def _text(content: Any, part: str) -> str:
     """Return content as text; a list of parts is their texts."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "".join(_text(part.get("text")) for part in content if isinstance(part, dict))
-    return ""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise _odd(part, content)
+    return "".join(_text_of_part(each, part) for each in content)
+
+
+def _text_of_part(said: Any, part: str) -> str:
+    if not isinstance(said, dict):
+        raise _odd(f"part of the {part}", said)
+    text = said.get("text")
+    if text is not None and not isinstance(text, str):
+        raise _odd(f"text of the {part}", text)
+    return text or ""
+
+
+def _odd(part: str, value: Any) -> ModelAnswerError:
+    return ModelAnswerError(f"the endpoint answered with a {part} of {type(value).__name__}")
 
 
 def _facts(completion: Any, choice: Any) -> dict[str, Any]:
