@@ -5,6 +5,7 @@ LocusMemoryError
 ├── InvalidArgumentError (ValueError)          bad input; nothing was written
 │   ├── InvalidNamespaceError
 │   ├── InvalidKeyError
+│   ├── InvalidMessageError (TypeError)        what is no message, or no text of one
 │   ├── InvalidFilterError
 │   ├── InvalidEmbeddingError
 │   └── ValueNotSerializableError (TypeError)
@@ -57,6 +58,7 @@ __all__ = [
     "InvalidEmbeddingError",
     "InvalidFilterError",
     "InvalidKeyError",
+    "InvalidMessageError",
     "InvalidNamespaceError",
     "LocusMemoryError",
     "MissingDriverError",
@@ -87,6 +89,10 @@ class InvalidNamespaceError(InvalidArgumentError):
 
 class InvalidKeyError(InvalidArgumentError):
     """A key, thread id or checkpoint id that is not a non-empty string."""
+
+
+class InvalidMessageError(InvalidArgumentError, TypeError):
+    """What is given for a message, or for its content, and is neither."""
 
 
 class InvalidFilterError(InvalidArgumentError):

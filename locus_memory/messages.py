@@ -16,6 +16,8 @@ from uuid import uuid4
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
+from locus_memory.errors import InvalidMessageError
+
 __all__ = ["Message", "Role", "ToolCall", "ToolResult"]
 
 _VERBATIM: Any = {"metadata": True, "tool_calls": {"__all__": {"arguments"}}}
@@ -105,24 +107,35 @@ class Message(BaseModel):
 
     @classmethod
     def system(cls, content: str) -> Message:
-        """Return a system message."""
-        return cls(role=Role.SYSTEM, content=content)
+        """Return a system message.
+
+        Raises:
+            InvalidMessageError: The content is no text; so for the other roles.
+        """
+        return cls(role=Role.SYSTEM, content=_checked_text(content, "system"))
 
     @classmethod
     def user(cls, content: str) -> Message:
         """Return a user message."""
-        return cls(role=Role.USER, content=content)
+        return cls(role=Role.USER, content=_checked_text(content, "user"))
 
     @classmethod
     def assistant(
         cls, content: str | None = None, tool_calls: tuple[ToolCall, ...] | list[ToolCall] = ()
     ) -> Message:
         """Return an assistant message, with or without tool calls."""
-        return cls(role=Role.ASSISTANT, content=content, tool_calls=tuple(tool_calls))
+        said = None if content is None else _checked_text(content, "assistant")
+        return cls(role=Role.ASSISTANT, content=said, tool_calls=_checked_calls(tool_calls))
 
     @classmethod
     def tool(cls, result: ToolResult) -> Message:
         """Return the message that carries a tool's result; an error becomes its text."""
+        given: object = result
+        if not isinstance(given, ToolResult):
+            raise InvalidMessageError(
+                f"a tool's message is made of a ToolResult, not of {type(given).__name__}:"
+                " Message.tool(ToolResult(tool_call_id=..., name=..., content=...))"
+            )
         content = result.content
         if result.error is not None and not content:
             content = f"Error: {result.error}"
@@ -172,3 +185,21 @@ class Message(BaseModel):
         if self.name is not None:
             wire["name"] = self.name
         return wire
+
+
+def _checked_text(content: object, role: str) -> str:
+    if not isinstance(content, str):
+        raise InvalidMessageError(
+            f"the content of a message is a text, not {type(content).__name__}:"
+            f' Message.{role}("...")'
+        )
+    return content
+
+
+def _checked_calls(calls: Any) -> tuple[Any, ...]:
+    if not isinstance(calls, list | tuple):
+        raise InvalidMessageError(
+            f"tool_calls is a list of ToolCall, not {type(calls).__name__}:"
+            ' [ToolCall(name="...", arguments={...})]'
+        )
+    return tuple(calls)

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from locus_memory.errors import InvalidMessageError
 from locus_memory.messages import Message
 
 __all__ = ["AgentState"]
@@ -34,12 +35,20 @@ class AgentState(BaseModel):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
     def with_message(self, message: Message) -> Self:
-        """Return the state with one more message."""
+        """Return the state with one more message.
+
+        Raises:
+            InvalidMessageError: It is none.
+        """
         return self.with_messages((message,))
 
     def with_messages(self, messages: Iterable[Message]) -> Self:
-        """Return the state with more messages at the end."""
-        added = tuple(messages)
+        """Return the state with more messages at the end.
+
+        Raises:
+            InvalidMessageError: One is none, or it is one message and no list of them.
+        """
+        added = _checked(messages)
         state = self.model_copy(update={"messages": self.messages + added})
         documents = self._documents + [message.to_checkpoint() for message in added]
         vars(state)["_documents"] = documents
@@ -89,3 +98,19 @@ class AgentState(BaseModel):
     @cached_property
     def _documents(self) -> list[dict[str, Any]]:
         return [message.to_checkpoint() for message in self.messages]
+
+
+def _checked(messages: Any) -> tuple[Message, ...]:
+    if isinstance(messages, Message | str) or not isinstance(messages, Iterable):
+        raise InvalidMessageError(
+            f"with_messages takes a list of messages, not {type(messages).__name__}:"
+            " with_message takes one"
+        )
+    added = tuple(messages)
+    for each in added:
+        if not isinstance(each, Message):
+            raise InvalidMessageError(
+                f"a state holds Message objects, not {type(each).__name__}:"
+                ' Message.user("...") makes one of a text'
+            )
+    return added

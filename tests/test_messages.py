@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from locus_memory.errors import InvalidMessageError
 from locus_memory.messages import Message, Role, ToolCall, ToolResult
 from locus_memory.store.item import decode_json, encode_json
 from locus_memory.testing.store_suite import json_objects
@@ -121,3 +122,30 @@ def test_a_message_is_frozen():
     message = Message.user("hello")
     with pytest.raises(ValidationError):
         message.content = "changed"
+
+
+@pytest.mark.parametrize("role", ["system", "user", "assistant"])
+@pytest.mark.parametrize("content", [5, b"hi", ["hi"], {"text": "hi"}, True])
+def test_a_content_that_is_no_text_is_refused_with_the_remedy(role, content):
+    with pytest.raises(InvalidMessageError, match=rf'Message\.{role}\("\.\.\."\)') as raised:
+        getattr(Message, role)(content)
+    assert isinstance(raised.value, TypeError)
+
+
+@pytest.mark.parametrize("role", ["system", "user"])
+def test_only_an_assistant_may_say_nothing(role):
+    with pytest.raises(InvalidMessageError, match="not NoneType"):
+        getattr(Message, role)(None)
+    assert Message.assistant(None).content is None
+
+
+@pytest.mark.parametrize("calls", [5, "x", ToolCall(name="look"), {"name": "look"}, None])
+def test_tool_calls_that_are_no_list_are_refused(calls):
+    with pytest.raises(InvalidMessageError, match="tool_calls is a list of ToolCall"):
+        Message.assistant("hi", calls)
+
+
+@pytest.mark.parametrize("result", [5, "done", None, {"content": "done"}])
+def test_what_is_no_result_of_a_tool_is_refused(result):
+    with pytest.raises(InvalidMessageError, match="made of a ToolResult"):
+        Message.tool(result)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from locus_memory.errors import InvalidMessageError
 from locus_memory.messages import Message, ToolCall
 from locus_memory.state import AgentState
 from locus_memory.store.item import decode_json, encode_json
@@ -113,3 +114,23 @@ def test_a_pickled_state_is_the_same():
 def test_what_is_no_state_is_refused(document):
     with pytest.raises(ValidationError):
         AgentState.from_checkpoint(document)
+
+
+@pytest.mark.parametrize("given", ["hi", 5, None, {"role": "user", "content": "hi"}, ["hi"]])
+def test_what_is_no_message_is_refused_with_the_remedy(given):
+    with pytest.raises(InvalidMessageError, match=r'Message\.user\("\.\.\."\) makes one') as raised:
+        AgentState().with_message(given)
+    assert isinstance(raised.value, TypeError)
+    with pytest.raises(InvalidMessageError, match=f"not {type(given).__name__}"):
+        AgentState().with_messages([Message.user("fine"), given])
+
+
+@pytest.mark.parametrize("given", ["hi", 5, None, Message.user("hi")])
+def test_what_is_no_list_of_messages_is_refused_with_the_remedy(given):
+    with pytest.raises(InvalidMessageError, match="with_message takes one"):
+        AgentState().with_messages(given)
+
+
+def test_messages_may_come_from_anything_that_yields_them():
+    added = (Message.user(each) for each in "ab")
+    assert [each.content for each in AgentState().with_messages(added).messages] == ["a", "b"]
