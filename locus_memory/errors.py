@@ -235,10 +235,14 @@ class CheckpointConflictError(CheckpointError):
         self.thread_id = thread_id
         self.expected = expected
         self.actual = actual
-        super().__init__(
-            f"thread {quote(thread_id)}: expected the newest checkpoint to be {quote(expected)}, "
-            f"found {quote(actual)}"
-        )
+        if expected is None:
+            message = f"thread {quote(thread_id)} exists, its newest checkpoint is {quote(actual)}"
+        else:
+            message = (
+                f"thread {quote(thread_id)}: expected the newest checkpoint to be {quote(expected)}, "
+                f"found {quote(actual)}"
+            )
+        super().__init__(message)
 
 
 class CheckpointCorruptError(CheckpointError):

@@ -85,6 +85,10 @@ class CheckpointInfo:
         stored_size: Bytes of its record as stored.
         revision: The number of its record, another one when it is saved again; `None` where
             the checkpointer has none.
+        forked_from: The thread and the checkpoint that the thread was forked from, on the
+            checkpoint that the fork began with. If that one is removed, on the nearest one that
+            stays. `None`: this checkpoint was not copied by a fork, or only on the way to where
+            the fork began.
     """
 
     thread_id: str
@@ -96,6 +100,7 @@ class CheckpointInfo:
     size: int
     stored_size: int
     revision: int | None = None
+    forked_from: tuple[str, str] | None = None
 
 
 class StorageStats(TypedDict):
@@ -246,6 +251,9 @@ class BaseCheckpointer(Resource, ABC):
     @abstractmethod
     async def fork(self, thread_id: str, checkpoint_id: str, new_thread_id: str) -> str:
         """Start a thread from a checkpoint of another, its history up to there included.
+
+        The checkpoint that the new thread begins with says where it comes from:
+        `CheckpointInfo.forked_from`. Its metadata stay the caller's.
 
         Returns:
             `checkpoint_id`, the newest checkpoint of the new thread.

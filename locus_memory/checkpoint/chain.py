@@ -24,6 +24,7 @@ from locus_memory.checkpoint.base import (
 )
 from locus_memory.checkpoint.delta import diff
 from locus_memory.checkpoint.encode import Draft, draft
+from locus_memory.checkpoint.forks import with_heir
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.retention import cutoff, expendable
 from locus_memory.checkpoint.storage import INLINE_BYTES, DeltaStorage, StaleChainError
@@ -394,6 +395,7 @@ class DeltaCheckpointer(BaseCheckpointer):
                 return 0
             try:
                 rebased = await self._rebase(heads, removed)
+                rebased = await with_heir(self.storage, heads, removed, rebased)
                 count = await self.storage.delete(thread_id, removed, rebased=rebased)
             except StaleChainError:
                 continue

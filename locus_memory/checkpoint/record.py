@@ -1,9 +1,11 @@
 """The record of one checkpoint: what a storage keeps, and the bytes of its payload.
 
 A payload is a version byte, a CRC-32 and a zlib stream of JSON, for which `DICTIONARY` is the
-preset dictionary. The rest of a record, its head, has a CRC-32 of its own, the seal, which the
-payload's goes on from. So neither a flipped byte nor a record that was moved to another name is
-ever taken for the truth, whether the payload is read or not.
+preset dictionary. The rest of a record, its head, has a CRC-32, which the payload's goes on from.
+The seal of a record is that of its head, XOR those of its thread and of the checkpoint that it was
+forked from. So neither a flipped byte nor a record that was moved to another name or thread is
+ever taken for the truth, whether the payload is read or not. A database that copies a thread
+changes the seals by a XOR with `moved`, and reads no record for it.
 """
 
 from __future__ import annotations
@@ -14,18 +16,55 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import orjson
+from typing_extensions import override
 
 from locus_memory.checkpoint.base import CheckpointInfo
 from locus_memory.checkpoint.dictionary import DICTIONARY
 from locus_memory.errors import CheckpointCorruptError
 from locus_memory.store.item import timestamp
 
-__all__ = ["FORMAT_VERSION", "Record", "RecordHead"]
+__all__ = ["FORMAT_VERSION", "ForkPoint", "Record", "RecordHead", "fork_point", "moved"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Written as the first byte of every payload; a reader refuses what is newer."""
 
+_WITHOUT_THREAD = 1
+"""The version whose seals leave the thread out; its records are read, and copied as they are."""
+
 _FRAME = 5  # the version byte and four bytes of checksum
+
+ForkPoint = tuple[str, str]
+"""A thread, and the checkpoint of it that another thread was forked from."""
+
+
+def moved(source: str, target: str, before: ForkPoint | None, after: ForkPoint | None) -> int:
+    """Return what a seal changes by, as a XOR, when its record is copied to another thread.
+
+    Args:
+        source: The thread it is copied from.
+        target: The thread it is copied to.
+        before: The fork point it names.
+        after: The fork point it names as a copy.
+    """
+    return _crc_of(source) ^ _crc_of(target) ^ _crc_of(before) ^ _crc_of(after)
+
+
+def fork_point(parts: Any) -> ForkPoint | None:
+    """Return a fork point as a storage has read it back from JSON, or `None`.
+
+    Raises:
+        TypeError: It is none.
+        ValueError: The same.
+    """
+    if parts is None:
+        return None
+    thread_id, checkpoint_id = parts
+    return thread_id, checkpoint_id
+
+
+def _crc_of(place: str | ForkPoint | None) -> int:
+    """Return the CRC-32 of a thread or a fork point; 0: there is none."""
+    return 0 if place is None else zlib.crc32(orjson.dumps(place))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +83,8 @@ class RecordHead:
         metadata: The caller's.
         size: Bytes of the JSON before compression.
         stored_size: Bytes of the payload.
+        forked_from: The checkpoint of another thread that this one was copied from by a fork, or
+            that the records before it go back to, if that one was removed since.
     """
 
     thread_id: str
@@ -56,6 +97,7 @@ class RecordHead:
     metadata: dict[str, Any]
     size: int
     stored_size: int
+    forked_from: ForkPoint | None = None
 
     def info(self) -> CheckpointInfo:
         """Return what the checkpointer tells its caller, who may change it at will."""
@@ -69,19 +111,20 @@ class RecordHead:
             size=self.size,
             stored_size=self.stored_size,
             revision=self.revision,
+            forked_from=self.forked_from,
         )
 
     def seal(self) -> int:
-        """Return the CRC-32 of the head, which a storage keeps beside it.
+        """Return the checksum of the head and its thread, which a storage keeps beside it.
 
-        It leaves out what a copy of the thread changes, and what the storage gives: the
-        thread, the sequence and the stored size.
+        It leaves out what the storage gives: the sequence and the stored size.
         """
-        return self._crc(self.size)
+        place = _crc_of(self.thread_id) ^ _crc_of(self.forked_from)
+        return self._crc(self.size, FORMAT_VERSION) ^ place
 
-    def _crc(self, size: int) -> int:
+    def _crc(self, size: int, version: int) -> int:
         content = (
-            FORMAT_VERSION,
+            version,
             self.checkpoint_id,
             self.revision,
             self.base,
@@ -100,16 +143,20 @@ class RecordHead:
             CheckpointCorruptError: It is not, or a field is not even of its type.
         """
         try:
-            genuine = self.seal() == seal
+            genuine = RecordHead.seal(self) == seal or self._sealed_before(seal)
         except (TypeError, ValueError, OverflowError):
             genuine = False
         if not genuine:
             raise self.corrupt("its head is damaged")
         return self
 
-    def checksum(self, body: bytes, size: int) -> int:
+    def _sealed_before(self, seal: object) -> bool:
+        """Whether it is the seal of a record that was written before seals had the thread."""
+        return self._crc(self.size, _WITHOUT_THREAD) == seal
+
+    def checksum(self, body: bytes, size: int, version: int = FORMAT_VERSION) -> int:
         """Return the CRC-32 of the head, with this size, and the compressed body."""
-        return zlib.crc32(body, self._crc(size))
+        return zlib.crc32(body, self._crc(size, version))
 
     def corrupt(self, reason: str) -> CheckpointCorruptError:
         """Return the error that names this record."""
@@ -121,6 +168,16 @@ class Record(RecordHead):
     """A record with its payload."""
 
     payload: bytes
+
+    @override
+    def seal(self) -> int:
+        """Return the checksum of the head, of the version that the payload is of.
+
+        So a database that copies a thread sees in the payload whether a seal has the thread in it.
+        """
+        if self.payload[:1] == bytes((_WITHOUT_THREAD,)):
+            return self._crc(self.size, _WITHOUT_THREAD)
+        return RecordHead.seal(self)
 
     @classmethod
     def pack(cls, document: bytes, head: RecordHead, compression_level: int) -> Self:
@@ -148,6 +205,7 @@ class Record(RecordHead):
             metadata=head.metadata,
             size=len(document),
             stored_size=_FRAME + len(body),
+            forked_from=head.forked_from,
             payload=bytes((FORMAT_VERSION,)) + checksum + body,
         )
 
@@ -157,10 +215,11 @@ class Record(RecordHead):
         Raises:
             CheckpointCorruptError: The record is truncated, altered, moved or too new.
         """
-        if self.payload[:1] != bytes((FORMAT_VERSION,)) or len(self.payload) < _FRAME:
+        version = self.payload[0] if len(self.payload) >= _FRAME else 0
+        if version not in (_WITHOUT_THREAD, FORMAT_VERSION):
             raise self.corrupt("unknown record format")
         body = self.payload[_FRAME:]
-        if int.from_bytes(self.payload[1:_FRAME], "big") != self.checksum(body, self.size):
+        if int.from_bytes(self.payload[1:_FRAME], "big") != self.checksum(body, self.size, version):
             raise self.corrupt("the checksum does not match")
         stream = zlib.decompressobj(zdict=DICTIONARY)
         try:

@@ -27,11 +27,14 @@ __all__ = [
     "check_parent",
     "check_range",
     "check_replacement",
+    "copied",
     "newest_first",
     "page_of",
 ]
 
 T = TypeVar("T")
+
+R = TypeVar("R", bound=RecordHead)
 
 INLINE_BYTES: Final = 16 * 1024
 """Bytes of JSON up to which work is cheaper on the event loop than in another thread."""
@@ -177,7 +180,14 @@ class DeltaStorage(ABC):
         return await asyncio.to_thread(work, chain)
 
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
-        """Copy a thread's records, up to the sequence `through`; returns how many.
+        """Copy a thread's records; returns how many.
+
+        Args:
+            source: The thread to copy.
+            target: The thread to make.
+            through: Only the records up to this sequence, as a fork does. The copy of the record
+                of this sequence names what it was copied from as `forked_from`. Any other copy
+                keeps the `forked_from` that it has.
 
         Raises:
             CheckpointConflictError: The target has records.
@@ -191,7 +201,7 @@ class DeltaStorage(ABC):
                 break
             record = await self.retrieve(source, head.checkpoint_id)
             if record is not None:
-                await self.store(replace(record, thread_id=target))
+                await self.store(copied(record, target, through))
                 count += 1
         return count
 
@@ -214,6 +224,14 @@ class DeltaStorage(ABC):
 
     async def close(self) -> None:
         """Release what this storage opened; calling it again is harmless."""
+
+
+def copied(record: R, target: str, through: int | None) -> R:
+    """Return a record as `DeltaStorage.copy_thread` copies it to the thread `target`."""
+    origin = record.forked_from
+    if record.sequence == through:
+        origin = (record.thread_id, record.checkpoint_id)
+    return replace(record, thread_id=target, forked_from=origin)
 
 
 def check_parent(thread_id: str, expected: str | Unset | None, newest: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from locus_memory.testing.checkpoint_forks import ForkTests
 from locus_memory.testing.checkpoint_machine import MachineTests
 from locus_memory.testing.checkpoint_races import ConflictTests, RaceTests, SecondProcessTests
 from locus_memory.testing.checkpoint_removal import (
@@ -22,6 +23,7 @@ class CheckpointerConformance(
     RemovalTests,
     ListingTests,
     BranchTests,
+    ForkTests,
     ChainTests,
     ConflictTests,
     RaceTests,

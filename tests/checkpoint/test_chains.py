@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
 from locus_memory.checkpoint.encode import draft, may_shrink
 from locus_memory.checkpoint.levels import place
-from locus_memory.checkpoint.record import FORMAT_VERSION, Record, RecordHead
+from locus_memory.checkpoint.record import FORMAT_VERSION, Record, RecordHead, moved
 from locus_memory.checkpoint.retention import expendable
 from locus_memory.checkpoint.tips import VERIFIED, Link, Tip, TipCache, adopt
 from locus_memory.errors import CheckpointCorruptError, InvalidArgumentError
@@ -115,10 +115,20 @@ def test_a_seal_that_is_none_is_noticed(seal):
         head(1).verified(seal)
 
 
-def test_a_copy_keeps_its_seal():
+def test_a_seal_goes_along_with_a_copy():
     record = Record.pack(b"{}", head(1, 7), 6)
     copy = replace(record, thread_id="copy", sequence=9, created_at=7.0, stored_size=5)
-    assert copy.verified(record.seal()).unpack() == {}
+    with pytest.raises(CheckpointCorruptError):
+        copy.verified(record.seal())
+    assert copy.verified(record.seal() ^ moved("t", "copy", None, None)).unpack() == {}
+
+
+def test_a_fork_point_that_was_altered_is_noticed():
+    record = replace(Record.pack(b"{}", head(1), 6), forked_from=("main", "c"))
+    assert record.verified(record.seal()) is record
+    for other in (None, ("main", "d"), ("c", "main"), ("mainc", ""), "mainc", 7):
+        with pytest.raises(CheckpointCorruptError):
+            replace(record, forked_from=other).verified(record.seal())
 
 
 def test_a_record_that_is_not_json_is_noticed():

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar, Unpack
 from uuid import uuid4
@@ -36,6 +35,7 @@ from locus_memory.checkpoint.storage import (
     chain_of,
     check_parent,
     check_replacement,
+    copied,
     page_of,
 )
 from locus_memory.errors import (
@@ -223,7 +223,7 @@ class FileDeltaStorage(DeltaStorage):
                     for entry in self._entries(source)
                     if through is None or entry.sequence <= through
                 ]
-                return self._copy(source, target, entries)
+                return self._copy(source, target, entries, through)
 
         return await self._run(work)
 
@@ -316,7 +316,7 @@ class FileDeltaStorage(DeltaStorage):
         for record in rebased:
             self._write(places[record.revision], record)
 
-    def _copy(self, source: str, target: str, entries: Sequence[Entry]) -> int:
+    def _copy(self, source: str, target: str, entries: Sequence[Entry], through: int | None) -> int:
         """Copy records so that the target is there whole, or not at all."""
         if not entries:
             return 0
@@ -325,7 +325,7 @@ class FileDeltaStorage(DeltaStorage):
             aside.mkdir()
             for entry in entries:
                 record = self._read(source, entry, whole=True)
-                _write_synced(aside / entry.name, replace(record, thread_id=target))
+                _write_synced(aside / entry.name, copied(record, target, through))
             _sync_folder(aside)
             # The folder of a removed thread may have stayed, for a file that is not a record.
             for path in _listed(folder):

@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 
 import orjson
 
-from locus_memory.checkpoint.record import Record
+from locus_memory.checkpoint.record import Record, fork_point
 from locus_memory.errors import CheckpointCorruptError
 
 __all__ = [
@@ -105,6 +105,8 @@ def hashed_name(folder: str) -> str | None:
 def encode_record(record: Record) -> bytes:
     """Return the content of a record's file."""
     head = {name: getattr(record, name) for name in _HEAD}
+    if record.forked_from is not None:
+        head["forked_from"] = record.forked_from
     return orjson.dumps({**head, "seal": record.seal()}) + b"\n" + record.payload
 
 
@@ -130,8 +132,9 @@ def decode_record(
     try:
         head: Any = orjson.loads(line)
         fields = {name: head[name] for name in _HEAD}
+        fields["forked_from"] = fork_point(head.get("forked_from"))
         seal = head["seal"]
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise _damaged(path, thread_id) from error
     if not _genuine(fields, entry, path.parent.name, thread_id):
         raise _damaged(path, thread_id)

@@ -53,7 +53,7 @@ _BASED_ON_KNOWN: Final = _BASED % {
 _INSERT: Final = f"""
 INSERT INTO {{checkpoints}} (thread, base_sequence, {COLUMNS})
 SELECT id, %s, $2, $3::text, $4::bigint, $5::bigint, $6::smallint, $7::float8, $8::text::json,
-  $9::bigint, $10::integer, $11::bytea
+  $9::bigint, $10::integer, $11::bytea, $12::text
 FROM thread RETURNING sequence, $1
 """  # noqa: S608 - constants only, here and below
 
@@ -68,7 +68,7 @@ WITH known AS (SELECT id, removals, newest FROM {{threads}} WHERE digest = $1),
 {_BASED_ON_KNOWN},
 thread AS (
   UPDATE {{threads}} SET newest = $2
-  WHERE digest = $1 AND ($12::boolean OR newest = $13::bytea)
+  WHERE digest = $1 AND ($13::boolean OR newest = $14::bytea)
     AND removals = (SELECT removals FROM known)
     AND ($5::bigint IS NULL OR EXISTS (SELECT FROM based))
     AND NOT EXISTS (
@@ -81,9 +81,9 @@ thread AS (
 BEGIN: Final = f"""
 WITH known AS (SELECT id, removals FROM {{threads}} WHERE digest = $1),
 thread AS (
-  INSERT INTO {{threads}} AS t (digest, thread_id, newest) SELECT $1, $13, $2
+  INSERT INTO {{threads}} AS t (digest, thread_id, newest) SELECT $1, $14, $2
   ON CONFLICT (digest) DO UPDATE SET newest = EXCLUDED.newest
-  WHERE $12::boolean AND t.removals = (SELECT removals FROM known)
+  WHERE $13::boolean AND t.removals = (SELECT removals FROM known)
     AND NOT EXISTS (
       SELECT 1 FROM {{checkpoints}} WHERE thread = (SELECT id FROM known) AND digest = $2)
   RETURNING id)
@@ -101,8 +101,8 @@ TOGETHER: Final = {
         "  WHERE digest = $1 AND", "  WHERE EXISTS (SELECT FROM free) AND digest = $1 AND"
     ),
     BEGIN: BEGIN.replace("\nWITH known AS", _FREE).replace(
-        "SELECT $1, $13, $2",
-        "SELECT $1, $13, $2 WHERE EXISTS (SELECT FROM free) OR NOT EXISTS (SELECT FROM known)",
+        "SELECT $1, $14, $2",
+        "SELECT $1, $14, $2 WHERE EXISTS (SELECT FROM free) OR NOT EXISTS (SELECT FROM known)",
     ),
 }
 """What does as much for one of several."""
@@ -124,9 +124,10 @@ LOCK: Final = "UPDATE {threads} SET removals = removals + 1 WHERE digest = $1 RE
 OVERWRITE: Final = """
 UPDATE {checkpoints} AS c
 SET base = n.base, base_sequence = b.sequence, level = n.level, size = n.size,
-  seal = n.seal, payload = n.payload
-FROM unnest($2::bigint[], $3::bigint[], $4::smallint[], $5::bigint[], $6::integer[], $7::bytea[])
-  AS n (revision, base, level, size, seal, payload)
+  seal = n.seal, payload = n.payload, forked_from = n.forked_from
+FROM unnest(
+  $2::bigint[], $3::bigint[], $4::smallint[], $5::bigint[], $6::integer[], $7::bytea[], $8::text[])
+  AS n (revision, base, level, size, seal, payload, forked_from)
 LEFT JOIN {checkpoints} AS b ON b.thread = $1 AND b.revision = n.base
 WHERE c.thread = $1 AND c.revision = n.revision
 """
@@ -200,9 +201,20 @@ ORDER BY left(thread_id, 500), thread_id LIMIT $4
 """
 
 # A thread that is not there, or has no such record, has no newest one to begin a copy with.
-_OF_SOURCE: Final = ", ".join(f"source.{name.strip()}" for name in COLUMNS.split(","))
+# A XOR takes a seal along to another thread; see `record.moved`. A payload says by its first byte
+# whether the seal is one of before, which has no thread in it.
+_COPIED: Final = {
+    "seal": """CASE substr(source.payload, 1, 1) WHEN '\\x01'::bytea THEN source.seal
+    ELSE source.seal # CASE source.sequence WHEN $6 THEN $7::integer ELSE $5::integer END END""",
+    "forked_from": "CASE source.sequence WHEN $6 THEN $8::text ELSE source.forked_from END",
+}
 
-# A copy is numbered before it is written, so that each can say what it builds on.
+_OF_SOURCE: Final = ", ".join(
+    _COPIED.get(name.strip(), f"source.{name.strip()}") for name in COLUMNS.split(",")
+)
+
+# A copy is numbered before it is written, so that each can say what it builds on. The record with
+# the sequence $6 is where a fork begins.
 COPY: Final = f"""
 WITH source AS MATERIALIZED (
   SELECT nextval(pg_get_serial_sequence('{{checkpoints}}', 'sequence')) AS number, found.*

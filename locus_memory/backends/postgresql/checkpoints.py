@@ -55,11 +55,13 @@ from locus_memory.backends.postgresql.records import (
     read_record,
     read_thread,
     to_columns,
+    to_mask,
     to_row,
+    to_text,
 )
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
-from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.checkpoint.record import Record, RecordHead, moved
 from locus_memory.checkpoint.storage import (
     DeltaStorage,
     StaleChainError,
@@ -283,18 +285,39 @@ class PostgreSQLDeltaStorage(DeltaStorage):
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
         bound = _NO_BOUND if through is None else clamped(through)
         names = digest_of(source), digest_of(target), encode_text(target)
-        count: int = await self._pool.fetchval(COPY, *names, bound)
+        seals = await self._seals_of_copies(source, target, through)
+        count: int = await self._pool.fetchval(COPY, *names, bound, *seals)
         if count == 0:
             existing = await self.find(target)
             if existing is not None:
                 raise CheckpointConflictError(target, None, existing.checkpoint_id)
         return count
 
+    async def _seals_of_copies(
+        self, source: str, target: str, through: int | None
+    ) -> tuple[int, int | None, int, str | None]:
+        """Return what `COPY` is told of the fork point, and what the seals change by.
+
+        Only a base, and what goes with it, is ever changed in a record: its fork point is still
+        the same a moment later.
+        """
+        mask = to_mask(moved(source, target, None, None))
+        rows = []
+        if through is not None:
+            bounds = clamped(through + 1), 1
+            rows = await self._pool.fetch(LIST, digest_of(source), *bounds)
+        head = read_head(source, rows[0]) if rows else None
+        if head is None or head.sequence != through:
+            return mask, None, mask, None
+        origin = source, head.checkpoint_id
+        change = to_mask(moved(source, target, head.forked_from, origin))
+        return mask, head.sequence, change, to_text(origin)
+
     @override
     async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
         matching, bound = compile_filter(condition, metadata="document", value="NULL", first=2)
         rows = await self._pool.fetch(MATCHING % matching, clamped(limit), *bound)
-        return [read_head(read_thread(row[10]), row) for row in rows]
+        return [read_head(read_thread(row[11]), row) for row in rows]
 
     @override
     async def reclaim(self) -> None:

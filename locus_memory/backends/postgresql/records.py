@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
+import orjson
+
 from locus_memory.backends.postgresql.documents import decode_document, encode_document
 from locus_memory.backends.postgresql.driver import Record as Row
-from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.checkpoint.record import ForkPoint, Record, RecordHead, fork_point
 from locus_memory.errors import CheckpointCorruptError
 from locus_memory.quoting import quote
 from locus_memory.store.encoding import decode_text, encode_text
@@ -25,7 +27,9 @@ __all__ = [
     "read_record",
     "read_thread",
     "to_columns",
+    "to_mask",
     "to_row",
+    "to_text",
 ]
 
 R = TypeVar("R", bound=RecordHead)
@@ -33,12 +37,14 @@ R = TypeVar("R", bound=RecordHead)
 HEAD: Final = """
   CASE checkpoint_id WHEN '' THEN encode(substr(digest, 2), 'hex')::uuid::text
     ELSE checkpoint_id END AS checkpoint_id,
-  revision, base, level, sequence, created_at, metadata::text, size, octet_length(payload), seal
+  revision, base, level, sequence, created_at, metadata::text, size, octet_length(payload), seal,
+  forked_from
 """
 """The columns that `read_head` and `read_record` take first; a payload comes last."""
 
 COLUMNS: Final = """
-  digest, checkpoint_id, revision, base, level, created_at, metadata, size, seal, payload
+  digest, checkpoint_id, revision, base, level, created_at, metadata, size, seal, payload,
+  forked_from
 """
 """What `to_row` gives, in this order; the thread comes before them."""
 
@@ -83,14 +89,15 @@ def to_row(record: Record) -> tuple[Any, ...]:
         record.size,
         record.seal() - _HALF,
         record.payload,
+        to_text(record.forked_from),
     )
 
 
 def to_columns(records: Sequence[Record]) -> tuple[list[Any], ...]:
     """Return, as an array each, what a rewrite changes.
 
-    These are the revisions, which stay, the bases, the levels, the sizes, the seals and the
-    payloads.
+    These are the revisions, which stay, the bases, the levels, the sizes, the seals, the
+    payloads and the fork points.
     """
     return (
         [record.revision for record in records],
@@ -99,7 +106,18 @@ def to_columns(records: Sequence[Record]) -> tuple[list[Any], ...]:
         [record.size for record in records],
         [record.seal() - _HALF for record in records],
         [record.payload for record in records],
+        [to_text(record.forked_from) for record in records],
     )
+
+
+def to_text(forked_from: ForkPoint | None) -> str | None:
+    """Return what the column of a fork point holds."""
+    return None if forked_from is None else orjson.dumps(forked_from).decode()
+
+
+def to_mask(change: int) -> int:
+    """Return the change of a seal as PostgreSQL's `#` takes it for the signed column."""
+    return change - 2 * _HALF if change >= _HALF else change
 
 
 def read_head(thread_id: str, row: Row) -> RecordHead:
@@ -117,7 +135,7 @@ def read_record(thread_id: str, row: Row) -> Record:
     Raises:
         CheckpointCorruptError: The head is not what was written.
     """
-    return Record(**_fields(thread_id, row), payload=row[10]).verified(row[9] + _HALF)
+    return Record(**_fields(thread_id, row), payload=row[11]).verified(row[9] + _HALF)
 
 
 def _fields(thread_id: str, row: Row) -> dict[str, Any]:
@@ -125,7 +143,8 @@ def _fields(thread_id: str, row: Row) -> dict[str, Any]:
     try:
         name = decode_text(row[0])
         metadata = decode_document(row[6])
-    except (KeyError, StopIteration, ValueError) as error:
+        forked_from = None if row[10] is None else fork_point(orjson.loads(row[10]))
+    except (KeyError, StopIteration, TypeError, ValueError) as error:
         raise CheckpointCorruptError(thread_id, name, "its head is damaged") from error
     return {
         "thread_id": thread_id,
@@ -138,6 +157,7 @@ def _fields(thread_id: str, row: Row) -> dict[str, Any]:
         "metadata": metadata,
         "size": row[7],
         "stored_size": row[8],
+        "forked_from": forked_from,
     }
 
 

@@ -113,6 +113,9 @@ _COMPACT_CHECKPOINTS: Final = (
     """,
 )
 
+# JSON of the thread and the checkpoint that a fork began with; as text, which keeps any name.
+_FORK_POINTS: Final = ("ALTER TABLE {checkpoints} ADD COLUMN forked_from text",)
+
 # `scope` is a digest of an item's namespace. Each put takes a new revision, so that their order is
 # that of the writes whatever the clock does.
 #
@@ -300,7 +303,7 @@ _CHANGE_VECTORS: Final = _CHANGE % {
 }
 
 MIGRATIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
-    "core": (_CHECKPOINTS, _ITEMS, _COMPACT_CHECKPOINTS, _NAMES),
+    "core": (_CHECKPOINTS, _ITEMS, _COMPACT_CHECKPOINTS, _NAMES, _FORK_POINTS),
     "vector": (_VECTORS, _NAMES_OF_VECTORS),
 }
 

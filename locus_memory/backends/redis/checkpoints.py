@@ -44,6 +44,7 @@ from locus_memory.checkpoint.storage import (
     StaleChainError,
     chain_of,
     check_range,
+    copied,
 )
 from locus_memory.errors import (
     CheckpointConflictError,
@@ -238,13 +239,15 @@ class RedisDeltaStorage(DeltaStorage):
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
         highest = "+inf" if through is None else min(through, _LARGEST)
         rows = await self._run(READ_ALL, source, (highest,))
-        heads = [read_head(source, (rows[n], rows[n + 1], 0)) for n in range(0, len(rows), 3)]
+        found = [read_head(source, (rows[n], rows[n + 1], 0)) for n in range(0, len(rows), 3)]
+        heads = [copied(head, target, through) for head in found]
         if not heads:
             return 0
         keys = self._keys(target)
         arguments = [keys.member, self._lifetime]
         for place, head in enumerate(heads):
-            arguments += [head.checkpoint_id, *rows[place * 3 : place * 3 + 3]]
+            stored = rows[place * 3 + 1 : place * 3 + 3]
+            arguments += [head.checkpoint_id, pack_head(head), *stored]
         answer = await self._run(COPY, target, arguments)
         if not isinstance(answer, int):
             raise _conflict(target, None, answer)

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import orjson
 
 from locus_memory.backends.redis.schema import name_of
-from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.checkpoint.record import Record, RecordHead, fork_point
 from locus_memory.errors import CheckpointCorruptError
 from locus_memory.quoting import quote
 
@@ -48,7 +48,9 @@ def pack_head(head: RecordHead) -> bytes:
     """Return what Redis holds of a head; its sequence and stored size are kept elsewhere."""
     name = head.checkpoint_id.encode()
     base = _NO_BASE if head.base is None else head.base
-    rest = (head.level, head.created_at, head.metadata, head.size, head.seal())
+    rest = [head.level, head.created_at, head.metadata, head.size, head.seal()]
+    if head.forked_from is not None:
+        rest.append(head.forked_from)
     return _LINKS.pack(head.revision, base, len(name)) + name + orjson.dumps(rest)
 
 
@@ -82,7 +84,7 @@ def _fields(thread_id: str, row: Row) -> tuple[dict[str, Any], Any]:
         revision, base, length = _LINKS.unpack_from(row[0])
         end = _LINKS.size + length
         name = row[0][_LINKS.size : end].decode()
-        level, created_at, metadata, size, seal = orjson.loads(row[0][end:])
+        level, created_at, metadata, size, seal, *origin = orjson.loads(row[0][end:])
         fields = {
             "thread_id": thread_id,
             "checkpoint_id": name,
@@ -93,6 +95,7 @@ def _fields(thread_id: str, row: Row) -> tuple[dict[str, Any], Any]:
             "created_at": created_at,
             "metadata": metadata,
             "size": size,
+            "forked_from": fork_point(*origin) if origin else None,
         }
     except (IndexError, TypeError, ValueError, struct.error) as error:
         raise CheckpointCorruptError(thread_id, name, "its head is damaged") from error

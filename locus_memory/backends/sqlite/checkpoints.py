@@ -21,10 +21,11 @@ from locus_memory.backends.sqlite.records import (
     read_record,
     read_thread,
     to_row,
+    to_text,
 )
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
-from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.checkpoint.record import Record, RecordHead, moved
 from locus_memory.checkpoint.storage import (
     DeltaStorage,
     StaleChainError,
@@ -50,8 +51,10 @@ _ADD_THREAD: Final = "INSERT INTO threads (thread_id) VALUES (?) ON CONFLICT DO 
 
 _APPEND: Final = """
 INSERT INTO checkpoints
-  (thread, checkpoint_id, revision, base, level, created_at, metadata, size, seal, payload)
-SELECT id, :name, :revision, :base, :level, :created_at, :metadata, :size, :seal, :payload
+  (thread, checkpoint_id, revision, base, level, created_at, metadata, size, seal, forked_from,
+   payload)
+SELECT id, :name, :revision, :base, :level, :created_at, :metadata, :size, :seal, :forked_from,
+  :payload
 FROM threads
 WHERE thread_id = :thread
   AND (:base IS NULL OR EXISTS (
@@ -63,7 +66,8 @@ WHERE thread_id = :thread
 
 _OVERWRITE: Final = """
 UPDATE checkpoints
-SET base = :base, level = :level, size = :size, seal = :seal, payload = :payload
+SET base = :base, level = :level, size = :size, seal = :seal, forked_from = :forked_from,
+  payload = :payload
 WHERE thread = (SELECT id FROM threads WHERE thread_id = :thread) AND revision = :revision
 """
 
@@ -117,13 +121,26 @@ WHERE thread_id > :after AND thread_id >= :prefix AND (:bound IS NULL OR thread_
 ORDER BY thread_id LIMIT :limit
 """
 
+# A XOR, by which a seal goes with its record to another thread; see `record.moved`. A payload says
+# by its first byte whether the seal is one of before, which has no thread in it.
 _COPY: Final = """
 INSERT INTO checkpoints
-  (thread, checkpoint_id, revision, base, level, created_at, metadata, size, seal, payload)
+  (thread, checkpoint_id, revision, base, level, created_at, metadata, size, seal, forked_from,
+   payload)
 SELECT
-  :target, checkpoint_id, revision, base, level, created_at, metadata, size, seal, payload
-FROM checkpoints WHERE thread = :source AND sequence <= :through ORDER BY sequence
+  :target, checkpoint_id, revision, base, level, created_at, metadata, size,
+  CASE substr(payload, 1, 1) WHEN x'01' THEN seal ELSE (seal | mask) - (seal & mask) END,
+  CASE sequence WHEN :fork THEN :forked_from ELSE forked_from END,
+  payload
+FROM (
+  SELECT *, CASE sequence WHEN :fork THEN :fork_mask ELSE :mask END AS mask
+  FROM checkpoints WHERE thread = :source AND sequence <= :through)
+ORDER BY sequence
 """
+
+_FIND_SEQUENCE: Final = f"""
+SELECT {HEAD} FROM checkpoints WHERE thread = ({_THREAD}) AND sequence = ?
+"""  # noqa: S608
 
 _NO_BOUND: Final = 2**63 - 1
 
@@ -267,6 +284,7 @@ class SQLiteDeltaStorage(DeltaStorage):
                 "source": _add_thread(connection, encode_text(source)),
                 "target": _add_thread(connection, encode_text(target)),
                 "through": _NO_BOUND if through is None else clamped(through),
+                **_seals_of_copies(connection, source, target, through),
             }
             return connection.execute(_COPY, bounds).rowcount
 
@@ -302,6 +320,23 @@ class SQLiteDeltaStorage(DeltaStorage):
     async def close(self) -> None:
         if self._owned:
             await self._database.close()
+
+
+def _seals_of_copies(
+    connection: sqlite3.Connection, source: str, target: str, through: int | None
+) -> dict[str, Any]:
+    """Return what `_COPY` is told of the fork point, and what the seals change by."""
+    mask = moved(source, target, None, None)
+    known: dict[str, Any] = {"mask": mask, "fork": None, "fork_mask": mask, "forked_from": None}
+    if through is None:
+        return known
+    row = connection.execute(_FIND_SEQUENCE, (encode_text(source), clamped(through))).fetchone()
+    if row is not None:
+        head = read_head(source, row)
+        origin = source, head.checkpoint_id
+        known["fork"], known["forked_from"] = head.sequence, to_text(origin)
+        known["fork_mask"] = moved(source, target, head.forked_from, origin)
+    return known
 
 
 def _append(connection: sqlite3.Connection, row: dict[str, Any]) -> int | None:

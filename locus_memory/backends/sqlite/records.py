@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.checkpoint.record import ForkPoint, Record, RecordHead, fork_point
 from locus_memory.errors import BackendCorruptError, CheckpointCorruptError
 from locus_memory.quoting import quote
 from locus_memory.store.encoding import decode_text, encode_text
@@ -22,6 +22,7 @@ __all__ = [
     "read_record",
     "read_thread",
     "to_row",
+    "to_text",
 ]
 
 R = TypeVar("R", bound=RecordHead)
@@ -29,7 +30,7 @@ R = TypeVar("R", bound=RecordHead)
 # Text as bytes: the driver does not say in which row it cannot decode a text.
 HEAD: Final = """
   CAST(checkpoint_id AS BLOB), revision, base, level, sequence, created_at,
-  CAST(metadata AS BLOB), size, length(payload), seal
+  CAST(metadata AS BLOB), size, length(payload), seal, CAST(forked_from AS BLOB)
 """
 """The columns that `read_head` and `read_record` take first; a payload comes last."""
 
@@ -53,8 +54,14 @@ def to_row(record: Record) -> dict[str, Any]:
         "metadata": orjson.dumps(record.metadata).decode(),
         "size": record.size,
         "seal": record.seal(),
+        "forked_from": to_text(record.forked_from),
         "payload": record.payload,
     }
+
+
+def to_text(forked_from: ForkPoint | None) -> str | None:
+    """Return what the column of a fork point holds."""
+    return None if forked_from is None else orjson.dumps(forked_from).decode()
 
 
 def read_head(thread_id: str, row: Sequence[Any]) -> RecordHead:
@@ -83,7 +90,8 @@ def _fields(thread_id: str, row: Sequence[Any]) -> dict[str, Any]:
     try:
         name = decode_text(row[0].decode())
         metadata = orjson.loads(row[6])
-    except (AttributeError, KeyError, StopIteration, ValueError) as error:
+        forked_from = None if row[10] is None else fork_point(orjson.loads(row[10]))
+    except (AttributeError, KeyError, StopIteration, TypeError, ValueError) as error:
         raise CheckpointCorruptError(thread_id, name, "its head is damaged") from error
     return {
         "thread_id": thread_id,
@@ -96,6 +104,7 @@ def _fields(thread_id: str, row: Sequence[Any]) -> dict[str, Any]:
         "metadata": metadata,
         "size": row[7],
         "stored_size": row[8],
+        "forked_from": forked_from,
     }
 
 

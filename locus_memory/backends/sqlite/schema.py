@@ -76,4 +76,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "CREATE TABLE revisions (id INTEGER PRIMARY KEY, last INTEGER)",
         "INSERT INTO revisions (id, last) VALUES (0, 0)",
     ),
+    # JSON of the thread and the checkpoint that a fork began with.
+    ("ALTER TABLE checkpoints ADD COLUMN forked_from TEXT",),
 )
