@@ -27,6 +27,7 @@ __all__ = [
     "all_checkpoints",
     "all_namespaces",
     "find_checkpoint",
+    "find_fork_point",
     "find_reference",
     "find_thread",
     "format_namespace",
@@ -139,6 +140,24 @@ async def find_checkpoint(checkpointer: BaseCheckpointer, thread_id: str, name: 
     if not 1 <= abs(place) <= len(ids):
         raise CheckpointNotFoundError(thread_id, name)
     return ids[place - 1] if place > 0 else ids[place]
+
+
+async def find_fork_point(checkpointer: BaseCheckpointer, thread_id: str) -> tuple[str, str] | None:
+    """Return the thread and checkpoint that a thread was forked from, or `None`.
+
+    It is what the newest checkpoint that names one says: an older one may be of a thread that
+    the other was forked from in its turn.
+    """
+    page = await checkpointer.list_with_metadata(thread_id, _PAGE)
+    while page:
+        for info in page:
+            if info.forked_from is not None:
+                return info.forked_from
+        if len(page) < _PAGE:
+            break
+        before = page[-1].checkpoint_id
+        page = await checkpointer.list_with_metadata(thread_id, _PAGE, before=before)
+    return None
 
 
 async def all_namespaces(

@@ -11,7 +11,7 @@ import typer
 
 from locus_memory.cli.asking import confirm, refuse_unasked
 from locus_memory.cli.foreign import Foreign
-from locus_memory.cli.names import find_thread
+from locus_memory.cli.names import find_fork_point, find_thread
 from locus_memory.cli.options import AsJson, Limit, Url
 from locus_memory.cli.outcome import UsageError
 from locus_memory.cli.output import console, number, remark
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 
-__all__ = ["describe_checkpoint", "list_threads", "remove_threads"]
+__all__ = ["describe_checkpoint", "list_threads", "print_with_origins", "remove_threads"]
 
 _PAGE = 500
 
@@ -108,7 +108,14 @@ async def _describe(checkpointer: BaseCheckpointer, thread_id: str) -> dict[str,
         "checkpoints": usage["total_checkpoints"],
         "stored_bytes": usage["compressed_size"],
         "newest": describe_checkpoint(newest[0]) if newest else None,
+        "forked_from": _origin(await find_fork_point(checkpointer, thread_id)),
     }
+
+
+def _origin(forked_from: tuple[str, str] | None) -> dict[str, str] | None:
+    if forked_from is None:
+        return None
+    return {"thread_id": forked_from[0], "checkpoint_id": forked_from[1]}
 
 
 def describe_checkpoint(info: CheckpointInfo) -> dict[str, Any]:
@@ -121,7 +128,20 @@ def describe_checkpoint(info: CheckpointInfo) -> dict[str, Any]:
         "is_full": info.is_full,
         "bytes": info.size,
         "stored_bytes": info.stored_size,
+        "forked_from": _origin(info.forked_from),
     }
+
+
+def print_with_origins(
+    output: Console, columns: list[str], rows: list[list[Cell]], found: list[dict[str, Any]]
+) -> None:
+    """Print a table, with one column more if anything in it comes from a fork."""
+    origins = [each["forked_from"] for each in found]
+    if any(origins):
+        names = ["{thread_id}@{checkpoint_id}".format_map(each) if each else "" for each in origins]
+        columns = [*columns, "forked from"]
+        rows = [[*row, name] for row, name in zip(rows, names, strict=True)]
+    print_table(output, columns, rows)
 
 
 def _render(console: Console, found: list[dict[str, Any]]) -> None:
@@ -137,7 +157,8 @@ def _render(console: Console, found: list[dict[str, Any]]) -> None:
         ]
         for row in found
     ]
-    print_table(console, ["thread", ">checkpoints", ">bytes stored", "saved (UTC)"], rows)
+    columns = ["thread", ">checkpoints", ">bytes stored", "saved (UTC)"]
+    print_with_origins(console, columns, rows, found)
 
 
 def remove_threads(

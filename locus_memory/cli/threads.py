@@ -18,7 +18,7 @@ from locus_memory.cli.paging import tell_more
 from locus_memory.cli.session import Session
 from locus_memory.cli.sizes import measure_threads, size_on_disk
 from locus_memory.cli.tables import Cell, Cut, print_records, print_table
-from locus_memory.cli.thread_list import describe_checkpoint
+from locus_memory.cli.thread_list import describe_checkpoint, print_with_origins
 from locus_memory.cli.transcript_view import message_record, print_transcript
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ def _render_checkpoints(console: Console, found: list[dict[str, Any]]) -> None:
         ]
         for row in found
     ]
-    print_table(console, [">place", "checkpoint", "kind", ">bytes", "~metadata"], rows)
+    columns = [">place", "checkpoint", "kind", ">bytes", "~metadata"]
+    print_with_origins(console, columns, rows, found)
 
 
 def show(

@@ -194,7 +194,18 @@ def test_fork(ok, fails, chat):
     assert shown["checkpoint_id"] == forked["checkpoint_id"]
     assert shown["state"]["messages"] == chat["messages"][:2]
     assert "third starts at" in ok("fork", "chat", "third").out
-    assert "thread 'other'" in fails(1, "fork", "chat", "other")
+    origin = {"thread_id": "chat", "checkpoint_id": forked["checkpoint_id"]}
+    named = {
+        row["thread_id"]: row["forked_from"] for row in ok("threads", "--json").json["threads"]
+    }
+    assert (named["chat"], named["other"]) == (None, origin)
+    rows = ok("checkpoints", "other", "--json").json["checkpoints"]
+    assert [row["forked_from"] for row in rows] == [origin, None]
+    source = f"chat@{forked['checkpoint_id']}"
+    assert source in ok("threads").out
+    assert ok("checkpoints", "other").out.count(source) == 1
+    assert source not in ok("checkpoints", "chat").out
+    assert "thread 'other' exists" in fails(1, "fork", "chat", "other")
     assert fails(1, "fork", "nobody", "x") == "error: no thread 'nobody'\n"
     assert len(ok("checkpoints", "chat", "--json").json["checkpoints"]) == 5
 
