@@ -10,10 +10,10 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from locus_memory.backends.sqlite import queries
-from locus_memory.backends.sqlite.items import item_of
+from locus_memory.backends.sqlite.items import item_of, item_of_hit
 from locus_memory.errors import BackendCorruptError
 from locus_memory.store.candidates import Candidate, Candidates
 from locus_memory.store.item import StoreItem
@@ -22,6 +22,9 @@ __all__ = ["Found", "Held", "ItemCache"]
 
 _CAPACITY: Final = 16 * 2**20
 """How many bytes of items are held, about."""
+
+_VALUE, _METADATA = -7, -6
+"""Where a row has the two, whatever it begins with."""
 
 _OVERHEAD: Final = 1_000
 """What an item takes beside the text of its value and its metadata, about."""
@@ -73,15 +76,16 @@ class ItemCache:
         """
         held = self._held(each.revision for each in (*by_text, *by_vector))
         new: dict[int, Held] = {}
-        for found, statement in (
-            (by_text, queries.ITEMS),
-            (by_vector, queries.ITEMS_OF_VECTORS),
+        for found, statement, decode in (
+            (by_text, queries.ITEMS, item_of),
+            (by_vector, queries.ITEMS_OF_VECTORS, item_of_hit),
         ):
             unknown = [
                 each.id for each in found if each.revision not in held and each.revision not in new
             ]
             if unknown:
-                new |= _read(connection, statement, unknown)
+                rows = connection.execute(statement, {"ids": json.dumps(unknown)})
+                new |= {revision: _held(decode(row), row) for revision, *row in rows}
         items = held | new
         return Candidates(_scored(by_text, items), _scored(by_vector, items), kept=True), new
 
@@ -114,13 +118,10 @@ class ItemCache:
         self._size += held.size
 
 
-def _read(connection: sqlite3.Connection, statement: str, ids: Sequence[int]) -> dict[int, Held]:
-    """Return the items of these ids, by their revisions."""
-    rows = connection.execute(statement, {"ids": json.dumps(ids)})
-    return {
-        revision: Held(item_of(row), len(row[2]) + len(row[3]) + _OVERHEAD)
-        for revision, *row in rows
-    }
+def _held(item: StoreItem, row: Sequence[Any]) -> Held:
+    """Return an item, and about what it takes: its row says how long its documents are."""
+    value, metadata = row[_VALUE], row[_METADATA]
+    return Held(item, len(value) + len(metadata) + _OVERHEAD)
 
 
 def _scored(found: Iterable[Found], items: Mapping[int, Held]) -> list[Candidate]:

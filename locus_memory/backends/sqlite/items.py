@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
@@ -12,6 +13,12 @@ from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.filters import compile_filter
 from locus_memory.errors import BackendCorruptError, VersionConflictError
 from locus_memory.quoting import quote
+from locus_memory.store.checksum import (
+    has_vector,
+    item_checksum,
+    name_checksum,
+    vector_checksum,
+)
 from locus_memory.store.encoding import (
     decode_namespace,
     decode_text,
@@ -47,11 +54,13 @@ __all__ = [
     "Scope",
     "clear",
     "item_of",
+    "item_of_hit",
     "items_of_vectors",
     "namespaces",
     "newest",
     "prepare",
     "read_item",
+    "read_vector",
     "scan",
     "scan_keys",
     "scored",
@@ -59,6 +68,8 @@ __all__ = [
 ]
 
 _PAGE: Final = 500
+_EXTRA: Final = struct.Struct("<qddd")
+_NEVER: Final = float("inf")
 
 
 class Address(NamedTuple):
@@ -82,8 +93,8 @@ class Row(NamedTuple):
     """What a put brings, encoded and ready to write."""
 
     address: Address
-    value: str
-    metadata: str
+    value: bytes
+    metadata: bytes
     text: str
     ttl: float | None
     vector: bytes | None
@@ -102,8 +113,8 @@ class Row(NamedTuple):
         """Return the row of a put, checked."""
         return cls(
             address,
-            encode_json(value).decode(),
-            encode_metadata(metadata).decode(),
+            encode_json(value),
+            encode_metadata(metadata),
             searchable(value, text),
             check_ttl(ttl),
             vector,
@@ -177,6 +188,16 @@ def write(
 
 
 _NOTHING: Final[tuple[Any, ...]] = (None,) * 7
+_NO_VECTOR: Final[tuple[Any, ...]] = (None,) * 3
+_NOT_AS_WRITTEN: Final = (
+    AttributeError,
+    KeyError,
+    OverflowError,
+    StopIteration,
+    TypeError,
+    ValueError,
+    struct.error,
+)
 
 
 class _Found(NamedTuple):
@@ -209,14 +230,19 @@ def _put(connection: sqlite3.Connection, row: Row, now: float) -> int:
     found = _find(connection, address, now)
     version = found.version + 1
     times = found.created_at, now, None if row.ttl is None else now + row.ttl
-    content = version, *times, row.metadata, row.value, row.text
+    name = name_checksum(address.path.encode(), address.key.encode())
+    checksum = item_checksum(
+        name, row.value, row.metadata, vector=row.vector is not None, extra=_extra(version, *times)
+    )
+    documents = row.metadata.decode(), row.value.decode()
+    content = version, *times, *documents, row.text, checksum
     connection.execute(queries.TAKE_REVISION)
     namespace, item = found.namespace, found.item
     if namespace is None:
         namespace = connection.execute(queries.ADD_NAMESPACE, (address.path,)).lastrowid
     if item is None:
-        names = namespace, address.key
-        item = connection.execute(queries.ADD_ITEM, (*names, *content)).lastrowid
+        place = namespace, address.key
+        item = connection.execute(queries.ADD_ITEM, (*place, *content)).lastrowid
     else:
         connection.execute(queries.CHANGE_ITEM, (*content, item))
         _remove_vector(connection, found)
@@ -227,8 +253,15 @@ def _put(connection: sqlite3.Connection, row: Row, now: float) -> int:
             connection.execute(queries.ADD_TEXT, (item, namespace, row.text))
     if row.vector is not None:
         dimension = len(row.vector) // 4
-        connection.execute(queries.ADD_VECTOR, (item, namespace, dimension, row.vector))
+        vector = dimension, row.vector, vector_checksum(name, row.vector)
+        connection.execute(queries.ADD_VECTOR, (item, namespace, *vector))
     return version
+
+
+def _extra(version: int, created_at: float, updated_at: float, expires_at: float | None) -> bytes:
+    """Return what else a checksum covers: all of an item but its text, which it is found by."""
+    expires = _NEVER if expires_at is None else expires_at
+    return _EXTRA.pack(version, created_at, updated_at, expires)
 
 
 def _delete(connection: sqlite3.Connection, address: Address, now: float) -> bool:
@@ -280,12 +313,15 @@ def item_of(row: Sequence[Any], score: float | None = None) -> StoreItem:
     Raises:
         BackendCorruptError: The row is not what was written.
     """
-    path, key, value, metadata, created_at, updated_at, version, expires_at = row
+    path, key, value, metadata, created_at, updated_at, version, expires_at, checksum = row
     try:
+        if checksum is not None:
+            times = created_at, updated_at, expires_at
+            _check(checksum, name_checksum(path, key), (value, metadata), _extra(version, *times))
         created = timestamp(created_at)
         return StoreItem(
-            decode_namespace(path),
-            decode_text(key),
+            decode_namespace(path.decode()),
+            decode_text(key.decode()),
             decode_json(value),
             decode_json(metadata),
             created,
@@ -294,8 +330,76 @@ def item_of(row: Sequence[Any], score: float | None = None) -> StoreItem:
             score,
             None if expires_at is None else timestamp(expires_at),
         )
-    except (AttributeError, KeyError, OverflowError, StopIteration, TypeError, ValueError) as error:
-        raise BackendCorruptError(f"sqlite: the item {quote(key)} is damaged") from error
+    except _NOT_AS_WRITTEN as error:
+        raise BackendCorruptError(f"sqlite: {_described(path, key)} is damaged") from error
+
+
+def _check(checksum: int, name: int, documents: tuple[bytes, bytes], extra: bytes) -> None:
+    """Raise `ValueError` unless the checksum of an item is this one."""
+    if checksum != item_checksum(name, *documents, vector=has_vector(checksum), extra=extra):
+        raise ValueError("the checksum does not match")
+
+
+def _key_of(stored: bytes) -> str:
+    try:
+        return decode_text(stored.decode())
+    except _NOT_AS_WRITTEN as error:
+        raise BackendCorruptError("sqlite: the key of an item is damaged") from error
+
+
+def _namespace_of(stored: bytes) -> Namespace:
+    try:
+        return decode_namespace(stored.decode())
+    except _NOT_AS_WRITTEN as error:
+        raise BackendCorruptError("sqlite: the name of a namespace is damaged") from error
+
+
+def _described(path: Any, key: Any) -> str:
+    """Return how an error names an item, whose name may be damaged as well."""
+    try:
+        name, namespace = decode_text(key.decode()), decode_namespace(path.decode())
+    except _NOT_AS_WRITTEN:
+        name, namespace = key, path
+    return f"the item {quote(name)} of {quote(namespace)}"
+
+
+def read_vector(connection: sqlite3.Connection, address: Address, now: float) -> bytes | None:
+    """Return the vector of the item at an address, unless it has none or is expired.
+
+    Raises:
+        BackendCorruptError: It is not what was written, or not there any more.
+    """
+    values = {"path": address.path, "key": address.key, "now": now}
+    checksum, vector, own = connection.execute(queries.GET_VECTOR, values).fetchone() or _NO_VECTOR
+    if checksum is not None:
+        _check_vector((address.path.encode(), address.key.encode()), checksum, vector, own)
+    return vector if vector is None else bytes(vector)
+
+
+def _check_vector(name: tuple[bytes, bytes], checksum: Any, vector: Any, own: Any) -> None:
+    """Raise unless a vector is what an item was written with, and there if it should be.
+
+    Raises:
+        BackendCorruptError: It is not.
+    """
+    is_there = isinstance(vector, bytes)
+    genuine = isinstance(checksum, int) and has_vector(checksum) is is_there
+    if not genuine or (is_there and own != vector_checksum(name_checksum(*name), vector)):
+        raise BackendCorruptError(f"sqlite: the vector of {_described(*name)} is damaged")
+
+
+def item_of_hit(hit: Sequence[Any], score: float | None = None) -> StoreItem:
+    """Return the item of a row that begins with its vector, the checksum of that, and whose it is.
+
+    Raises:
+        BackendCorruptError: The item or the vector is not what was written, or not the item's.
+    """
+    vector, own, is_current, *row = hit
+    item = item_of(row, score)
+    path, key, checksum = row[0], row[1], row[-1]
+    if checksum is not None:
+        _check_vector((path, key), checksum, vector if is_current else None, own)
+    return item
 
 
 def scored(row: tuple[Any, ...]) -> StoreItem:
@@ -336,7 +440,7 @@ def scan_keys(
     connection: sqlite3.Connection, scope: Scope, keys: KeyRange, limit: int
 ) -> list[str]:
     """Return keys of one namespace in order."""
-    return [decode_text(key) for (key,) in _scan(connection, scope, keys, limit, whole=False)]
+    return [_key_of(key) for (key,) in _scan(connection, scope, keys, limit, whole=False)]
 
 
 def _scan(
@@ -366,7 +470,7 @@ def items_of_vectors(
         BackendCorruptError: One is not there.
     """
     rows = connection.execute(queries.ITEMS_OF_VECTORS, {"ids": json.dumps(list(scores))})
-    found = {number: item_of(row, scores[number]) for number, *row in rows}
+    found = {number: item_of_hit(hit, scores[number]) for number, *hit in rows}
     if len(found) < len(scores):
         raise BackendCorruptError("sqlite: a vector is damaged: its item is not there")
     return found
@@ -385,7 +489,7 @@ def namespaces(
     found: dict[Namespace, None] = {}
     while len(found) < limit:
         values = {"low": low, "high": high, "now": now, "limit": _PAGE}
-        page = [decode_namespace(path) for (path,) in connection.execute(statement, values)]
+        page = [_namespace_of(path) for (path,) in connection.execute(statement, values)]
         found |= {cut: None for each in page if (cut := listing.cut(each)) is not None}
         if len(page) < _PAGE:
             break

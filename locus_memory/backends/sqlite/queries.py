@@ -54,9 +54,10 @@ _LIVE: Final = "(i.expires_at IS NULL OR i.expires_at > :now)"
 _SOURCE: Final = "namespaces AS n CROSS JOIN items AS i ON i.namespace = n.id"
 _HERE: Final = "n.path = :path"
 _BELOW: Final = "n.path >= :path AND n.path < :bound"
-_ITEM: Final = (
-    "n.path, i.key, i.value, i.metadata, i.created_at, i.updated_at, i.version, i.expires_at"
-)
+# Texts as bytes: the driver would not say in which row it cannot decode a text.
+_ITEM: Final = """
+    CAST(n.path AS BLOB), CAST(i.key AS BLOB), CAST(i.value AS BLOB), CAST(i.metadata AS BLOB),
+    i.created_at, i.updated_at, i.version, i.expires_at, i.checksum"""
 
 
 FIND: Final = """
@@ -68,16 +69,17 @@ TAKE_REVISION: Final = "UPDATE revisions SET last = last + 1 WHERE id = 0"
 _REVISION: Final = "(SELECT last FROM revisions WHERE id = 0)"
 ADD_ITEM: Final = f"""
     INSERT INTO items
-      (namespace, key, version, created_at, updated_at, expires_at, metadata, value, text, revision)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, {_REVISION})"""
+      (namespace, key, version, created_at, updated_at, expires_at, metadata, value, text, checksum,
+       revision)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {_REVISION})"""
 CHANGE_ITEM: Final = f"""
     UPDATE items
     SET version = ?, created_at = ?, updated_at = ?, expires_at = ?,
-      metadata = ?, value = ?, text = ?, revision = {_REVISION}
+      metadata = ?, value = ?, text = ?, checksum = ?, revision = {_REVISION}
     WHERE id = ?"""
 ADD_VECTOR: Final = f"""
-    INSERT INTO vectors (id, item, namespace, dimension, vector)
-    VALUES ({_REVISION}, ?, ?, ?, ?)"""
+    INSERT INTO vectors (id, item, namespace, dimension, vector, checksum)
+    VALUES ({_REVISION}, ?, ?, ?, ?, ?)"""
 ADD_TEXT: Final = "INSERT INTO texts (rowid, scope, text) VALUES (?, 'n' || ?, ?)"
 REMOVE_ITEM: Final = "DELETE FROM items WHERE id = ?"
 REMOVE_VECTOR: Final = "DELETE FROM vectors WHERE id = ?"
@@ -109,7 +111,8 @@ CLEAR: Final = (
 GET: Final = f"SELECT {_ITEM} FROM {_SOURCE} WHERE {_HERE} AND i.key = :key AND {_LIVE}"
 EXISTS: Final = f"SELECT 1 FROM {_SOURCE} WHERE {_HERE} AND i.key = :key AND {_LIVE}"
 GET_VECTOR: Final = f"""
-    SELECT v.vector FROM {_SOURCE} CROSS JOIN vectors AS v ON v.id = i.revision
+    SELECT i.checksum, v.vector, v.checksum
+    FROM {_SOURCE} LEFT JOIN vectors AS v ON v.id = i.revision
     WHERE {_HERE} AND i.key = :key AND {_LIVE}"""
 NAMESPACE: Final = "SELECT id FROM namespaces WHERE path = ?"
 ITEMS: Final = f"""
@@ -117,7 +120,7 @@ ITEMS: Final = f"""
     CROSS JOIN items AS i ON i.id = wanted.value
     CROSS JOIN namespaces AS n ON n.id = i.namespace"""
 ITEMS_OF_VECTORS: Final = f"""
-    SELECT v.id, {_ITEM} FROM json_each(:ids) AS wanted
+    SELECT v.id, v.vector, v.checksum, v.id = i.revision, {_ITEM} FROM json_each(:ids) AS wanted
     CROSS JOIN vectors AS v ON v.id = wanted.value
     CROSS JOIN items AS i ON i.id = v.item CROSS JOIN namespaces AS n ON n.id = i.namespace"""
 
@@ -126,7 +129,7 @@ def scan_items(conditions: Iterable[str], *, whole: bool, descending: bool) -> s
     """Return the query for a page of one namespace, in key order: full items, or keys."""
     where = " AND ".join((_HERE, _LIVE, *conditions))
     order = "DESC" if descending else "ASC"
-    columns = _ITEM if whole else "i.key"
+    columns = _ITEM if whole else "CAST(i.key AS BLOB)"
     return f"SELECT {columns} FROM {_SOURCE} WHERE {where} ORDER BY i.key {order} LIMIT :limit"
 
 
@@ -134,7 +137,8 @@ def list_namespaces(conditions: Iterable[str]) -> str:
     """Return the query for a page of the namespaces that hold an item, in order."""
     live = f"EXISTS (SELECT 1 FROM items AS i WHERE i.namespace = n.id AND {_LIVE})"
     where = " AND ".join((*conditions, live))
-    return f"SELECT n.path FROM namespaces AS n WHERE {where} ORDER BY n.path LIMIT :limit"
+    columns = "CAST(n.path AS BLOB)"
+    return f"SELECT {columns} FROM namespaces AS n WHERE {where} ORDER BY n.path LIMIT :limit"
 
 
 def newest_items(condition: str, *, recursive: bool) -> str:

@@ -76,6 +76,11 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "CREATE TABLE revisions (id INTEGER PRIMARY KEY, last INTEGER)",
         "INSERT INTO revisions (id, last) VALUES (0, 0)",
     ),
-    # JSON of the thread and the checkpoint that a fork began with.
-    ("ALTER TABLE checkpoints ADD COLUMN forked_from TEXT",),
+    # JSON of the thread and the checkpoint that a fork began with; checksums as `store.checksum`
+    # has them, NULL in a row of before.
+    (
+        "ALTER TABLE checkpoints ADD COLUMN forked_from TEXT",
+        "ALTER TABLE items ADD COLUMN checksum INTEGER",
+        "ALTER TABLE vectors ADD COLUMN checksum INTEGER",
+    ),
 )

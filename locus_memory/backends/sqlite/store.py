@@ -140,7 +140,11 @@ class SQLiteStore(BaseStore, CandidateStore):
 
     @override
     async def exists(self, namespace: Namespace, key: str) -> bool:
-        return await self._look_up(queries.EXISTS, namespace, key) is not None
+        address = Address.of(namespace, key)
+        values = {"path": address.path, "key": address.key, "now": self._clock()}
+        return await self._database.read(
+            lambda c: c.execute(queries.EXISTS, values).fetchone() is not None
+        )
 
     @override
     async def delete(
@@ -269,7 +273,8 @@ class SQLiteStore(BaseStore, CandidateStore):
 
     @override
     async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
-        vector = await self._look_up(queries.GET_VECTOR, namespace, key)
+        address, now = Address.of(namespace, key), self._clock()
+        vector = await self._database.read(lambda c: items.read_vector(c, address, now))
         return None if vector is None else list(struct.unpack(f"<{len(vector) // 4}f", vector))
 
     @override
@@ -357,13 +362,6 @@ class SQLiteStore(BaseStore, CandidateStore):
 
     def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
         return Scope.of(namespace, self._clock(), recursive=recursive)
-
-    async def _look_up(self, statement: str, namespace: Namespace, key: str) -> Any:
-        """Return the first column of what the statement finds about an item, or `None`."""
-        address = Address.of(namespace, key)
-        values = {"path": address.path, "key": address.key, "now": self._clock()}
-        row = await self._database.read(lambda c: c.execute(statement, values).fetchone())
-        return None if row is None else row[0]
 
     async def _write(self, operations: Sequence[Row | Address]) -> list[int]:
         now = self._clock()

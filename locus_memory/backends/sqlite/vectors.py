@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.filters import compile_filter
 from locus_memory.backends.sqlite.items import Page, Scope, items_of_vectors
-from locus_memory.errors import InvalidEmbeddingError
+from locus_memory.errors import BackendCorruptError, InvalidEmbeddingError
 from locus_memory.store.filters import All, Condition
 from locus_memory.store.item import SemanticSearchResult
 
@@ -34,6 +34,7 @@ _CHUNK: Final = 4096
 # float32 arithmetic is closer than this; what is this close to the last hit is compared anew.
 _MARGIN: Final = 1e-5
 _DIGITS: Final = 12
+_LENGTH_MARGIN: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +200,25 @@ def _chunks(
     cursor = connection.execute(queries.VECTORS_AFTER, (shelf.namespace, shelf.dimension, after))
     while found := cursor.fetchmany(_CHUNK):
         ids, blobs = zip(*found, strict=True)
-        rows = np.frombuffer(b"".join(blobs), "<f4").reshape(-1, shelf.dimension)
+        try:
+            rows = np.frombuffer(b"".join(blobs), "<f4").reshape(len(ids), shelf.dimension)
+        except (TypeError, ValueError) as error:
+            raise BackendCorruptError("sqlite: a stored vector is damaged") from error
+        _check_lengths(rows)
         yield np.array(ids, np.int64), rows.astype(np.float32, copy=False)
+
+
+def _check_lengths(rows: Rows) -> None:
+    """Raise unless all vectors are of length 1, as every vector is that was written.
+
+    Raises:
+        BackendCorruptError: One is not.
+    """
+    with np.errstate(all="ignore"):
+        lengths = np.einsum("ij,ij->i", rows, rows)
+        is_whole = bool((np.abs(lengths - 1.0) < _LENGTH_MARGIN).all())
+    if not is_whole:
+        raise BackendCorruptError("sqlite: a stored vector is damaged")
 
 
 def _ids(found: sqlite3.Cursor) -> Ids:
