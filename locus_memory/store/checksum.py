@@ -34,10 +34,11 @@ def name_checksum(path: bytes, key: bytes) -> int:
     """Return what the checksums of an item begin with.
 
     Args:
-        path: The namespace as `encode_namespace` has it, in UTF-8.
-        key: The key, encoded in one way by all who ask.
+        path: The namespace as `encode_namespace` has it, in UTF-8: the last of its control
+            characters tells where it ends.
+        key: The key as `encode_text` has it.
     """
-    return crc32(b"%d %d " % (len(path), len(key)) + path + key)
+    return crc32(path + key)
 
 
 def item_checksum(
@@ -50,9 +51,9 @@ def item_checksum(
         value: JSON, the same whenever it is asked.
         metadata: Likewise.
         vector: Whether the item has a vector.
-        extra: What else a store covers.
+        extra: What else a store covers, so many bytes in each item.
     """
-    rest = crc32(metadata, crc32(b"%d %d " % (vector, len(extra)) + extra, name))
+    rest = crc32(extra + metadata, name ^ vector)
     return (crc32(value, name) << _HALF | rest & ~1 | vector) - _SIGN
 
 

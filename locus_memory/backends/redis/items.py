@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
@@ -9,7 +10,14 @@ from typing import Any, Final, NamedTuple, Self
 from locus_memory.backends.redis.stems import names_in
 from locus_memory.errors import BackendCorruptError
 from locus_memory.quoting import quote
-from locus_memory.store.encoding import prefix_upper_bound
+from locus_memory.store.checksum import (
+    has_vector,
+    item_checksum,
+    name_checksum,
+    value_matches,
+    vector_checksum,
+)
+from locus_memory.store.encoding import encode_namespace, encode_text, prefix_upper_bound
 from locus_memory.store.item import (
     Delete,
     Namespace,
@@ -34,7 +42,10 @@ __all__ = [
     "Operation",
     "Preparer",
     "decode_item",
+    "decode_value",
     "decode_values",
+    "decode_vector",
+    "encoded_name",
     "is_expired",
     "moment",
     "rows",
@@ -42,6 +53,7 @@ __all__ = [
 ]
 
 _NONE: Final = "-"
+_WRAP: Final = 2**64
 _NO_METADATA: Final = b"{}"
 _LAST: Final = b"\xff"
 """After every key, for UTF-8 has no such byte."""
@@ -54,8 +66,8 @@ class Kind(NamedTuple):
         namespace: Where.
         if_version: The version that the item must have, or `None`.
         parts: A letter for each argument after the key; none for a delete. They are `v` for the
-            value, `m` for metadata, `t` for the text and `e` for the embedding; instead of these
-            two, `s` and `f` where RediSearch holds them.
+            value, `m` for metadata, `t` for the text, `c` for the checksums and `e` for the
+            embedding; instead of `t` and `e`, `s` and `f` where RediSearch holds them.
         ttl: Seconds, or `None`.
     """
 
@@ -130,7 +142,8 @@ class Preparer:
         if given.embedding is not None:
             vector = check_embedding(given.embedding, self.dimension)
         # The value is checked before anything walks through it.
-        parts, arguments = "v", [key.encode(), encode_json(given.value)]
+        value = encode_json(given.value)
+        parts, arguments = "v", [key.encode(), value]
         metadata = encode_metadata(given.metadata)
         if metadata != _NO_METADATA:
             parts += "m"
@@ -138,6 +151,9 @@ class Preparer:
         if text := self._text(given.value, given.text):
             parts += "s" if self.searched_text else "t"
             arguments.append(text)
+        place = name_checksum(*encoded_name(namespace, key))
+        arguments.append(_packed(place, value, metadata, vector, is_exact=self.searched_vectors))
+        parts += "c"
         if vector:
             parts += "f" if self.searched_vectors else "e"
             arguments.append(vector)
@@ -149,6 +165,37 @@ class Preparer:
             return names_in(seen) if self.searched_text else terms(seen)
         check_text(text, "text")
         return b""
+
+
+def encoded_name(namespace: Namespace, key: str) -> tuple[bytes, bytes]:
+    """Return the name of an item as its checksums cover it."""
+    return encode_namespace(namespace).encode(), encode_text(key).encode()
+
+
+def _packed(name: int, value: bytes, metadata: bytes, vector: bytes, *, is_exact: bool) -> bytes:
+    """Return the checksums of an item as its head has them.
+
+    A vector has one where it comes back as it was given: a vector set changes its last digits.
+    """
+    checksum = item_checksum(name, value, metadata, vector=bool(vector)) % _WRAP
+    if vector and is_exact:
+        return b"%016x.%08x" % (checksum, vector_checksum(name, vector))
+    return b"%016x" % checksum
+
+
+def _unpacked(head: bytes) -> tuple[int, int | None] | None:
+    """Return the checksums of an item and of its vector; `None`: it was written before.
+
+    Raises:
+        ValueError: They are damaged.
+    """
+    _, _, _, *packed, _ = head.split(b" ")
+    if not packed:
+        return None
+    checksum, _, own = packed[0].partition(b".")
+    number = int(checksum, 16)
+    signed = number - _WRAP if number >= _WRAP // 2 else number
+    return signed, int(own, 16) if own else None
 
 
 def terms(text: str) -> bytes:
@@ -169,8 +216,12 @@ def terms(text: str) -> bytes:
 
 def is_expired(head: bytes, now: float) -> bool:
     """Whether the item with this head has expired."""
-    expires = head.rsplit(b" ", 1)[1]
-    return expires != b"-" and float(expires) <= now
+    expires = head.rpartition(b" ")[2]
+    try:
+        return expires != b"-" and float(expires) <= now
+    except ValueError:
+        # What is damaged is there: whoever reads it will say so.
+        return False
 
 
 def moment(seconds: float) -> str:
@@ -186,10 +237,14 @@ def decode_item(
     Raises:
         BackendCorruptError: It is not what was written.
     """
-    key, head, *_ = row
-    value, metadata = decode_values(row)
+    key, head, *documents = row
     try:
-        version, created, updated, expires = head.split(b" ")
+        checksums = _unpacked(head)
+        if checksums is not None:
+            place = name_checksum(*encoded_name(namespace, key.decode()))
+            _check(checksums[0], place, documents)
+        value, metadata = decode_values(row)
+        version, created, updated, *_, expires = head.split(b" ")
         return StoreItem(
             namespace=namespace,
             key=key.decode(),
@@ -201,8 +256,64 @@ def decode_item(
             score=score,
             expires_at=None if expires == _NONE.encode() else timestamp(float(expires)),
         )
-    except (OverflowError, TypeError, ValueError) as error:
-        raise BackendCorruptError(f"redis: the item {quote(key)} is damaged") from error
+    except (BackendCorruptError, OverflowError, TypeError, ValueError) as error:
+        raise _damaged(namespace, key) from error
+
+
+def _check(checksum: int, name: int, documents: Sequence[bytes]) -> None:
+    """Raise `ValueError` unless the checksum of an item is this one."""
+    value, metadata = documents
+    vector = has_vector(checksum)
+    if checksum != item_checksum(name, value, metadata or _NO_METADATA, vector=vector):
+        raise ValueError("the checksum does not match")
+
+
+def _damaged(namespace: Namespace, key: bytes) -> BackendCorruptError:
+    shown = quote(key.decode(errors="backslashreplace"))
+    return BackendCorruptError(f"redis: the item {shown} of {quote(namespace)} is damaged")
+
+
+def decode_value(namespace: Namespace, key: str, head: bytes, value: bytes) -> Any:
+    """Return the value of an item, read without its metadata.
+
+    Raises:
+        BackendCorruptError: It is not what was written.
+    """
+    try:
+        checksums = _unpacked(head)
+        name = name_checksum(*encoded_name(namespace, key))
+        if checksums is None or value_matches(checksums[0], name, value):
+            return decode_json(value)
+    except ValueError as error:
+        raise _damaged(namespace, key.encode()) from error
+    raise _damaged(namespace, key.encode())
+
+
+def decode_vector(namespace: Namespace, key: str, head: bytes, vector: bytes) -> list[float] | None:
+    """Return the vector of an item, empty bytes for none.
+
+    Raises:
+        BackendCorruptError: It is not what was written, or not there any more.
+    """
+    try:
+        checksums = _unpacked(head)
+        genuine = checksums is None or _is_genuine(*checksums, (namespace, key), vector)
+        if genuine:
+            return list(struct.unpack(f"<{len(vector) // 4}f", vector)) if vector else None
+    except (ValueError, struct.error) as error:
+        raise _damaged_vector(namespace, key) from error
+    raise _damaged_vector(namespace, key)
+
+
+def _is_genuine(checksum: int, own: int | None, name: tuple[Namespace, str], vector: bytes) -> bool:
+    if has_vector(checksum) is not bool(vector):
+        return False
+    return own is None or own == vector_checksum(name_checksum(*encoded_name(*name)), vector)
+
+
+def _damaged_vector(namespace: Namespace, key: str) -> BackendCorruptError:
+    named = f"the item {quote(key)} of {quote(namespace)}"
+    return BackendCorruptError(f"redis: the vector of {named} is damaged")
 
 
 def decode_values(row: Sequence[bytes]) -> tuple[Any, dict[str, Any]]:

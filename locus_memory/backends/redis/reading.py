@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from locus_memory.backends.redis.connection import Call
-from locus_memory.backends.redis.items import KeyRange, rows
+from locus_memory.backends.redis.items import KeyRange, decode_value, rows
 from locus_memory.backends.redis.loss import named
 from locus_memory.backends.redis.spaces import PAGE, Space, Spaces
 from locus_memory.backends.redis.store_scripts import script
-from locus_memory.store.item import Namespace, decode_json
+from locus_memory.store.item import Namespace
 
 __all__ = ["read_values", "scan"]
 
@@ -53,8 +53,12 @@ async def read_values(
             calls.append(_values_call(spaces, group, mine))
     found: dict[tuple[Namespace, str], Any] = {}
     for mine, values in zip(asked, await spaces.run_each(calls, ()), strict=True):
-        pairs = zip(mine, values, strict=True)
-        found |= {name: decode_json(value) for name, value in pairs if value is not None}
+        triples = zip(mine, values[::2], values[1::2], strict=True)
+        found |= {
+            name: decode_value(*name, head, value)
+            for name, head, value in triples
+            if head is not None
+        }
     return found
 
 

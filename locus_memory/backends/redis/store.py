@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from locus_memory.backends.redis.items import (
     Operation,
     Preparer,
     decode_item,
+    decode_vector,
     is_expired,
 )
 from locus_memory.backends.redis.layout import (
@@ -357,8 +357,8 @@ class RedisStore(BaseStore):
         layout = await self._need_vectors()
         args = [self._spaces.now(), name, int(layout.vectors == "redisearch")]
         with named([space]):
-            vector = await self._connection.run(script("vector"), [space.base], args)
-        return None if vector is None else list(struct.unpack(f"<{len(vector) // 4}f", vector))
+            found = await self._connection.run(script("vector"), [space.base], args)
+        return None if found is None else decode_vector(namespace, name, *found)
 
     @override
     async def search_by_embedding(

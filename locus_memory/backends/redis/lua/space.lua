@@ -3,10 +3,10 @@
 -- A namespace is known by its base, `<prefix>store:{<tag>}`. The tag keeps its keys in one slot
 -- of a cluster, so a script that is given the base may derive them:
 --
---   :i:<key>  an item: a hash of h, its head (version, created, updated, expires), v, its
---             value, and m, its metadata unless that is {}; for RediSearch, if it indexes the
---             item, the labels of its namespace, its stems, and its vector in a field that is
---             named by the dimension
+--   :i:<key>  an item: a hash of h, its head (version, created, updated, checksums unless it
+--             is of before, expires), v, its value, and m, its metadata unless that is {}; for
+--             RediSearch, if it indexes the item, the labels of its namespace, its stems, and
+--             its vector in a field that is named by the dimension
 --   :k        the keys, all of score 0 and so by the order of their bytes
 --   :r        the keys by revision, which is higher for each later write
 --   :e        the keys that expire, by moment
@@ -58,7 +58,9 @@ local function is_gone(head, now)
   if not head then
     return true
   end
-  return head:sub(-1) ~= '-' and tonumber(head:match('^.* (.*)$')) <= now
+  -- What is damaged is there: whoever reads it will say so.
+  local expires = head:sub(-1) ~= '-' and tonumber(head:match('^.* (.*)$') or '')
+  return expires and expires <= now
 end
 
 local COUNTERS = {'revision', 'number', 'merged', 'words'}

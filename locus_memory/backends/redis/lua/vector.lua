@@ -1,18 +1,19 @@
--- The vector of an item, as float32; nil if it has none.
+-- The head of an item, and its vector as float32, empty if it has none; nil if it is gone.
 --
 -- KEYS: a base. ARGV: now, a key, and whether vectors are with the items, for RediSearch.
 
 local base, key = KEYS[1], ARGV[2]
-if is_gone(redis.call('HGET', item_key(base, key), 'h'), tonumber(ARGV[1])) then
+local head = redis.call('HGET', item_key(base, key), 'h')
+if is_gone(head, tonumber(ARGV[1])) then
   return nil
 end
 if ARGV[3] == '1' then
   for _, field in ipairs(redis.call('HKEYS', item_key(base, key))) do
     if field:sub(1, #VECTOR_FIELD) == VECTOR_FIELD then
-      return redis.call('HGET', item_key(base, key), field)
+      return {head, redis.call('HGET', item_key(base, key), field)}
     end
   end
-  return nil
+  return {head, ''}
 end
 local card = redis.call('HGET', base .. ':c', key)
 if not card and not are_there(base, ':c') then
@@ -24,10 +25,10 @@ if not card and not are_there(base, ':c') then
 end
 local dimension = card and card:match('^%d+') or '0'
 if dimension == '0' then
-  return nil
+  return {head, ''}
 end
 local vector = redis.call('VEMB', base .. ':v' .. dimension, key, 'RAW')
 if not vector then
   lose(base, ':v' .. dimension)
 end
-return vector[2]
+return {head, vector[2]}

@@ -6,8 +6,8 @@
 -- each with its operations. A header is `<parts> <how many operations> <namespace> <expected
 -- version> <expires> <milliseconds>`, with - for what is not given. The parts are a letter for each
 -- argument of an operation after its key: v, its value, m, its metadata unless that is {}, t, its
--- text, or s, its stems for RediSearch, and e, its vector, or f, its vector for RediSearch; - is
--- for a delete.
+-- text, or s, its stems for RediSearch, c, its checksums, and e, its vector, or f, its vector for
+-- RediSearch; - is for a delete.
 -- Returns for each put its version, for each delete 1 or 0, and then the numbers of namespaces
 -- whose postings are still to be merged; or {'conflict', expected, actual, number of the
 -- operation}, or {'register'} if a namespace is new and has to be registered first, or {'layout'} if the layout is another.
@@ -35,8 +35,7 @@ local function read_header(text)
     space = spaces[tonumber(number)], expected = expected, expires = expires, time = time,
     is_put = parts ~= '-', metadata = parts:find('m'), text = parts:find('t'),
     vector = parts:find('e'), stems = parts:find('s'), field = parts:find('f'),
-    size = parts == '-' and 1 or 1 + #parts,
-    head = '1 ' .. now_text .. ' ' .. now_text .. ' ' .. expires,
+    check = parts:find('c'), size = parts == '-' and 1 or 1 + #parts,
   }, tonumber(count)
 end
 
@@ -74,7 +73,7 @@ local function find_conflict()
     local version = versions[name]
     if not version then
       local head = redis.call('HGET', name, 'h')
-      version = is_gone(head, now) and '0' or head:match('^%d+')
+      version = not is_gone(head, now) and head:match('^%d+') or '0'
     end
     if expected ~= '-' and expected ~= version then
       return {'conflict', expected, version, number}
@@ -114,13 +113,14 @@ end
 local function write_item(operation, head)
   local name = operation.name
   local value, metadata = ARGV[operation.at + 1], part(operation, 'metadata')
-  local version, new_head = 1, operation.header.head
+  local version, created = 1, now_text
   if not is_gone(head, now) then
-    local before, created = head:match('^(%d+) (%S+)')
-    version = tonumber(before) + 1
-    new_head =
-      whole(version) .. ' ' .. created .. ' ' .. now_text .. ' ' .. operation.header.expires
+    local before, since = head:match('^(%d+) (%S+)')
+    version, created = tonumber(before or 0) + 1, since or now_text
   end
+  local new_head = table.concat(
+    {whole(version), created, now_text, part(operation, 'check'), operation.header.expires}, ' '
+  )
   if operation.header.space.labels ~= '' then
     write_searched(operation, head, new_head)
   elseif metadata then
