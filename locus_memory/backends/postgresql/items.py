@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
@@ -20,26 +21,40 @@ from locus_memory.backends.postgresql.naming import (
 )
 from locus_memory.backends.postgresql.queries import Arguments
 from locus_memory.backends.postgresql.ranges import KeyRange, Page, Scope
-from locus_memory.backends.postgresql.rows import Columns, Row, expiry
+from locus_memory.backends.postgresql.rows import Columns, Row, checksum_name, expiry
 from locus_memory.errors import BackendCorruptError, VersionConflictError
 from locus_memory.quoting import quote
+from locus_memory.store.checksum import (
+    canonical,
+    has_vector,
+    item_checksum,
+    value_matches,
+    vector_checksum,
+)
 from locus_memory.store.encoding import decode_namespace, decode_text
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import StoreItem
 
 __all__ = [
     "clear",
-    "decoded",
     "get_values",
     "item_of",
     "newest",
     "purge",
     "put_columns",
     "read_item",
+    "read_value",
+    "read_vector",
     "scan",
     "scan_keys",
     "write",
 ]
+
+_HEADER: Final = 4
+"""Bytes that `vector_send` writes before the numbers."""
+
+OF_BEFORE: Final = 0
+"""The checksum of what was written before there were any."""
 
 _MOST_VERSION: Final = 2**62
 """The server's integers are not much larger."""
@@ -74,7 +89,7 @@ async def _put(pool: PostgreSQLPool, row: Row, now: datetime) -> int:
     statement = queries.PUT_OVER_VECTOR if pool.features.has_vector else queries.PUT
     address = row.address
     place = address.name, address.scope, address.path, address.key
-    content = expiry(row.ttl, now), row.length, row.metadata, row.value, row.words
+    content = expiry(row.ttl, now), row.length, row.metadata, row.value, row.words, row.checksum
     version: int = await pool.fetchval(statement, *place, *content, now)
     return version
 
@@ -90,7 +105,7 @@ async def _put_many(pool: PostgreSQLPool, rows: Sequence[Row], now: datetime) ->
     columns = Columns.of_rows(rows)
     if all(row.embedding is None for row in rows):
         return await put_columns(pool, columns, now)
-    arguments = *columns.addresses(), *columns.contents(now), _embeddings(rows)
+    arguments = *columns.addresses(), *columns.contents(now), *_embeddings(rows)
     return _versions(await pool.fetchval(queries.PUT_MANY_VECTORS, now, *arguments))
 
 
@@ -98,13 +113,15 @@ def _versions(found: str) -> list[int]:
     return list(map(int, found.split()))
 
 
-def _embeddings(rows: Sequence[Row]) -> str:
-    return join_column(row.embedding or "" for row in rows)
+def _embeddings(rows: Sequence[Row]) -> tuple[str, str]:
+    """Return the embeddings and their checksums, joined."""
+    vectors = join_column(row.embedding or "" for row in rows)
+    return vectors, join_column(row.vector_checksum for row in rows)
 
 
 def _nothing(address: Address) -> Row:
     """Return a row without a value: the server deletes what is there."""
-    return Row(address, "", "", "", 0, None, None)
+    return Row(address, "", "", "", 0, OF_BEFORE, None, None)
 
 
 async def _write_in_order(
@@ -121,7 +138,7 @@ async def _write_in_order(
     if not pool.features.has_vector:
         found = await pool.fetch(queries.WRITE, now, *arguments)
     else:
-        found = await pool.fetch(queries.WRITE_VECTORS, now, *arguments, _embeddings(rows))
+        found = await pool.fetch(queries.WRITE_VECTORS, now, *arguments, *_embeddings(rows))
     if found[0]["conflict"]:
         lost = addresses[found[0]["number"] - 1]
         raise VersionConflictError(
@@ -165,22 +182,64 @@ async def read_item(pool: PostgreSQLPool, address: Address, now: datetime) -> St
     return None if row is None else item_of(row)
 
 
-async def get_values(pool: PostgreSQLPool, names: list[str], now: datetime) -> dict[str, Any]:
+async def read_value(pool: PostgreSQLPool, address: Address, now: datetime) -> Any:
+    """Return the value at an address, unless it is expired."""
+    row = await pool.fetchrow(queries.GET_VALUE, address.name, now)
+    return None if row is None else _value_of(row, address)
+
+
+async def get_values(
+    pool: PostgreSQLPool, addresses: Sequence[Address], now: datetime
+) -> dict[str, Any]:
     """Return the values of those items that are there, by name."""
-    rows = await pool.fetch(queries.GET_MANY, join_names(names), now)
-    return {row["name"]: decoded(row["value"]) for row in rows}
+    places = {address.name: address for address in addresses}
+    rows = await pool.fetch(queries.GET_MANY, join_names(places), now)
+    return {row["name"]: _value_of(row, places[row["name"]]) for row in rows}
 
 
-def decoded(stored: str) -> Any:
-    """Return a stored value.
+def _value_of(row: Record, address: Address) -> Any:
+    """Return the value of an item, read without its metadata.
 
     Raises:
-        BackendCorruptError: It is none.
+        BackendCorruptError: It is not what was written.
     """
+    path, key, checksum = address.path, address.key, row["checksum"]
     try:
-        return decode_document(stored)
+        value = decode_document(row["value"])
+        name = checksum_name(path, key)
+        if checksum == OF_BEFORE or value_matches(checksum, name, canonical(value)):
+            return value
     except (KeyError, ValueError) as error:
-        raise BackendCorruptError("postgresql: a stored value is damaged") from error
+        raise _damaged(path, key) from error
+    raise _damaged(path, key)
+
+
+def _damaged(path: str, key: str, what: str = "the item") -> BackendCorruptError:
+    """Return the error that names an item, whose name may be damaged as well."""
+    name: tuple[object, object] = key, path
+    with suppress(KeyError, StopIteration):
+        name = decode_text(key), decode_namespace(path)
+    named = f"{quote(name[0])} of {quote(name[1])}"
+    return BackendCorruptError(f"postgresql: {what} {named} is damaged")
+
+
+async def read_vector(pool: PostgreSQLPool, address: Address, now: datetime) -> bytes | None:
+    """Return the vector of the item at an address, as it is sent, unless it has none.
+
+    That there is none any more is no damage: whoever drops the extension drops the vectors.
+
+    Raises:
+        BackendCorruptError: It is not what was written.
+    """
+    row = await pool.fetchrow(queries.GET_VECTOR, address.name, now)
+    if row is None or row["sent"] is None:
+        return None
+    sent: bytes = row["sent"]
+    if row["checksum"] != OF_BEFORE:
+        own = vector_checksum(checksum_name(address.path, address.key), sent[_HEADER:])
+        if row["own"] != own or not has_vector(row["checksum"]):
+            raise _damaged(address.path, address.key, "the vector of the item")
+    return sent
 
 
 def item_of(row: Record, score: float | None = None) -> StoreItem:
@@ -189,12 +248,16 @@ def item_of(row: Record, score: float | None = None) -> StoreItem:
     Raises:
         BackendCorruptError: It is damaged.
     """
+    path, key, checksum = row["path"], row["key"], row["checksum"]
     try:
+        value, metadata = decode_document(row["value"]), decode_document(row["metadata"])
+        if checksum != OF_BEFORE:
+            _check(checksum, checksum_name(path, key), value, metadata)
         return StoreItem(
-            namespace=decode_namespace(row["path"]),
-            key=decode_text(row["key"]),
-            value=decode_document(row["value"]),
-            metadata=decode_document(row["metadata"]),
+            namespace=decode_namespace(path),
+            key=decode_text(key),
+            value=value,
+            metadata=metadata,
             created_at=row["created_at"],
             updated_at=row["updated_at"],
             version=row["version"],
@@ -202,7 +265,14 @@ def item_of(row: Record, score: float | None = None) -> StoreItem:
             expires_at=row["expires_at"],
         )
     except (KeyError, StopIteration, TypeError, ValueError) as error:
-        raise BackendCorruptError(f"postgresql: the item {quote(row['key'])} is damaged") from error
+        raise _damaged(path, key) from error
+
+
+def _check(checksum: int, name: int, value: Any, metadata: Any) -> None:
+    """Raise `ValueError` unless the checksum of an item is this one."""
+    documents = canonical(value), canonical(metadata)
+    if checksum != item_checksum(name, *documents, vector=has_vector(checksum)):
+        raise ValueError("the checksum does not match")
 
 
 async def scan(pool: PostgreSQLPool, scope: Scope, keys: KeyRange, limit: int) -> list[StoreItem]:

@@ -54,20 +54,23 @@ __all__ = [
 ]
 
 COLUMNS: Final = (
-    "i.path, i.key, i.value, i.metadata, i.created_at, i.updated_at, i.version, i.expires_at"
+    "i.path, i.key, i.value, i.metadata, i.created_at, i.updated_at, i.version, i.expires_at, "
+    "i.checksum"
 )
 
 _LIVE_2: Final = "(i.expires_at IS NULL OR i.expires_at > $2)"
 
 GET: Final = f"SELECT {COLUMNS} FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
-GET_VALUE: Final = f"SELECT i.value FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
+GET_VALUE: Final = f"SELECT i.value, i.checksum FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
 EXISTS: Final = f"SELECT true FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
 GET_MANY: Final = f"""
-SELECT i.name, i.value FROM {{items}} AS i
+SELECT i.name, i.value, i.checksum FROM {{items}} AS i
 WHERE i.name = ANY ({split_names(1)}) AND {_LIVE_2}
 """
 
-_GIVEN_COLUMNS: Final = "name, scope, path, key, expires_at, length, metadata, value, words"
+_GIVEN_COLUMNS: Final = (
+    "name, scope, path, key, expires_at, length, metadata, value, words, checksum"
+)
 _INTO: Final = (
     f"INSERT INTO {{items}} AS i ({_GIVEN_COLUMNS}, version, revision, created_at, updated_at)"
 )
@@ -80,12 +83,13 @@ ON CONFLICT (name) DO UPDATE SET
     ELSE i.created_at END,
   revision = EXCLUDED.revision, updated_at = EXCLUDED.updated_at,
   expires_at = EXCLUDED.expires_at, length = EXCLUDED.length, metadata = EXCLUDED.metadata,
-  value = EXCLUDED.value, words = EXCLUDED.words
+  value = EXCLUDED.value, words = EXCLUDED.words, checksum = EXCLUDED.checksum
 """
 
 PUT: Final = f"""
 {_INTO}
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text::tsvector, 1, nextval('{{revisions}}'), $10, $10)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text::tsvector, $10, 1, nextval('{{revisions}}'),
+  $11, $11)
 {_REPLACE}
 RETURNING i.version
 """
@@ -100,7 +104,7 @@ SELECT version FROM written
 # The columns of a batch: where all its items are in one namespace, there is one scope and path.
 _NAMES_OF_COLUMNS: Final = (
     *("name", "scope", "path", "key", "expires_at", "length", "metadata", "value", "words"),
-    "embedding",
+    *("checksum", "embedding", "vector_checksum"),
 )
 _SPLIT: Final = {"name": split_names, "path": split_paths}
 _COLUMNS_OF_BATCH: Final = [
@@ -114,7 +118,8 @@ _GIVEN: Final = """(
   SELECT g.name, coalesce(g.scope::uuid, (SELECT left($3, 32)::uuid)) AS scope,
     coalesce(g.path, $4) || chr(1) AS path, g.key, g.expires_at::timestamptz, g.length::integer,
     coalesce(g.metadata::jsonb, '{}') AS metadata, g.value::jsonb,
-    coalesce(g.words, '')::tsvector AS words, nextval('{revisions}') AS revision%s
+    coalesce(g.words, '')::tsvector AS words, g.checksum::bigint,
+    nextval('{revisions}') AS revision%s
   FROM (SELECT %s) AS g)"""
 _WRITTEN: Final = f"""
 written AS (
@@ -125,7 +130,7 @@ written AS (
   RETURNING i.name, i.version, i.revision)
 """
 _VERSIONS: Final = "SELECT string_agg(version::text, ' ' ORDER BY revision) FROM written"
-_WRITTEN_ITEMS: Final = _WRITTEN % (_GIVEN % ("", ", ".join(_COLUMNS_OF_BATCH[:-1])))
+_WRITTEN_ITEMS: Final = _WRITTEN % (_GIVEN % ("", ", ".join(_COLUMNS_OF_BATCH[:-2])))
 PUT_MANY: Final = f"WITH {_WRITTEN_ITEMS} {_VERSIONS}"
 PUT_MANY_OVER_VECTORS: Final = f"""
 WITH {_WRITTEN_ITEMS},
@@ -133,19 +138,20 @@ dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.name = written.na
 {_VERSIONS}
 """
 _GIVEN_VECTORS: Final = _GIVEN % (
-    ", g.embedding::{vector}.vector",
+    ", g.embedding::{vector}.vector, g.vector_checksum::bigint",
     ", ".join(_COLUMNS_OF_BATCH),
 )
 PUT_MANY_VECTORS: Final = f"""
 WITH given AS MATERIALIZED {_GIVEN_VECTORS},
 {_WRITTEN % "given"},
 embedded AS (
-  INSERT INTO {{vectors}} (name, scope, revision, dimension, path, embedding)
+  INSERT INTO {{vectors}} (name, scope, revision, dimension, path, embedding, checksum)
   SELECT given.name, given.scope, written.revision,
-    {{vector}}.vector_dims(given.embedding), given.path, given.embedding
+    {{vector}}.vector_dims(given.embedding), given.path, given.embedding, given.vector_checksum
   FROM written JOIN given ON given.name = written.name WHERE given.embedding IS NOT NULL
   ON CONFLICT (name) DO UPDATE SET revision = EXCLUDED.revision,
-    dimension = EXCLUDED.dimension, embedding = EXCLUDED.embedding),
+    dimension = EXCLUDED.dimension, embedding = EXCLUDED.embedding,
+    checksum = EXCLUDED.checksum),
 dropped AS (
   DELETE FROM {{vectors}} AS v USING written JOIN given ON given.name = written.name
   WHERE v.name = written.name AND given.embedding IS NULL)
@@ -155,12 +161,13 @@ dropped AS (
 _PARAMETERS: Final = ", ".join(
     (
         *("$1::timestamptz", split_names(2), split_column(3), split_paths(4)),
-        *map(split_column, range(5, 12)),
+        *map(split_column, range(5, 13)),
     )
 )
 WRITE: Final = f"SELECT conflict, number, result FROM {{change_items}}({_PARAMETERS})"
+_PARAMETERS_OF_VECTORS: Final = f"{_PARAMETERS}, {split_column(13)}, {split_column(14)}"
 WRITE_VECTORS: Final = (
-    f"SELECT conflict, number, result FROM {{change_vectors}}({_PARAMETERS}, {split_column(12)})"
+    f"SELECT conflict, number, result FROM {{change_vectors}}({_PARAMETERS_OF_VECTORS})"
 )
 
 _DELETED: Final = f"""
@@ -381,8 +388,8 @@ WITH (m = 24, ef_construction = 200) WHERE dimension = {dimension}
 
 
 GET_VECTOR: Final = f"""
-SELECT {{vector}}.vector_send(v.embedding)
-FROM {{items}} AS i JOIN {{vectors}} AS v ON v.name = i.name AND v.revision = i.revision
+SELECT i.checksum, {{vector}}.vector_send(v.embedding) AS sent, v.checksum AS own
+FROM {{items}} AS i LEFT JOIN {{vectors}} AS v ON v.name = i.name AND v.revision = i.revision
 WHERE i.name = $1 AND {_LIVE_2}
 """
 

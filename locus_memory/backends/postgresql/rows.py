@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import repeat
 from typing import Any, NamedTuple, Self
+
+import orjson
 
 from locus_memory.backends.postgresql.columns import (
     MARK,
@@ -21,10 +25,16 @@ from locus_memory.backends.postgresql.documents import (
 )
 from locus_memory.backends.postgresql.naming import Address, name_in, path_of, scope_of
 from locus_memory.backends.postgresql.words import index_all, index_words
+from locus_memory.store.checksum import (
+    canonical,
+    item_checksum,
+    name_checksum,
+    vector_checksum,
+)
 from locus_memory.store.encoding import encode_text
 from locus_memory.store.item import Namespace, Put, check_key, check_ttl
 
-__all__ = ["Columns", "Row", "expiry"]
+__all__ = ["Columns", "Row", "checksum_name", "expiry"]
 
 
 def expiry(ttl: float | None, now: datetime) -> datetime | None:
@@ -41,6 +51,7 @@ class Row(NamedTuple):
         metadata: Likewise.
         words: The text of a `tsvector`.
         length: How many words there are.
+        checksum: Of the item.
         ttl: Seconds, or `None`.
         embedding: The text of a `vector`, or `None`.
     """
@@ -50,6 +61,7 @@ class Row(NamedTuple):
     metadata: str
     words: str
     length: int
+    checksum: int
     ttl: float | None
     embedding: str | None
 
@@ -68,8 +80,37 @@ class Row(NamedTuple):
         stored = encode_document(value)
         words, length = index_words(value, text)
         return cls(
-            address, stored, encode_object(metadata), words, length, check_ttl(ttl), embedding
+            address,
+            stored,
+            encode_object(metadata),
+            words,
+            length,
+            checksum_of(address, value, metadata, vector=embedding is not None),
+            check_ttl(ttl),
+            embedding,
         )
+
+    @property
+    def vector_checksum(self) -> str:
+        """The checksum of the embedding, as text; empty: it has none."""
+        if self.embedding is None:
+            return ""
+        numbers = orjson.loads(self.embedding)
+        sent = struct.pack(f">{len(numbers)}f", *numbers)
+        return str(vector_checksum(checksum_name(self.address.path, self.address.key), sent))
+
+
+def checksum_name(path: str, key: str) -> int:
+    """Return what the checksums of an item begin with."""
+    return name_checksum(path.encode(), key.encode())
+
+
+def checksum_of(
+    address: Address, value: Any, metadata: Mapping[str, Any] | None, *, vector: bool
+) -> int:
+    """Return the checksum of an item, of whatever `jsonb` makes of its documents."""
+    name = checksum_name(address.path, address.key)
+    return item_checksum(name, canonical(value), canonical(metadata or {}), vector=vector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +126,7 @@ class Columns:
         metadata: As `documents` has it; empty if there is none.
         values: Likewise, joined.
         words: The texts of `tsvector`s.
+        checksums: Of the items.
     """
 
     names: Sequence[str]
@@ -95,6 +137,7 @@ class Columns:
     metadata: Sequence[str]
     values: str
     words: Sequence[str]
+    checksums: Sequence[int]
 
     @classmethod
     def of(
@@ -112,15 +155,23 @@ class Columns:
         encoded = [encode_text(check_key(key)) for key in keys]
         documents = join_documents(values, MARK)
         words, lengths = index_all(values, texts or [None] * len(values))
+        given = list(metadata)
+        stored = [encode_object(each) for each in given]
         return cls(
             names=list(map(name_in, paths, encoded)),
             paths=paths,
             keys=encoded,
             ttls=[check_ttl(ttl) for ttl in ttls],
             lengths=lengths,
-            metadata=[encode_object(each) for each in metadata],
+            metadata=stored,
             values=documents,
             words=words,
+            checksums=[
+                item_checksum(checksum_name(path, key), canonical(value), document, vector=False)
+                for path, key, value, document in zip(
+                    paths, encoded, values, _canonical_metadata(given), strict=False
+                )
+            ],
         )
 
     @classmethod
@@ -138,9 +189,10 @@ class Columns:
     @classmethod
     def of_rows(cls, rows: Sequence[Row]) -> Self:
         """Return the columns of rows."""
-        addresses, values, metadata, words, lengths, ttls, _ = zip(*rows, strict=True)
+        addresses, values, metadata, words, lengths, checksums, ttls, _ = zip(*rows, strict=True)
         names, paths, keys, _ = zip(*addresses, strict=True)
-        return cls(names, paths, keys, ttls, lengths, metadata, join_column(values), words)
+        documents = join_column(values)
+        return cls(names, paths, keys, ttls, lengths, metadata, documents, words, checksums)
 
     @property
     def is_distinct(self) -> bool:
@@ -159,11 +211,17 @@ class Columns:
         ]
 
     def contents(self, now: datetime) -> list[str]:
-        """Return expiries, lengths, metadata, values and words, joined."""
+        """Return expiries, lengths, metadata, values, words and checksums, joined."""
         return [
             join_column(["" if ttl is None else str(expiry(ttl, now)) for ttl in self.ttls]),
             join_column(map(str, self.lengths)),
             join_column(["" if each == NO_METADATA else each for each in self.metadata]),
             self.values,
             join_column(self.words),
+            join_column(map(str, self.checksums)),
         ]
+
+
+def _canonical_metadata(given: Sequence[Mapping[str, Any] | None]) -> Iterable[bytes]:
+    """Return metadata as checksums cover them; if none are given, there are none."""
+    return [canonical(each or {}) for each in given] or repeat(canonical({}))

@@ -113,8 +113,21 @@ _COMPACT_CHECKPOINTS: Final = (
     """,
 )
 
-# JSON of the thread and the checkpoint that a fork began with; as text, which keeps any name.
-_FORK_POINTS: Final = ("ALTER TABLE {checkpoints} ADD COLUMN forked_from text",)
+# JSON of the thread and the checkpoint that a fork began with, as text, which keeps any name; and
+# checksums as `store.checksum` has them, 0 in a row of before. The statements of a version that
+# knows of none fail from here on: they would leave those of the value before.
+_CHECKSUMS: Final = (
+    "ALTER TABLE {checkpoints} ADD COLUMN forked_from text",
+    "ALTER TABLE {items} ADD COLUMN checksum bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE {items} ALTER COLUMN checksum DROP DEFAULT",
+    # It takes other arguments from here on.
+    "DROP FUNCTION IF EXISTS {change_items}",
+)
+
+_CHECKSUMS_OF_VECTORS: Final = (
+    "ALTER TABLE {vectors} ADD COLUMN checksum bigint",
+    "DROP FUNCTION IF EXISTS {change_vectors}",
+)
 
 # `scope` is a digest of an item's namespace. Each put takes a new revision, so that their order is
 # that of the writes whatever the clock does.
@@ -210,7 +223,8 @@ _NAMES_OF_VECTORS: Final = (
 _CHANGE: Final = """
 CREATE OR REPLACE FUNCTION {%(name)s}(
   moment timestamptz, names text[], scopes text[], paths text[], keys text[], conditions text[],
-  expiries text[], lengths text[], metadatas text[], documents text[], texts text[]%(arguments)s)
+  expiries text[], lengths text[], metadatas text[], documents text[], texts text[],
+  checksums text[]%(arguments)s)
 RETURNS TABLE (conflict boolean, number bigint, result bigint)
 LANGUAGE plpgsql AS $function$
 #variable_conflict use_column
@@ -226,12 +240,12 @@ BEGIN
         coalesce(g.path, paths[1]) || chr(1) AS path, g.key, g.condition::bigint,
         g.expires_at::timestamptz, g.length::integer,
         coalesce(g.metadata::jsonb, '{}') AS metadata, g.value::jsonb,
-        coalesce(g.words, '')::tsvector AS words, g.number%(columns)s,
+        coalesce(g.words, '')::tsvector AS words, g.checksum::bigint, g.number%(columns)s,
         nextval('{revisions}') AS revision
       FROM unnest(names, scopes, paths, keys, conditions, expiries, lengths, metadatas,
-        documents, texts%(arrays)s) WITH ORDINALITY
+        documents, texts, checksums%(arrays)s) WITH ORDINALITY
         AS g (name, scope, path, key, condition, expires_at, length, metadata, value,
-          words%(names)s, number)) AS numbered
+          words, checksum%(names)s, number)) AS numbered
     ORDER BY numbered.name COLLATE "C", numbered.number
   LOOP
     LOOP
@@ -254,13 +268,15 @@ BEGIN
           version = found_version + 1, revision = given.revision,
           created_at = CASE found_version WHEN 0 THEN moment ELSE i.created_at END,
           updated_at = moment, expires_at = given.expires_at, length = given.length,
-          metadata = given.metadata, value = given.value, words = given.words
+          metadata = given.metadata, value = given.value, words = given.words,
+          checksum = given.checksum
         WHERE i.name = given.name;
       ELSE
         INSERT INTO {items} (name, scope, version, revision, created_at, updated_at, expires_at,
-          length, path, key, metadata, value, words)
+          length, path, key, metadata, value, words, checksum)
         VALUES (given.name, given.scope, 1, given.revision, moment, moment, given.expires_at,
-          given.length, given.path, given.key, given.metadata, given.value, given.words)
+          given.length, given.path, given.key, given.metadata, given.value, given.words,
+          given.checksum)
         ON CONFLICT DO NOTHING;
         CONTINUE WHEN NOT FOUND;
       END IF;
@@ -283,10 +299,10 @@ _CHANGE_ITEMS: Final = _CHANGE % {
 
 _CHANGE_VECTORS: Final = _CHANGE % {
     "name": "change_vectors",
-    "arguments": ", embeddings text[]",
-    "columns": ", g.embedding",
-    "arrays": ", embeddings",
-    "names": ", embedding",
+    "arguments": ", embeddings text[], vector_checksums text[]",
+    "columns": ", g.embedding, g.vector_checksum::bigint",
+    "arrays": ", embeddings, vector_checksums",
+    "names": ", embedding, vector_checksum",
     # So nothing here names the schema of the extension, which may be moved.
     "variables": "\n  direction {vectors}.embedding%TYPE;",
     "after": """
@@ -294,17 +310,18 @@ _CHANGE_VECTORS: Final = _CHANGE % {
         DELETE FROM {vectors} AS v WHERE v.name = given.name;
       ELSE
         direction := given.embedding;
-        INSERT INTO {vectors} (name, scope, revision, dimension, path, embedding)
+        INSERT INTO {vectors} (name, scope, revision, dimension, path, embedding, checksum)
         VALUES (given.name, given.scope, given.revision,
-          cardinality(direction::real[]), given.path, direction)
+          cardinality(direction::real[]), given.path, direction, given.vector_checksum)
         ON CONFLICT (name) DO UPDATE SET revision = EXCLUDED.revision,
-          dimension = EXCLUDED.dimension, embedding = EXCLUDED.embedding;
+          dimension = EXCLUDED.dimension, embedding = EXCLUDED.embedding,
+          checksum = EXCLUDED.checksum;
       END IF;""",
 }
 
 MIGRATIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
-    "core": (_CHECKPOINTS, _ITEMS, _COMPACT_CHECKPOINTS, _NAMES, _FORK_POINTS),
-    "vector": (_VECTORS, _NAMES_OF_VECTORS),
+    "core": (_CHECKPOINTS, _ITEMS, _COMPACT_CHECKPOINTS, _NAMES, _CHECKSUMS),
+    "vector": (_VECTORS, _NAMES_OF_VECTORS, _CHECKSUMS_OF_VECTORS),
 }
 
 # Made after the last group. A function finds the tables by the names in its text: where their

@@ -18,7 +18,7 @@ from locus_memory.backends.postgresql.connection import (
 )
 from locus_memory.backends.postgresql.driver import Pool
 from locus_memory.backends.postgresql.namespaces import list_namespaces
-from locus_memory.backends.postgresql.naming import Address, name_of
+from locus_memory.backends.postgresql.naming import Address
 from locus_memory.backends.postgresql.ranges import KeyRange, Page, Scope
 from locus_memory.backends.postgresql.rows import Columns, Row
 from locus_memory.backends.postgresql.texts import search_text
@@ -147,9 +147,7 @@ class PostgreSQLStore(BaseStore):
 
     @override
     async def get(self, namespace: Namespace, key: str) -> Any:
-        address = Address.of(namespace, key)
-        stored = await self._pool.fetchval(queries.GET_VALUE, address.name, self._now())
-        return None if stored is None else items.decoded(stored)
+        return await items.read_value(self._pool, Address.of(namespace, key), self._now())
 
     @override
     async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
@@ -230,8 +228,9 @@ class PostgreSQLStore(BaseStore):
     async def get_batch(
         self, keys: Iterable[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], Any]:
-        names = {name_of(*name): name for name in as_names(keys)}
-        values = await items.get_values(self._pool, list(names), self._now())
+        addresses = {Address.of(*name): name for name in as_names(keys)}
+        names = {address.name: name for address, name in addresses.items()}
+        values = await items.get_values(self._pool, list(addresses), self._now())
         return {names[each]: value for each, value in values.items()}
 
     @override
@@ -286,8 +285,7 @@ class PostgreSQLStore(BaseStore):
     @override
     async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
         await self._need_vectors()
-        address = Address.of(namespace, key)
-        sent = await self._pool.fetchval(queries.GET_VECTOR, address.name, self._now())
+        sent = await items.read_vector(self._pool, Address.of(namespace, key), self._now())
         return None if sent is None else read_vector(sent)
 
     @override

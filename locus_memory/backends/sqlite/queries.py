@@ -65,8 +65,8 @@ FIND: Final = """
     FROM namespaces AS n LEFT JOIN items AS i ON i.namespace = n.id AND i.key = ?
     WHERE n.path = ?"""
 ADD_NAMESPACE: Final = "INSERT INTO namespaces (path) VALUES (?)"
-TAKE_REVISION: Final = "UPDATE revisions SET last = last + 1 WHERE id = 0"
-_REVISION: Final = "(SELECT last FROM revisions WHERE id = 0)"
+TAKE_REVISION: Final = "UPDATE revisions SET latest = latest + 1 WHERE id = 0"
+_REVISION: Final = "(SELECT latest FROM revisions WHERE id = 0)"
 ADD_ITEM: Final = f"""
     INSERT INTO items
       (namespace, key, version, created_at, updated_at, expires_at, metadata, value, text, checksum,

@@ -77,8 +77,10 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "INSERT INTO revisions (id, last) VALUES (0, 0)",
     ),
     # JSON of the thread and the checkpoint that a fork began with; checksums as `store.checksum`
-    # has them, NULL in a row of before.
+    # has them, NULL in a row of before. A process that has the file open and knows of none cannot
+    # put from here on: it would leave the checksum of the value before.
     (
+        "ALTER TABLE revisions RENAME COLUMN last TO latest",
         "ALTER TABLE checkpoints ADD COLUMN forked_from TEXT",
         "ALTER TABLE items ADD COLUMN checksum INTEGER",
         "ALTER TABLE vectors ADD COLUMN checksum INTEGER",

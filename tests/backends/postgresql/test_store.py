@@ -190,7 +190,7 @@ class TestWithoutVectors:
         row = Row.of(Address.of(NS, "k"), "new", None, ttl=None, text=None)
         now = datetime.now(UTC)
         place = (row.address.name, row.address.scope, row.address.path, row.address.key)
-        content = (None, row.length, row.metadata, row.value, row.words)
+        content = (None, row.length, row.metadata, row.value, row.words, row.checksum)
         assert await store._pool.fetchval(queries.PUT, *place, *content, now) == 2
         assert await count(store, "vectors") == 1
         assert await store.get_embedding(NS, "k") is None

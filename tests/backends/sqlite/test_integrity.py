@@ -195,7 +195,8 @@ async def former(path, current):
         connection.execute("PRAGMA user_version = 1")
         connection.execute("DELETE FROM revisions")
         connection.execute("ATTACH ? AS current", (str(current),))
-        for table in ("namespaces", "items", "vectors", "revisions", "threads", "checkpoints"):
+        connection.execute("INSERT INTO revisions SELECT * FROM current.revisions")
+        for table in ("namespaces", "items", "vectors", "threads", "checkpoints"):
             rows = connection.execute(f"PRAGMA main.table_info({table})").fetchall()
             columns = ", ".join(row[1] for row in rows)
             connection.execute(
@@ -227,6 +228,16 @@ async def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path):
             await store.get(HERE, "k001")
         assert await store.get(HERE, "k004") == {}
         assert await store.get_embedding(HERE, "k002") is not None
+
+
+async def test_a_process_of_before_cannot_put(tmp_path):
+    """It would leave the checksum of the value before."""
+    path = tmp_path / "memory.db"
+    async with SQLiteStore(path) as store:
+        await store.put(HERE, "k", 1)
+        with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.OperationalError):
+            connection.execute("UPDATE revisions SET last = last + 1 WHERE id = 0")
+        assert await store.get(HERE, "k") == 1
 
 
 async def test_a_batch_keeps_its_checksums(tmp_path):
