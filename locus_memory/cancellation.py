@@ -1,10 +1,36 @@
-"""Telling who is cancelled: the task at hand, or only something that it waited for."""
+"""Telling who is cancelled, and waiting for what has begun although one is."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
-__all__ = ["is_being_cancelled", "raise_if_cancelled"]
+__all__ = ["finished", "is_being_cancelled", "raise_if_cancelled"]
+
+T = TypeVar("T")
+
+_unfinished: set[asyncio.Task[Any]] = set()
+"""What still runs, for a loop holds its tasks weakly."""
+
+
+async def finished(work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T:
+    """Return what `work` returns; a caller that is cancelled waits until it is over.
+
+    A caller that is cancelled a second time waits no longer, and the work goes on without it.
+
+    Raises:
+        CancelledError: The caller was cancelled, and the work is done or has failed.
+    """
+    task = asyncio.ensure_future(work)
+    _unfinished.add(task)
+    task.add_done_callback(_unfinished.discard)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait([task])
+        raise
 
 
 def is_being_cancelled() -> bool:

@@ -59,10 +59,12 @@ class Script:
         text: Lua 5.1.
         idempotent: Whether to run it twice is as good as once: then it is sent again when the
             connection breaks before the answer.
+        is_read: Whether it does no harm when it runs late, after its caller was cancelled.
     """
 
     text: str
     idempotent: bool = False
+    is_read: bool = False
 
     @cached_property
     def sha(self) -> str:
@@ -216,12 +218,12 @@ class RedisConnection(Resource):
 
         Args:
             command: Its name and arguments.
-            again: Whether it does no harm to run it twice.
+            again: Whether it only reads, so that it does no harm to run it twice, or late.
 
         Raises:
             BackendError: See `locus_memory.errors`.
         """
-        return await self._use(lambda link: link.ask(command), again=again)
+        return await self._use(lambda link: link.ask(command, is_read=again), again=again)
 
     async def execute_many(self, commands: Iterable[Command], *, again: bool = False) -> list[Any]:
         """Send commands and calls of scripts in one round trip and return their answers.
@@ -231,13 +233,15 @@ class RedisConnection(Resource):
 
         Args:
             commands: Each as for `execute`, or a script's `call`.
-            again: Whether it does no harm to run all of them twice.
+            again: Whether it does no harm to run all of them twice; those that are no scripts
+                only read then.
 
         Raises:
             BackendError: The first that failed; the others may have run.
         """
         listed = list(commands)
-        return await self._use(_Pipe(listed).send, again=again)
+        is_read = again and all(not isinstance(c, Call) or c.script.is_read for c in listed)
+        return await self._use(_Pipe(listed, is_read=is_read).send, again=again)
 
     @override
     async def open(self) -> None:
@@ -368,17 +372,19 @@ def _place_of(client: object) -> str:
 
 
 async def _evaluate(link: Link, call: Call) -> Any:
+    is_read = call.script.is_read
     try:
-        return await link.ask(call.command)
+        return await link.ask(call.command, is_read=is_read)
     except NoScriptError:
-        return await link.ask(call.full_command)
+        return await link.ask(call.full_command, is_read=is_read)
 
 
 class _Pipe:
     """Commands that are sent at once; again, those only that the server refused unread."""
 
-    def __init__(self, commands: Sequence[Command]) -> None:
+    def __init__(self, commands: Sequence[Command], *, is_read: bool) -> None:
         self._commands = commands
+        self._is_read = is_read
         self._answers: list[Any] = [None] * len(commands)
         self._left: Sequence[int] = range(len(commands))
 
@@ -386,24 +392,24 @@ class _Pipe:
         """Send what has no answer yet; return all answers, or raise the first refusal."""
         commands = [self._commands[place] for place in self._left]
         found = await link.ask_many(
-            [each.command if isinstance(each, Call) else each for each in commands]
+            [each.command if isinstance(each, Call) else each for each in commands],
+            is_read=self._is_read,
         )
         for place, command, answer in zip(self._left, commands, found, strict=True):
             self._answers[place] = answer
             if isinstance(answer, NoScriptError) and isinstance(command, Call):
-                self._answers[place] = await _answer_of(link, command.full_command)
+                self._answers[place] = await self._answer_of(link, command)
         self._left = [place for place in self._left if is_busy(self._answers[place])]
         for answer in self._answers:
             if isinstance(answer, Exception):
                 raise answer
         return self._answers
 
-
-async def _answer_of(link: Link, command: Sequence[Any]) -> Any:
-    try:
-        return await link.ask(command)
-    except ResponseError as error:
-        return error
+    async def _answer_of(self, link: Link, call: Call) -> Any:
+        try:
+            return await link.ask(call.full_command, is_read=self._is_read)
+        except ResponseError as error:
+            return error
 
 
 async def _close_in(loop: asyncio.AbstractEventLoop, client: LoopClient) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import MaxConnectionsError, NoPermissionError
 
+from locus_memory.cancellation import finished
+
 __all__ = ["Client", "Driver"]
+
+T = TypeVar("T")
 
 Client = Redis | RedisCluster
 
@@ -57,14 +61,31 @@ class Driver:
         pool: Any = self.client.connection_pool
         return [*pool._available_connections, *pool._in_use_connections]  # noqa: SLF001
 
-    async def ask(self, command: Sequence[Any]) -> Any:
-        """Send a command and return what redis-py makes of the answer."""
-        async with self._turn():
-            return await self.client.execute_command(*command)
+    async def ask(self, command: Sequence[Any], *, is_read: bool = False) -> Any:
+        """Send a command and return what redis-py makes of the answer.
 
-    async def ask_many(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """Send commands at once and return what redis-py makes of the answers and refusals."""
-        async with self._turn(), self.client.pipeline(transaction=False) as pipe:
+        Args:
+            command: Its name and arguments.
+            is_read: Whether it does no harm late: then a cancelled call ends at once.
+        """
+        return await self._in_turn(lambda: self._execute(command), is_read=is_read)
+
+    async def _execute(self, command: Sequence[Any]) -> Any:
+        return await self.client.execute_command(*command)
+
+    async def ask_many(
+        self, commands: Sequence[Sequence[Any]], *, is_read: bool = False
+    ) -> list[Any]:
+        """Send commands at once and return what redis-py makes of the answers and refusals.
+
+        Args:
+            commands: Each as for `ask`.
+            is_read: As for `ask`, of all of them.
+        """
+        return await self._in_turn(lambda: self._execute_many(commands), is_read=is_read)
+
+    async def _execute_many(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        async with self.client.pipeline(transaction=False) as pipe:
             for command in commands:
                 pipe.execute_command(*command)
             answers: list[Any] = await pipe.execute(raise_on_error=False)
@@ -82,17 +103,33 @@ class Driver:
                 await self.client.initialize()
             else:
                 with suppress(NoPermissionError):
-                    await self.ask(("PING",))
+                    await self.ask(("PING",), is_read=True)
 
     async def ask_one(self, *command: Any) -> Any:
         """Ask one server, any of them if it is a cluster, whatever the command's keys."""
         if isinstance(self.client, RedisCluster):
-            async with self._turn():
-                return await self.client.get_default_node().execute_command(*command)
-        return await self.ask(command)
+            node = self.client.get_default_node()
+            return await self._in_turn(lambda: node.execute_command(*command), is_read=True)
+        return await self.ask(command, is_read=True)
 
-    @asynccontextmanager
-    async def _turn(self) -> AsyncGenerator[None]:
+    async def _in_turn(self, work: Callable[[], Awaitable[T]], *, is_read: bool) -> T:
+        """Run `work` when it is its turn; a write goes on to its end though one is cancelled."""
+        await self._wait_for_turn()
+        if is_read:
+            try:
+                return await self._run(work)
+            finally:
+                self._turns.release()
+        task = asyncio.ensure_future(self._run(work))
+        # Not in the task itself: where the loop ends, it may never begin.
+        task.add_done_callback(lambda _: self._turns.release())
+        return await finished(task)
+
+    async def _run(self, work: Callable[[], Awaitable[T]]) -> T:
+        async with asyncio.timeout(self._command_timeout):
+            return await work()
+
+    async def _wait_for_turn(self) -> None:
         try:
             async with asyncio.timeout(self._acquire_timeout):
                 await self._turns.acquire()
@@ -101,11 +138,6 @@ class Driver:
                 f"all {self._size} connections stayed busy for {self._acquire_timeout:g} s; "
                 "raise pool_size"
             ) from None
-        try:
-            async with asyncio.timeout(self._command_timeout):
-                yield
-        finally:
-            self._turns.release()
 
     async def drain(self) -> None:
         """Wait until everything that was asked is answered."""

@@ -3,6 +3,10 @@
 redis-py makes them, speaks to the server and parses what it says. Lending them out is done
 here: calls that come together share a connection and a packet, for with small commands the
 system's share of the work is larger than the server's.
+
+A write that is cancelled before it is sent is never sent. Once it is on its way, its caller waits
+for the answer all the same: a write that lands after a later one, which was acknowledged, would
+undo it.
 """
 
 from __future__ import annotations
@@ -17,13 +21,18 @@ from redis.asyncio import ConnectionPool
 from redis.exceptions import ConnectionError as LostError
 from redis.exceptions import MaxConnectionsError, ResponseError
 
+from locus_memory.cancellation import finished
+
 __all__ = ["Pool"]
 
 _TOGETHER: Final = 8
 """Commands that share a packet: few enough that the server works while the next are made."""
 
+_AT_ONCE: Final = 32 * 1024
+"""Bytes that a silent connection takes without a wait, half of what makes asyncio wait."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True, eq=False)
 class _Letter:
     """Commands that wait to be sent.
 
@@ -32,12 +41,14 @@ class _Letter:
         count: How many.
         answers: Where the answers go.
         deadline: When to give up waiting, in the loop's time.
+        carrier: The task that has sent it.
     """
 
     data: bytes
     count: int
     answers: asyncio.Future[list[Any]]
     deadline: float
+    carrier: asyncio.Task[Any] | None = None
 
 
 class Pool:
@@ -86,20 +97,30 @@ class Pool:
         """
         self._free.append(await self._take())
 
-    async def ask(self, command: Sequence[Any]) -> Any:
+    async def ask(self, command: Sequence[Any], *, is_read: bool = False) -> Any:
         """Send a command and return the server's answer.
+
+        Args:
+            command: Its name and arguments.
+            is_read: Whether it does no harm late: then a cancelled call ends at once.
 
         Raises:
             RedisError: The connection broke, or the server refused.
             TimeoutError: There was no answer in time.
         """
-        (answer,) = await self._send(_packed(command), 1)
+        (answer,) = await self._send(_packed(command), 1, is_read=is_read)
         if isinstance(answer, ResponseError):
             raise answer
         return answer
 
-    async def ask_many(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+    async def ask_many(
+        self, commands: Sequence[Sequence[Any]], *, is_read: bool = False
+    ) -> list[Any]:
         """Send commands at once and return the server's answers, its refusals among them.
+
+        Args:
+            commands: Each as for `ask`.
+            is_read: As for `ask`, of all of them.
 
         Raises:
             RedisError: The connection broke.
@@ -108,32 +129,78 @@ class Pool:
         if not commands:
             # From Python 3.12 on, a connection that was sent nothing cannot be closed any more.
             return []
-        return await self._send(b"".join(map(_packed, commands)), len(commands))
+        data = b"".join(map(_packed, commands))
+        return await self._send(data, len(commands), is_read=is_read)
 
     async def ask_one(self, *command: Any) -> Any:
-        """Ask the server, as `ask` does."""
-        return await self.ask(command)
+        """Ask the server what it is, as `ask` does."""
+        return await self.ask(command, is_read=True)
 
-    async def _send(self, data: bytes, count: int) -> list[Any]:
+    async def _send(self, data: bytes, count: int, *, is_read: bool) -> list[Any]:
         if self._busy or self._queue:
-            answers: asyncio.Future[list[Any]] = self._loop.create_future()
-            deadline = self._loop.time() + self._acquire_timeout
-            self._queue.append(_Letter(data, count, answers, deadline))
-            self._post()
-            if self._alarm is None:
-                self._alarm = self._loop.call_at(deadline, self._give_up)
-            return await answers
+            return await self._send_later(data, count, is_read=is_read)
         self._enter()
         try:
-            async with asyncio.timeout(self._command_timeout):
+            async with asyncio.timeout(self._command_timeout) as time:
                 connection = await self._take()
+                answers: list[Any] = []
                 try:
-                    await connection.send_packed_command(data)
-                    return [await _answer(connection) for _ in range(count)]
+                    await self._talk(connection, data, (answers, count), time, is_read=is_read)
                 finally:
-                    self._free.append(connection)
+                    await self._give_back(connection, is_silent=len(answers) == count)
         finally:
             self._leave()
+        return answers
+
+    async def _send_later(self, data: bytes, count: int, *, is_read: bool) -> list[Any]:
+        answers: asyncio.Future[list[Any]] = self._loop.create_future()
+        deadline = self._loop.time() + self._acquire_timeout
+        letter = _Letter(data, count, answers, deadline)
+        self._queue.append(letter)
+        self._post()
+        if self._alarm is None:
+            self._alarm = self._loop.call_at(deadline, self._give_up)
+        try:
+            return await answers
+        except asyncio.CancelledError:
+            if letter.carrier is not None and not is_read:
+                await asyncio.wait([letter.carrier])
+            raise
+
+    async def _talk(
+        self,
+        connection: Any,
+        data: bytes,
+        wanted: tuple[list[Any], int],
+        time: asyncio.Timeout,
+        *,
+        is_read: bool,
+    ) -> None:
+        """Send commands and read the answers, which a cancelled write waits for."""
+        if is_read:
+            await connection.send_packed_command(data)
+            await _read_answers(connection, *wanted)
+            return
+        end = time.when()
+        left = None if end is None else end - self._loop.time()
+        if len(data) > _AT_ONCE:
+            await finished(_exchanged(connection, data, wanted, left))
+            return
+        # Without a task of its own, for it takes as long as the rest.
+        await connection.send_packed_command(data)
+        try:
+            await _read_answers(connection, *wanted)
+        except asyncio.CancelledError:
+            if not time.expired():
+                left = None if end is None else end - self._loop.time()
+                await finished(_exchanged(connection, b"", wanted, left))
+            raise
+
+    async def _give_back(self, connection: Any, *, is_silent: bool) -> None:
+        """Let others use a connection; on a new one if its answers are still to come."""
+        if not is_silent:
+            await connection.disconnect(nowait=True)
+        self._free.append(connection)
 
     def _post(self) -> None:
         """Send what waits once everybody who runs now has said what they want."""
@@ -179,14 +246,22 @@ class Pool:
 
     async def _exchange(self, letters: list[_Letter]) -> None:
         connection = await self._take()
+        # Whoever asked may have been cancelled meanwhile.
+        wanted = [letter for letter in letters if not letter.answers.done()]
+        heard = 0
         try:
-            await connection.send_packed_command(b"".join(each.data for each in letters))
-            for letter in letters:
-                answers = [await _answer(connection) for _ in range(letter.count)]
+            for letter in wanted:
+                letter.carrier = asyncio.current_task()
+            if wanted:
+                await connection.send_packed_command(b"".join(each.data for each in wanted))
+            for letter in wanted:
+                answers: list[Any] = []
+                await _read_answers(connection, answers, letter.count)
+                heard += 1
                 if not letter.answers.done():
                     letter.answers.set_result(answers)
         finally:
-            self._free.append(connection)
+            await self._give_back(connection, is_silent=heard == len(wanted))
 
     def _enter(self) -> None:
         self._busy += 1
@@ -262,11 +337,26 @@ async def _has_spoken(connection: Any) -> bool:
         return True
 
 
-async def _answer(connection: Any) -> Any:
-    try:
-        return await connection.read_response()
-    except ResponseError as error:
-        return error
+async def _exchanged(
+    connection: Any, data: bytes, wanted: tuple[list[Any], int], left: float | None
+) -> None:
+    """Send commands, if there are any, and read the answers in so many seconds."""
+    async with asyncio.timeout(left):
+        if data:
+            await connection.send_packed_command(data)
+        await _read_answers(connection, *wanted)
+
+
+async def _read_answers(connection: Any, answers: list[Any], count: int) -> None:
+    """Append what the server answers until there are so many.
+
+    Cancelled, it can be called again: the driver keeps what has arrived of an answer.
+    """
+    while len(answers) < count:
+        try:
+            answers.append(await connection.read_response(disconnect_on_error=False))
+        except ResponseError as error:
+            answers.append(error)
 
 
 def _packed(command: Sequence[Any]) -> bytes:

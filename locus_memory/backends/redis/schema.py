@@ -309,6 +309,7 @@ end
 return rows
 """,
     idempotent=True,
+    is_read=True,
 )
 
 # ARGV: the highest sequence, how many at most. Returns rows as `READ` does for 'head'.
@@ -328,6 +329,7 @@ end
 return rows
 """,
     idempotent=True,
+    is_read=True,
 )
 
 # ARGV: the highest sequence. Returns what `COPY` takes: heads, sequences and payloads in turn.
@@ -346,6 +348,7 @@ end
 return flat
 """,
     idempotent=True,
+    is_read=True,
 )
 
 # ARGV: member, milliseconds to live or '', then checkpoint ids, heads, sequences and payloads.
@@ -442,4 +445,5 @@ end
 return answers
 """,
     idempotent=True,
+    is_read=True,
 )

@@ -30,13 +30,16 @@ SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
 """For each script, the files with what it shares with others."""
 
 _REPEATABLE: Final = frozenset(SCRIPTS) - {"write", "clear"}
+_READS: Final = frozenset(
+    {"values", "scan", "newest", "fetch", "postings", "similar", "vector", "holds"}
+)
 
 
 @cache
 def script(name: str) -> Script:
     """Return a script by its name; the head of its file says what it takes and returns."""
     parts = [read_part(part) for part in (*SCRIPTS[name], name)]
-    return Script("\n".join(parts), idempotent=name in _REPEATABLE)
+    return Script("\n".join(parts), idempotent=name in _REPEATABLE, is_read=name in _READS)
 
 
 def read_part(name: str) -> str:

@@ -119,13 +119,27 @@ def is_whole(client):
 
 
 class Proxy:
-    """Passes on what a client and a server say, until it is told to cut them off."""
+    """Passes on what a client and a server say, until it is told to cut them off.
+
+    What a client says can be late: all that has a mark is held until it is released.
+    """
 
     def __init__(self, target):
         self.target = target
         self.accepted = 0
         self.cuts_next_answer = False
         self.writers = []
+        self.mark = None
+        self.holds, self.released, self.delivered = (asyncio.Event() for _ in range(3))
+
+    def hold(self, mark):
+        self.mark = mark
+        self.holds.clear()
+        self.released.clear()
+        self.delivered.clear()
+
+    def release(self):
+        self.released.set()
 
     async def __aenter__(self):
         self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
@@ -134,6 +148,7 @@ class Proxy:
 
     async def __aexit__(self, *_):
         self.server.close()
+        self.release()
         self.cut()
         await self.server.wait_closed()
 
@@ -157,7 +172,13 @@ class Proxy:
                     self.cuts_next_answer = False
                     self.cut()
                     return
+                is_held = not answers and self.mark is not None and self.mark in data
+                if is_held:
+                    self.holds.set()
+                    await self.released.wait()
                 writer.write(data)
+                if is_held:
+                    self.delivered.set()
         writer.close()
 
 

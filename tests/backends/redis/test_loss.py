@@ -171,7 +171,7 @@ READ_ANYWAY = {
 
 
 @pytest.mark.parametrize(
-    "case", product(["heads", "names", "payloads"], THREAD_CALLS), ids=" ".join
+    "case", list(product(["heads", "names", "payloads"], THREAD_CALLS)), ids=" ".join
 )
 async def test_a_lost_key_of_a_thread_never_reads_as_not_found(
     redis_server, prefix, checkpointer, client, case
