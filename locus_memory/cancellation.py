@@ -6,12 +6,20 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["finished", "is_being_cancelled", "raise_if_cancelled"]
+__all__ = ["finished", "is_being_cancelled", "kept", "raise_if_cancelled"]
 
 T = TypeVar("T")
 
 _unfinished: set[asyncio.Task[Any]] = set()
 """What still runs, for a loop holds its tasks weakly."""
+
+
+def kept(work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> asyncio.Task[T]:
+    """Return the task of some work, which is not forgotten before it is over."""
+    task = asyncio.ensure_future(work)
+    _unfinished.add(task)
+    task.add_done_callback(_unfinished.discard)
+    return task
 
 
 async def finished(work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T:
@@ -22,9 +30,7 @@ async def finished(work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T:
     Raises:
         CancelledError: The caller was cancelled, and the work is done or has failed.
     """
-    task = asyncio.ensure_future(work)
-    _unfinished.add(task)
-    task.add_done_callback(_unfinished.discard)
+    task = kept(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

@@ -3,61 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
-import hashlib
 import os
-import time
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Generator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar, Unpack
-from uuid import uuid4
 
 from typing_extensions import override
 
-from locus_memory.backends.file.locks import locked
-from locus_memory.backends.file.schema import (
-    Entry,
-    decode_record,
-    digest,
-    encode_record,
-    folder_name,
-    hashed_name,
-    thread_name,
-)
+from locus_memory.backends.file.threads import ThreadFolders, UnfinishedError, named
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
-from locus_memory.checkpoint.storage import (
-    DeltaStorage,
-    StaleChainError,
-    chain_of,
-    check_parent,
-    check_replacement,
-    copied,
-    page_of,
-)
+from locus_memory.checkpoint.storage import DeltaStorage, page_of
 from locus_memory.errors import (
     BackendClosedError,
+    BackendCorruptError,
     BackendUnavailableError,
     BackendWriteError,
-    CheckpointConflictError,
     LocusMemoryError,
 )
+from locus_memory.offload import Undertaking
 from locus_memory.options import checked
 
 __all__ = ["FileCheckpointer", "FileDeltaStorage"]
 
 T = TypeVar("T")
 
-_LOCKS: Final = ".locks"
-_COPY: Final = ".copy-"
-_ASIDE: Final = ".tmp"
-_STALE_SECONDS: Final = 3600.0
+_ATTEMPTS: Final = 5
 _REFUSED: Final = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 )
+_MISPLACED: Final = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP})
 
 
 class FileDeltaStorage(DeltaStorage):
@@ -70,7 +49,9 @@ class FileDeltaStorage(DeltaStorage):
     @checked
     def __init__(self, base_dir: str | os.PathLike[str] = "./checkpoints") -> None:
         self._base = Path(base_dir)
+        self._threads = ThreadFolders(self._base)
         self._closed = False
+        self._running: set[Future[None]] = set()
 
     def __repr__(self) -> str:
         return f"FileDeltaStorage({str(self._base)!r})"
@@ -83,50 +64,9 @@ class FileDeltaStorage(DeltaStorage):
         expected_parent: str | Unset | None = UNSET,
         rebased: Sequence[Record] = (),
     ) -> int:
-        def work() -> int:
-            with self._locked(record.thread_id):
-                return self._store(record, expected_parent, rebased)
-
-        return await self._run(work)
-
-    def _store(
-        self, record: Record, expected_parent: str | Unset | None, rebased: Sequence[Record]
-    ) -> int:
-        thread_id = record.thread_id
-        entries = self._entries(thread_id)
-        newest = entries[-1] if entries else None
-        if expected_parent is not UNSET and (
-            newest is None
-            or not isinstance(expected_parent, str)
-            or newest.digest != digest(expected_parent)
-        ):
-            known = None if newest is None else self._read(thread_id, newest).checkpoint_id
-            check_parent(thread_id, expected_parent, known)
-        named = digest(record.checkpoint_id)
-        replaced = [entry for entry in entries if entry.digest == named]
-        self._check(thread_id, entries, replaced, rebased, record.base)
-        entry = Entry((newest.sequence if newest else 0) + 1, record.revision, named)
-        self._folder(thread_id).mkdir(parents=True, exist_ok=True)
-        self._overwrite(entries, rebased)
-        self._write(entry, record)
-        self._unlink(thread_id, replaced)
-        return entry.sequence
-
-    def _check(
-        self,
-        thread_id: str,
-        entries: Sequence[Entry],
-        removed: Sequence[Entry],
-        rebased: Sequence[Record],
-        base: int | None,
-    ) -> None:
-        """Raise `StaleChainError` unless the write leaves every base in place."""
-        revisions = {entry.revision for entry in removed}
-        if revisions or rebased:
-            heads = [self._read(thread_id, entry) for entry in entries]
-            check_replacement(heads, removed=revisions, rebased=rebased, base=base)
-        elif base is not None and all(entry.revision != base for entry in entries):
-            raise StaleChainError
+        return await self._write_with(
+            lambda: self._threads.store(record, expected_parent, rebased), record.thread_id
+        )
 
     @override
     async def retrieve(self, thread_id: str, checkpoint_id: str | None = None) -> Record | None:
@@ -136,11 +76,10 @@ class FileDeltaStorage(DeltaStorage):
     @override
     async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
         def work() -> RecordHead | None:
-            with self._locked(thread_id, shared=True):
-                entry = _named(self._entries(thread_id), checkpoint_id)
-                return None if entry is None else self._read(thread_id, entry)
+            entry = named(self._threads.entries(thread_id), checkpoint_id)
+            return None if entry is None else self._threads.read(thread_id, entry)
 
-        return await self._run(work)
+        return await self._read_with(work, thread_id)
 
     @override
     async def retrieve_chain(
@@ -152,36 +91,25 @@ class FileDeltaStorage(DeltaStorage):
     async def with_chain(
         self, thread_id: str, checkpoint_id: str | None, work: Callable[[list[Record]], T]
     ) -> T:
-        return await self._run(lambda: work(self._chain(thread_id, checkpoint_id)))
+        def read() -> list[Record]:
+            return self._threads.chain(thread_id, checkpoint_id)
 
-    def _chain(self, thread_id: str, checkpoint_id: str | None) -> list[Record]:
-        with self._locked(thread_id, shared=True):
-            entries = self._entries(thread_id)
-            newest = _named(entries, checkpoint_id)
-            if newest is None:
-                return []
-            places = {entry.revision: entry for entry in entries}
-
-            def find(revision: int) -> Record | None:
-                entry = places.get(revision)
-                return None if entry is None else self._read(thread_id, entry, whole=True)
-
-            return chain_of(find, self._read(thread_id, newest, whole=True))
+        reading = self._reading(read, [thread_id])
+        return await self._run(Undertaking(lambda begin: work(reading(begin)), is_read=True))
 
     @override
     async def list_checkpoints(
         self, thread_id: str, limit: int | None = 10, *, before: int | None = None
     ) -> list[RecordHead]:
         def work() -> list[RecordHead]:
-            with self._locked(thread_id, shared=True):
-                older = [
-                    entry
-                    for entry in reversed(self._entries(thread_id))
-                    if before is None or entry.sequence < before
-                ]
-                return [self._read(thread_id, entry) for entry in older[:limit]]
+            older = [
+                entry
+                for entry in reversed(self._threads.entries(thread_id))
+                if before is None or entry.sequence < before
+            ]
+            return [self._threads.read(thread_id, entry) for entry in older[:limit]]
 
-        return await self._run(work)
+        return await self._read_with(work, thread_id)
 
     @override
     async def delete(
@@ -191,238 +119,99 @@ class FileDeltaStorage(DeltaStorage):
         *,
         rebased: Sequence[Record] = (),
     ) -> int:
-        def work() -> int:
-            with self._locked(thread_id):
-                entries = self._entries(thread_id)
-                removed = [e for e in entries if revisions is None or e.revision in revisions]
-                if revisions is None:
-                    self._remove(thread_id, removed)
-                    return len(removed)
-                self._check(thread_id, entries, removed, rebased, None)
-                self._overwrite(entries, rebased)
-                self._unlink(thread_id, removed)
-                return len(removed)
-
-        return await self._run(work)
+        return await self._write_with(
+            lambda: self._threads.delete(thread_id, revisions, rebased), thread_id
+        )
 
     @override
     async def list_threads(
         self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
     ) -> list[str]:
-        return await self._run(lambda: page_of(self._threads(), limit, prefix=prefix, after=after))
+        return await self._read_with(
+            lambda: page_of(self._threads.names(), limit, prefix=prefix, after=after)
+        )
 
     @override
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
-        def work() -> int:
-            with self._locked(source, target):
-                if self._entries(target):
-                    newest = self._read(target, self._entries(target)[-1])
-                    raise CheckpointConflictError(target, None, newest.checkpoint_id)
-                entries = [
-                    entry
-                    for entry in self._entries(source)
-                    if through is None or entry.sequence <= through
-                ]
-                return self._copy(source, target, entries, through)
-
-        return await self._run(work)
+        return await self._write_with(
+            lambda: self._threads.copy(source, target, through), source, target
+        )
 
     @override
     async def reclaim(self) -> None:
-        def work() -> None:
-            for folder in filter(Path.is_dir, _listed(self._base)):
-                for path in _listed(folder):
-                    if path.name.startswith(".") and path.suffix == _ASIDE and _is_stale(path):
-                        path.unlink(missing_ok=True)
-                if folder.name.startswith(_COPY) and _is_stale(folder):
-                    _discard(folder)
-
-        await self._run(work)
+        await self._write_with(self._threads.reclaim)
 
     @override
     async def open(self) -> None:
-        await self._run(lambda: self._base.mkdir(parents=True, exist_ok=True))
+        await self._write_with(self._threads.open)
 
     @override
     async def close(self) -> None:
+        """Wait for what has begun, also of calls that were cancelled."""
         self._closed = True
+        for running in list(self._running):
+            await asyncio.wrap_future(running)
 
-    async def _run(self, work: Callable[[], T]) -> T:
+    async def _read_with(self, read: Callable[[], T], *threads: str) -> T:
+        """Return what `read` does while nobody writes to these threads."""
+        return await self._run(Undertaking(self._reading(read, threads), is_read=True))
+
+    def _reading(
+        self, read: Callable[[], T], threads: Sequence[str]
+    ) -> Callable[[Callable[[], None]], T]:
+        """Return the work of a read; what a dead writer left unfinished is finished first."""
+
+        def work(begin: Callable[[], None]) -> T:
+            begin()
+            for _ in range(_ATTEMPTS):
+                try:
+                    with self._threads.locked(*threads, shared=True):
+                        return read()
+                except UnfinishedError:
+                    with self._threads.locked(*threads):
+                        self._threads.complete(threads)
+            raise BackendUnavailableError(f"file {self._base}: others change the thread; try again")
+
+        return work
+
+    async def _write_with(self, write: Callable[[], T], *threads: str) -> T:
+        """Return what `write` does while nobody else reads or writes these threads."""
+
+        def work(begin: Callable[[], None]) -> T:
+            with self._threads.locked(*threads):
+                # Only now, so that whoever waits for another process can be cancelled at once.
+                begin()
+                self._threads.complete(threads)
+                return write()
+
+        return await self._run(Undertaking(work))
+
+    async def _run(self, undertaking: Undertaking[T]) -> T:
         if self._closed:
             raise BackendClosedError(f"file {self._base}: used after close()")
-        with _translated(self._base):
-            return await asyncio.to_thread(work)
-
-    @contextmanager
-    def _locked(self, *threads: str, shared: bool = False) -> Generator[None]:
-        """Hold the locks of these threads; always taken in one order."""
-        if not shared:
-            (self._base / _LOCKS).mkdir(parents=True, exist_ok=True)
-        paths = {self._lock(hashlib.sha256(thread.encode()).hexdigest()) for thread in threads}
-        with ExitStack() as stack:
-            for path in sorted(paths):
-                stack.enter_context(locked(path, shared=shared))
-            yield
-
-    def _lock(self, hashed: str) -> Path:
-        # A fixed set of lock files: one that came and went with its thread would be no lock.
-        return self._base / _LOCKS / f"{hashed[:2]}.lock"
-
-    def _folder(self, thread_id: str) -> Path:
-        return self._base / folder_name(thread_id)
-
-    def _entries(self, thread_id: str) -> list[Entry]:
-        """Return the thread's records, oldest first."""
-        entries = _records(self._folder(thread_id))
-        # A process that died while it replaced a checkpoint may have left both records.
-        latest = {entry.digest: entry for entry in entries}
-        return [entry for entry in entries if latest[entry.digest] is entry]
-
-    def _read(self, thread_id: str, entry: Entry, *, whole: bool = False) -> Record:
-        return decode_record(self._folder(thread_id) / entry.name, entry, thread_id, whole=whole)
-
-    def _threads(self) -> Iterator[str]:
-        for folder in _listed(self._base):
-            name = thread_name(folder.name) or self._hashed_thread(folder)
-            if name is not None and _records(folder):
-                yield name
-
-    def _hashed_thread(self, folder: Path) -> str | None:
-        """Return the thread of a folder whose name does not tell, from one of its records."""
-        hashed = hashed_name(folder.name)
-        if hashed is None:
-            return None
-        with locked(self._lock(hashed), shared=True):
-            for entry in _records(folder):
-                # Where there are no locks, it may be gone by now.
-                with contextlib.suppress(FileNotFoundError):
-                    return decode_record(folder / entry.name, entry, None).thread_id
-        return None
-
-    def _write(self, entry: Entry, record: Record) -> None:
-        """Write a record's file so that it is there whole, or not at all."""
-        folder = self._folder(record.thread_id)
-        aside = folder / f".{uuid4().hex}{_ASIDE}"
-        try:
-            _write_synced(aside, record)
-            aside.replace(folder / entry.name)
-        except BaseException:
-            aside.unlink(missing_ok=True)
-            raise
-        _sync_folder(folder)
-
-    def _overwrite(self, entries: Sequence[Entry], rebased: Sequence[Record]) -> None:
-        places = {entry.revision: entry for entry in entries}
-        for record in rebased:
-            self._write(places[record.revision], record)
-
-    def _copy(self, source: str, target: str, entries: Sequence[Entry], through: int | None) -> int:
-        """Copy records so that the target is there whole, or not at all."""
-        if not entries:
-            return 0
-        aside, folder = self._base / f"{_COPY}{uuid4().hex}", self._folder(target)
-        try:
-            aside.mkdir()
-            for entry in entries:
-                record = self._read(source, entry, whole=True)
-                _write_synced(aside / entry.name, copied(record, target, through))
-            _sync_folder(aside)
-            # The folder of a removed thread may have stayed, for a file that is not a record.
-            for path in _listed(folder):
-                path.replace(aside / path.name)
-            with contextlib.suppress(FileNotFoundError):
-                folder.rmdir()
-            aside.replace(folder)
-        except BaseException:
-            _discard(aside)
-            raise
-        _sync_folder(self._base)
-        return len(entries)
-
-    def _remove(self, thread_id: str, entries: Sequence[Entry]) -> None:
-        """Remove a thread at once, unless its folder has files that are not records."""
-        folder, aside = self._folder(thread_id), self._base / f"{_COPY}{uuid4().hex}"
-        if not all(map(Entry.parse, (path.name for path in _listed(folder)))):
-            self._unlink(thread_id, entries)
-        elif entries:
-            folder.replace(aside)
-            _sync_folder(self._base)
-            _discard(aside)
-
-    def _unlink(self, thread_id: str, removed: Sequence[Entry]) -> None:
-        """Remove records, the newest first: what is left at any moment has its bases."""
-        folder = self._folder(thread_id)
-        for entry in sorted(removed, reverse=True):
-            (folder / entry.name).unlink(missing_ok=True)
-        if removed:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-
-
-def _named(entries: Sequence[Entry], checkpoint_id: str | None) -> Entry | None:
-    if checkpoint_id is None:
-        return entries[-1] if entries else None
-    wanted = digest(checkpoint_id)
-    return next((entry for entry in entries if entry.digest == wanted), None)
-
-
-def _listed(folder: Path) -> list[Path]:
-    """Return what is in a folder; nothing if it is gone, or no folder."""
-    try:
-        return list(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _records(folder: Path) -> list[Entry]:
-    """Return the records in a folder, oldest first."""
-    entries = (Entry.parse(path.name) for path in _listed(folder))
-    return sorted(entry for entry in entries if entry is not None)
-
-
-def _is_stale(path: Path) -> bool:
-    """Whether a file or folder was left by a process that died long ago."""
-    try:
-        return path.stat().st_mtime < time.time() - _STALE_SECONDS
-    except FileNotFoundError:
-        return False
-
-
-def _discard(folder: Path) -> None:
-    """Remove what is out of sight; a file that is not a record stays."""
-    for entry in _records(folder):
-        (folder / entry.name).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):
-        folder.rmdir()
-
-
-def _write_synced(path: Path, record: Record) -> None:
-    with path.open("xb") as file:
-        file.write(encode_record(record))
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename last; not every system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        self._running.add(undertaking.over)
+        undertaking.over.add_done_callback(self._running.discard)
+        with _translated(self._base, is_read=undertaking.is_read):
+            return await undertaking.result()
 
 
 @contextmanager
-def _translated(base: Path) -> Generator[None]:
+def _translated(base: Path, *, is_read: bool) -> Generator[None]:
     """Raise the system's errors as the library's own."""
     try:
         yield
     except OSError as error:
         if isinstance(error, LocusMemoryError):
             raise
-        kind = BackendWriteError if error.errno in _REFUSED else BackendUnavailableError
-        raise kind(f"file {base}: {error.strerror or error}") from error
+        where = error.filename if isinstance(error.filename, str) else base
+        if error.errno in _MISPLACED:
+            raise BackendCorruptError(
+                f"file {where}: {error.strerror}: something else is in the place of a folder or a "
+                "file of ours; move it away"
+            ) from error
+        refused = error.errno in _REFUSED and not is_read
+        kind = BackendWriteError if refused else BackendUnavailableError
+        raise kind(f"file {where}: {error.strerror or error}") from error
 
 
 class FileCheckpointer(DeltaCheckpointer):

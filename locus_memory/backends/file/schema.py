@@ -20,6 +20,7 @@ from typing import Any, Final, Self
 
 import orjson
 
+from locus_memory.backends.file.folders import open_file
 from locus_memory.checkpoint.record import Record, fork_point
 from locus_memory.errors import CheckpointCorruptError
 
@@ -125,7 +126,7 @@ def decode_record(
         CheckpointCorruptError: The file is not what was written.
         OSError: It cannot be read.
     """
-    with path.open("rb") as file:
+    with open_file(path) as file:
         line = file.readline()
         payload = file.read() if whole else b""
         stored = file.seek(0, 2) - len(line)

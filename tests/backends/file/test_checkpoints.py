@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from locus_memory.backends.file import checkpoints
+from locus_memory.backends.file import threads
 from locus_memory.backends.file.backend import FileBackend
 from locus_memory.backends.file.checkpoints import FileCheckpointer
 from locus_memory.errors import BackendClosedError, CheckpointConflictError, InvalidKeyError
@@ -114,12 +114,12 @@ async def test_a_copy_takes_the_place_of_what_a_removed_thread_left(tmp_path):
 async def test_a_copy_that_fails_leaves_nothing(tmp_path):
     async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:
         await fill(checkpointer, "t", 3)
-        before = {path.name for path in tmp_path.iterdir()}
+        before = set(tmp_path.rglob("*.ckpt"))
         damaged = sorted((tmp_path / "t-t").iterdir())[-2]
         damaged.write_bytes(b"damaged")
         with pytest.raises(Exception, match="damaged"):
             await checkpointer.copy_thread("t", "copy")
-        assert {path.name for path in tmp_path.iterdir()} == before
+        assert set(tmp_path.rglob("*.ckpt")) == before
 
 
 CHURN = """
@@ -251,14 +251,13 @@ async def test_a_thread_is_deleted_at_once(tmp_path, monkeypatch):
     async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:
         await fill(checkpointer, "t", 3)
         with monkeypatch.context() as patch:
-            patch.setattr(checkpoints, "_discard", killed)
+            patch.setattr(threads, "discard", killed)
             with pytest.raises(KeyboardInterrupt):
-                checkpointer.storage._remove("t", checkpointer.storage._entries("t"))
+                checkpointer.storage._threads.delete("t", None, ())
         assert await checkpointer.list_threads() == []
         assert await checkpointer.load("t") is None
         await fill(checkpointer, "t", 1)
-        (left,) = tmp_path.glob(".copy-*")
-        os.utime(left, (0, 0))
+        assert len(list((tmp_path / ".aside").iterdir())) == 1
         await checkpointer.vacuum(30)
-        assert not left.exists()
+        assert list((tmp_path / ".aside").iterdir()) == []
         assert await checkpointer.load("t") == state(0)

@@ -1,0 +1,395 @@
+"""The folders of threads, each with the records of one; for whoever holds their locks."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from locus_memory.backends.file import journal
+from locus_memory.backends.file.folders import (
+    aside_in,
+    discard,
+    is_folder,
+    names_in,
+    remove_asides,
+    sync_folder,
+    write_synced,
+)
+from locus_memory.backends.file.locks import locked
+from locus_memory.backends.file.schema import (
+    Entry,
+    decode_record,
+    digest,
+    encode_record,
+    folder_name,
+    hashed_name,
+    thread_name,
+)
+from locus_memory.checkpoint.base import UNSET, Unset
+from locus_memory.checkpoint.record import Record
+from locus_memory.checkpoint.storage import (
+    StaleChainError,
+    chain_of,
+    check_parent,
+    check_replacement,
+    copied,
+)
+from locus_memory.errors import BackendUnavailableError, CheckpointConflictError
+
+__all__ = ["ThreadFolders", "UnfinishedError", "named"]
+
+_LOCKS: Final = ".locks"
+
+_ASIDE: Final = ".aside"
+"""Where folders are that come or go, each named after its lock: who holds that knows the dead."""
+
+_COPY: Final = ".copy-"
+"""What earlier versions named such folders, beside the threads."""
+
+_STALE_SECONDS: Final = 3600.0
+
+
+class UnfinishedError(Exception):
+    """A change of a thread that a process began, and died."""
+
+
+class ThreadFolders:
+    """The folders of threads in one folder.
+
+    Attributes:
+        base: The folder.
+        is_made: Whether it was there once.
+    """
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.is_made = False
+
+    def reclaim(self) -> None:
+        """Remove what dead writers left."""
+        self.discard_dead()
+        for name in names_in(self.base):
+            folder = self.base / name
+            if not is_folder(folder):
+                continue
+            if name.startswith(_COPY) and _is_stale(folder):
+                discard(folder)
+            elif (hashed := _hash_of(name)) is not None:
+                self._tidy(folder, hashed)
+
+    def open(self) -> None:
+        """Make the folder, and remove what dead writers left aside."""
+        self.base.mkdir(parents=True, exist_ok=True)
+        self.is_made = True
+        with contextlib.suppress(OSError):
+            self.discard_dead()
+
+    def delete(
+        self, thread_id: str, revisions: Collection[int] | None, rebased: Sequence[Record]
+    ) -> int:
+        """Remove records, or all of a thread, and what dead writers left of it."""
+        self.discard_dead(thread_id)
+        remove_asides(self.folder(thread_id))
+        entries = self.entries(thread_id)
+        removed = [e for e in entries if revisions is None or e.revision in revisions]
+        if revisions is None:
+            self._remove(thread_id, removed)
+        else:
+            self._check(thread_id, entries, removed, rebased, None)
+            self._change(thread_id, entries, rebased, removed)
+        return len(removed)
+
+    def store(
+        self, record: Record, expected_parent: str | Unset | None, rebased: Sequence[Record]
+    ) -> int:
+        """Add a record and return its sequence; see `DeltaStorage.store`."""
+        thread_id = record.thread_id
+        entries = self.entries(thread_id)
+        newest = entries[-1] if entries else None
+        if expected_parent is not UNSET and (
+            newest is None
+            or not isinstance(expected_parent, str)
+            or newest.digest != digest(expected_parent)
+        ):
+            known = None if newest is None else self.read(thread_id, newest).checkpoint_id
+            check_parent(thread_id, expected_parent, known)
+        named = digest(record.checkpoint_id)
+        replaced = [entry for entry in entries if entry.digest == named]
+        self._check(thread_id, entries, replaced, rebased, record.base)
+        entry = Entry((newest.sequence if newest else 0) + 1, record.revision, named)
+        self.folder(thread_id).mkdir(parents=True, exist_ok=True)
+        self._overwrite(entries, rebased)
+        self._write(entry, record)
+        self._unlink(thread_id, replaced)
+        return entry.sequence
+
+    def _check(
+        self,
+        thread_id: str,
+        entries: Sequence[Entry],
+        removed: Sequence[Entry],
+        rebased: Sequence[Record],
+        base: int | None,
+    ) -> None:
+        """Raise `StaleChainError` unless the write leaves every base in place."""
+        revisions = {entry.revision for entry in removed}
+        if revisions or rebased:
+            heads = [self.read(thread_id, entry) for entry in entries]
+            check_replacement(heads, removed=revisions, rebased=rebased, base=base)
+        elif base is not None and all(entry.revision != base for entry in entries):
+            raise StaleChainError
+
+    def chain(self, thread_id: str, checkpoint_id: str | None) -> list[Record]:
+        """Return the chain of a checkpoint; see `DeltaStorage.retrieve_chain`."""
+        entries = self.entries(thread_id)
+        newest = named(entries, checkpoint_id)
+        if newest is None:
+            return []
+        places = {entry.revision: entry for entry in entries}
+
+        def find(revision: int) -> Record | None:
+            entry = places.get(revision)
+            return None if entry is None else self.read(thread_id, entry, whole=True)
+
+        return chain_of(find, self.read(thread_id, newest, whole=True))
+
+    def _tidy(self, folder: Path, hashed: str) -> None:
+        """Remove what dead writers left in a thread's folder, unless somebody writes there."""
+        with contextlib.suppress(BlockingIOError), locked(self._lock(hashed), wait=False):
+            journal.complete(folder)
+            remove_asides(folder)
+
+    def complete(self, threads: Iterable[str]) -> None:
+        """Do what is left of the changes that dead writers began."""
+        for thread in threads:
+            journal.complete(self.folder(thread))
+
+    @contextmanager
+    def locked(self, *threads: str, shared: bool = False) -> Generator[None]:
+        """Hold the locks of these threads; always taken in one order."""
+        if threads and not shared:
+            self._check_base()
+            (self.base / _LOCKS).mkdir(parents=True, exist_ok=True)
+            self.is_made = True
+        paths = {self._lock(_hash(thread)) for thread in threads}
+        with ExitStack() as stack:
+            for path in sorted(paths):
+                stack.enter_context(locked(path, shared=shared))
+            yield
+
+    def _lock(self, hashed: str) -> Path:
+        # A fixed set of lock files: one that came and went with its thread would be no lock.
+        return self.base / _LOCKS / f"{hashed[:2]}.lock"
+
+    def _check_base(self) -> None:
+        """Refuse to take a folder that went away for one without threads.
+
+        Raises:
+            BackendUnavailableError: It was there, and is not any more.
+        """
+        if self.is_made and not self.base.is_dir():
+            raise BackendUnavailableError(
+                f"file {self.base}: the folder was removed or unmounted while it was open; bring "
+                "it back, or make a new checkpointer to begin with an empty one"
+            )
+
+    def folder(self, thread_id: str) -> Path:
+        """Return the folder of a thread."""
+        return self.base / folder_name(thread_id)
+
+    def entries(self, thread_id: str) -> list[Entry]:
+        """Return the thread's records, oldest first.
+
+        Raises:
+            UnfinishedError: A dead writer left a journal.
+        """
+        names = names_in(self.folder(thread_id))
+        if journal.JOURNAL in names:
+            raise UnfinishedError
+        if not names:
+            self._check_base()
+        entries = _records(names)
+        # A process that died while it replaced a checkpoint may have left both records.
+        latest = {entry.digest: entry for entry in entries}
+        return [entry for entry in entries if latest[entry.digest] is entry]
+
+    def read(self, thread_id: str, entry: Entry, *, whole: bool = False) -> Record:
+        """Return a record, with an empty payload unless it is read whole."""
+        return decode_record(self.folder(thread_id) / entry.name, entry, thread_id, whole=whole)
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all threads."""
+        names = names_in(self.base)
+        if not names:
+            self._check_base()
+        for place in names:
+            folder, hashed = self.base / place, _hash_of(place)
+            if hashed is None or not is_folder(folder):
+                continue
+            if journal.JOURNAL in names_in(folder):
+                with locked(self._lock(hashed)):
+                    journal.complete(folder)
+            name = thread_name(place) or self._hashed_thread(folder)
+            if name is not None and _records(names_in(folder)):
+                yield name
+
+    def _hashed_thread(self, folder: Path) -> str | None:
+        """Return the thread of a folder whose name does not tell, from one of its records."""
+        hashed = hashed_name(folder.name)
+        if hashed is None:
+            return None
+        with locked(self._lock(hashed), shared=True):
+            for entry in _records(names_in(folder)):
+                # Where there are no locks, it may be gone by now.
+                with contextlib.suppress(FileNotFoundError):
+                    return decode_record(folder / entry.name, entry, None).thread_id
+        return None
+
+    def _write(self, entry: Entry, record: Record) -> None:
+        """Write a record's file so that it is there whole, or not at all."""
+        folder = self.folder(record.thread_id)
+        aside = aside_in(folder)
+        try:
+            write_synced(aside, encode_record(record))
+            aside.replace(folder / entry.name)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+        sync_folder(folder)
+
+    def _overwrite(self, entries: Sequence[Entry], rebased: Sequence[Record]) -> None:
+        places = {entry.revision: entry for entry in entries}
+        for record in rebased:
+            self._write(places[record.revision], record)
+
+    def copy(self, source: str, target: str, through: int | None) -> int:
+        """Copy records so that the target is there whole, or not at all.
+
+        Raises:
+            CheckpointConflictError: There is a target.
+        """
+        if there := self.entries(target):
+            newest = self.read(target, there[-1])
+            raise CheckpointConflictError(target, None, newest.checkpoint_id)
+        entries = [e for e in self.entries(source) if through is None or e.sequence <= through]
+        if not entries:
+            return 0
+        self.discard_dead(source, target)
+        aside, folder = self._aside(target), self.folder(target)
+        try:
+            aside.mkdir()
+            for entry in entries:
+                record = self.read(source, entry, whole=True)
+                content = encode_record(copied(record, target, through))
+                write_synced(aside / entry.name, content)
+            sync_folder(aside)
+            # The folder of a removed thread may have stayed, for a file that is not a record.
+            remove_asides(folder)
+            for name in names_in(folder):
+                (folder / name).replace(aside / name)
+            with contextlib.suppress(FileNotFoundError):
+                folder.rmdir()
+            aside.replace(folder)
+        except BaseException:
+            discard(aside)
+            raise
+        sync_folder(self.base)
+        return len(entries)
+
+    def _aside(self, thread_id: str) -> Path:
+        """Return a name for a folder of this thread that is not there yet, or not any more."""
+        (self.base / _ASIDE).mkdir(exist_ok=True)
+        return self.base / _ASIDE / f"{_hash(thread_id)[:2]}-{uuid4().hex}"
+
+    def discard_dead(self, *mine: str) -> None:
+        """Remove the folders that dead writers left aside.
+
+        Args:
+            mine: Threads whose locks are held; the other locks are taken if nobody has them.
+        """
+        held = {_hash(thread_id)[:2] for thread_id in mine}
+        for name in names_in(self.base / _ASIDE):
+            folder = self.base / _ASIDE / name
+            if name[:2] in held:
+                discard(folder)
+                continue
+            with contextlib.suppress(BlockingIOError), locked(self._lock(name), wait=False):
+                discard(folder)
+
+    def _remove(self, thread_id: str, entries: Sequence[Entry]) -> None:
+        """Remove a thread at once."""
+        folder = self.folder(thread_id)
+        if not all(map(Entry.parse, names_in(folder))):
+            # There are files that are not records.
+            self._change(thread_id, entries, (), entries)
+        elif entries:
+            aside = self._aside(thread_id)
+            folder.replace(aside)
+            sync_folder(self.base)
+            discard(aside)
+
+    def _change(
+        self,
+        thread_id: str,
+        entries: Sequence[Entry],
+        rebased: Sequence[Record],
+        removed: Sequence[Entry],
+    ) -> None:
+        """Replace some records and remove others, all or nothing."""
+        if not rebased and len(removed) <= 1:
+            self._unlink(thread_id, removed)
+            return
+        places = {entry.revision: entry.name for entry in entries}
+        written = {places[record.revision]: encode_record(record) for record in rebased}
+        gone = [entry.name for entry in sorted(removed, reverse=True)]
+        folder = self.folder(thread_id)
+        journal.change(folder, written, gone)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+    def _unlink(self, thread_id: str, removed: Sequence[Entry]) -> None:
+        """Remove records, the newest first: what is left at any moment has its bases."""
+        folder = self.folder(thread_id)
+        for entry in sorted(removed, reverse=True):
+            (folder / entry.name).unlink(missing_ok=True)
+        if removed:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def _hash(thread_id: str) -> str:
+    return hashlib.sha256(thread_id.encode()).hexdigest()
+
+
+def _hash_of(folder: str) -> str | None:
+    """Return the hash of the thread whose folder has this name; `None`: it is of no thread."""
+    thread = thread_name(folder)
+    return hashed_name(folder) if thread is None else _hash(thread)
+
+
+def named(entries: Sequence[Entry], checkpoint_id: str | None) -> Entry | None:
+    """Return the entry of a checkpoint, the newest for `None`."""
+    if checkpoint_id is None:
+        return entries[-1] if entries else None
+    wanted = digest(checkpoint_id)
+    return next((entry for entry in entries if entry.digest == wanted), None)
+
+
+def _records(names: Iterable[str]) -> list[Entry]:
+    """Return the records among the names in a folder, oldest first."""
+    entries = map(Entry.parse, names)
+    return sorted(entry for entry in entries if entry is not None)
+
+
+def _is_stale(path: Path) -> bool:
+    """Whether a file or folder was left by a process that died long ago."""
+    try:
+        return path.stat().st_mtime < time.time() - _STALE_SECONDS
+    except FileNotFoundError:
+        return False
