@@ -13,7 +13,13 @@ from typing import Any, Final
 
 import orjson
 
-from locus_memory.backends.file.folders import aside_in, names_in, open_file, sync_folder, write_synced
+from locus_memory.backends.file.folders import (
+    aside_in,
+    names_in,
+    open_file,
+    sync_folder,
+    write_synced,
+)
 from locus_memory.errors import BackendCorruptError
 
 __all__ = ["JOURNAL", "change", "complete"]

@@ -311,6 +311,7 @@ class SQLiteDeltaStorage(DeltaStorage):
     async def reclaim(self) -> None:
         while await self._database.write(_give_pages_back):
             pass
+        await self._database.empty_log()
 
     @override
     async def open(self) -> None:

@@ -14,17 +14,22 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from locus_memory.backends.sqlite.opening import MEMORY, Settings, translated
-from locus_memory.backends.sqlite.threads import Job, Queue, Reader, Writer, dismiss, end
+from locus_memory.backends.sqlite.threads import Job, Queue, Reader, Writer, dismiss, empty_log, end
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
+from locus_memory.events import emit
 from locus_memory.options import checked
 from locus_memory.quoting import quote
 
 __all__ = ["SQLiteDatabase", "translated"]
 
 T = TypeVar("T")
+
+_LOG_KEPT: Final = (
+    "somebody reads: the -wal file keeps what was deleted until the next compact() or close()"
+)
 
 
 class SQLiteDatabase:
@@ -125,14 +130,29 @@ class SQLiteDatabase:
         Raises:
             BackendError: SQLite failed, and nothing of `work` is kept.
         """
-        job = Job(work)
+        return await self._put(Job(work)).settled()  # type: ignore[no-any-return] # see above
+
+    def _put(self, job: Job) -> Job:
         with self._lock:
             self._admit()
             if not self._writers:
                 writer = Writer(self._settings, self._writes)
                 self._writers.append(writer.start("locus-memory-sqlite-writer"))
             self._writes.put(job)
-        return await job.settled()  # type: ignore[no-any-return] # it is what the work returned
+        return job
+
+    async def empty_log(self) -> None:
+        """Fold the write-ahead log into the file and empty it, so that it keeps no old page.
+
+        Somebody who reads at this moment may need it: then it stays, and the event
+        `sqlite.log_kept` says so.
+
+        Raises:
+            BackendError: SQLite failed.
+        """
+        busy = await self._put(Job(empty_log, is_apart=True)).settled()
+        if busy:
+            emit("sqlite.log_kept", path=self.path, reason=_LOG_KEPT)
 
     async def close(self) -> None:
         """Finish what was asked for and release the file; calling it again is harmless."""

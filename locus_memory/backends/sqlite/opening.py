@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -21,10 +22,13 @@ from locus_memory.errors import (
     ConfigurationError,
 )
 
-__all__ = ["MEMORY", "Settings", "roll_back", "translate", "translated"]
+__all__ = ["MEMORY", "Identity", "Settings", "roll_back", "translate", "translated"]
 
 MEMORY: Final = ":memory:"
 _RETRY_SECONDS: Final = 0.005
+
+Identity = tuple[int, int]
+"""What no two files have in common at one moment: device and inode."""
 
 
 # By the name of the extended code, else by that of the primary one it refines:
@@ -116,11 +120,19 @@ def translated(path: str) -> Generator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a thread needs to open its connection."""
+    """What a thread needs to open its connection.
+
+    Attributes:
+        path: The file.
+        busy_timeout: Seconds to wait for others.
+        synchronous: See `SQLiteDatabase`.
+        opened: Which file it was when the first thread opened it.
+    """
 
     path: str
     busy_timeout: float
     synchronous: str
+    opened: list[Identity] = field(default_factory=list)
 
     @property
     def file(self) -> Path:
@@ -131,7 +143,15 @@ class Settings:
         """Return a connection to an up-to-date file, and whether it may be kept open."""
         if self.path == MEMORY:
             return self._prepared(MEMORY), True
+        self.check_file()
         self._make_parents()
+        connection, is_kept = self._connected()
+        # Windows lets nobody take away a file that is open.
+        if not self.opened and sys.platform != "win32":
+            self.opened.append(self._identity())
+        return connection, is_kept
+
+    def _connected(self) -> tuple[sqlite3.Connection, bool]:
         deadline = time.monotonic() + self.busy_timeout
         while True:
             try:
@@ -144,10 +164,40 @@ class Settings:
                     raise
                 time.sleep(_RETRY_SECONDS)
 
-    def _make_parents(self) -> None:
+    def check_file(self) -> None:
+        """Refuse a path that leads elsewhere than when it was first opened.
+
+        Raises:
+            BackendUnavailableError: What is read and written there nobody will find any more.
+        """
+        if not self.opened:
+            return
         try:
-            if not self.file.exists():
-                self.file.parent.mkdir(parents=True, exist_ok=True)
+            found = self._identity()
+        except FileNotFoundError:
+            found = None
+        if found != self.opened[0]:
+            what = "deleted or moved" if found is None else "replaced by another"
+            raise BackendUnavailableError(
+                f"sqlite {self.path}: the file was {what} while it was open, so nothing is read "
+                "from it or written to it any more; put it back, or close this store and make a "
+                "new one to use what is there now"
+            )
+
+    def _identity(self) -> Identity:
+        found = os.stat(self.path)  # noqa: PTH116 - once a transaction, and twice as fast
+        return found.st_dev, found.st_ino
+
+    def _make_parents(self) -> None:
+        folder = self.file.parent
+        try:
+            if not folder.exists():
+                if not folder.parent.exists():
+                    raise ConfigurationError(
+                        f"sqlite {self.path}: neither {folder} nor {folder.parent} exists; make "
+                        "the folder first, or correct the path: only one missing folder is made"
+                    )
+                folder.mkdir(exist_ok=True)
         except OSError as error:
             raise BackendUnavailableError(
                 f"sqlite {self.path}: cannot make its folder: {error.strerror}"
@@ -174,6 +224,8 @@ class Settings:
         )
         try:
             register_functions(connection)
+            # Not every SQLite is built with it: what is deleted is overwritten.
+            connection.execute("PRAGMA secure_delete = ON")
             connection.execute(f"PRAGMA synchronous = {self.synchronous}")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA cache_size = -16384")

@@ -200,7 +200,9 @@ class SQLiteStore(BaseStore, CandidateStore):
 
     @override
     async def compact(self) -> None:
+        """Leave no word of what is gone, neither in the text index nor in the log."""
         await self._database.write(lambda c: c.execute(queries.COMPACT_TEXTS))
+        await self._database.empty_log()
 
     @override
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:

@@ -12,9 +12,12 @@ from typing import Any, Final
 
 from locus_memory.backends.sqlite.opening import Settings, roll_back, translate
 
-__all__ = ["Job", "Queue", "Reader", "Writer", "dismiss", "end"]
+__all__ = ["Job", "Queue", "Reader", "Writer", "dismiss", "empty_log", "end"]
 
 _BATCH: Final = 256
+
+_LOG_PATIENCE: Final = 2000
+"""Milliseconds that others have to end their reads before the log stays; nobody writes then."""
 
 
 def end(connection: sqlite3.Connection) -> None:
@@ -22,13 +25,27 @@ def end(connection: sqlite3.Connection) -> None:
     del connection
 
 
+def empty_log(connection: sqlite3.Connection) -> bool:
+    """Fold the log into the file and empty it; return whether somebody was in the way."""
+    patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    connection.execute(f"PRAGMA busy_timeout = {min(patience, _LOG_PATIENCE)}")
+    try:
+        busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
+    return bool(busy)
+
+
 class Job:
-    """Work for a thread, and the future of the loop that waits for it."""
+    """Work for a thread, and the future of the loop that waits for it; some in no transaction."""
 
-    __slots__ = ("_finished", "_unclaimed", "error", "future", "loop", "result", "work")
+    __slots__ = ("_finished", "_unclaimed", "error", "future", "is_apart", "loop", "result", "work")
 
-    def __init__(self, work: Callable[[sqlite3.Connection], Any]) -> None:
+    def __init__(
+        self, work: Callable[[sqlite3.Connection], Any], *, is_apart: bool = False
+    ) -> None:
         self.work = work
+        self.is_apart = is_apart
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.result: Any = None
@@ -156,8 +173,8 @@ class Reader(_Worker):
             self._fail([first], error)
         _deliver([first])
 
-    @staticmethod
-    def _read(connection: sqlite3.Connection, job: Job) -> None:
+    def _read(self, connection: sqlite3.Connection, job: Job) -> None:
+        self._settings.check_file()
         connection.execute("BEGIN")
         try:
             job.result = job.work(connection)
@@ -193,7 +210,16 @@ class Writer(_Worker):
             return None
         return job
 
-    def _commit(self, connection: sqlite3.Connection, waiting: list[Job]) -> None:
+    def _commit(self, connection: sqlite3.Connection, together: list[Job]) -> None:
+        waiting = [job for job in together if not job.is_apart]
+        if waiting:
+            self._transact(connection, waiting)
+        for job in together:
+            if job.is_apart and job.claim():
+                self._settings.check_file()
+                self._run_one(connection, job)
+
+    def _transact(self, connection: sqlite3.Connection, waiting: list[Job]) -> None:
         connection.execute("BEGIN IMMEDIATE")
         # Only now, so that whoever waits for another process can be cancelled at once.
         jobs = [job for job in waiting if job.claim()]
@@ -204,6 +230,8 @@ class Writer(_Worker):
             connection.execute("BEGIN IMMEDIATE")
             for job in jobs:
                 self._run_apart(connection, job)
+        # As late as can be: what is committed to a file that is gone is lost.
+        self._settings.check_file()
         connection.execute("COMMIT")
 
     def _run_one(self, connection: sqlite3.Connection, job: Job) -> bool:

@@ -93,7 +93,7 @@ def run_python(script, *arguments):
 
 class TestOpening:
     async def test_it_opens_on_first_use_and_makes_its_folder(self, tmp_path):
-        path = tmp_path / "a" / "b" / "agent.db"
+        path = tmp_path / "a" / "agent.db"
         database = SQLiteDatabase(str(path))
         assert not path.parent.exists()
         assert await database.read(names) == []
