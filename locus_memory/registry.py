@@ -11,6 +11,7 @@ is the provider and whose value is a `Provider`.
 | `memory` | this process |
 | `file`, `file:./dir`, `file:///abs/dir` | a folder, `./checkpoints` by default; checkpoints only |
 | `sqlite`, `sqlite:./agent.db`, `sqlite:///abs/agent.db` | a file, `./locus.db` by default |
+| `./agent.db`, `agent.db`, `/abs/agent.sqlite` | SQLite's too: it begins with `./`, or ends so |
 | `sqlite::memory:` | SQLite without a file |
 | `postgresql`, `postgresql:mydb` | a database; the rest as libpq's environment variables say |
 | `postgresql:postgresql://...`, `postgres://...` | a database by its URL |
@@ -23,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from locus_memory.address import Address, is_provider_name, parse_address, path_of_url
@@ -79,6 +81,7 @@ class Provider:
         parameter: The parameter that the hint fills; `None` when it takes no hint.
         default: The hint when there is none; `None` leaves it to the class.
         is_path: The hint is a path, and a URL `scheme:///path` stands for that path.
+        suffixes: How a path ends that stands for this provider without its name.
         schemes: More URL schemes that mean this provider.
         extra: The extra of locus-memory that installs its driver, if it needs one.
     """
@@ -89,6 +92,7 @@ class Provider:
     parameter: str | None = None
     default: str | None = None
     is_path: bool = False
+    suffixes: tuple[str, ...] = ()
     schemes: tuple[str, ...] = ()
     extra: str | None = None
 
@@ -113,6 +117,7 @@ _TABLE: dict[str, Provider] = {
         parameter="path",
         default="./locus.db",
         is_path=True,
+        suffixes=(".db", ".sqlite", ".sqlite3"),
     ),
     "postgresql": Provider(
         store="locus_memory.backends.postgresql.store:PostgreSQLStore",
@@ -156,9 +161,38 @@ def resolve_address(where: str) -> tuple[Address, Provider]:
         UnknownProviderError: Nobody knows the provider.
         ConfigurationError: A bad provider string or hint.
     """
-    parsed = parse_address(where)
+    parsed = _parsed(where)
     name, provider = _find(parsed.provider)
     return Address(name, _hint(parsed, name, provider)), provider
+
+
+def _parsed(where: str) -> Address:
+    """Return the parts of a provider string, or of a path that stands for a provider.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+    if isinstance(where, str):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        for name, provider in _TABLE.items():
+            if provider.suffixes and _is_path(where, provider.suffixes):
+                return Address(name, where)
+    return parse_address(where)
+
+
+def _is_path(where: str, suffixes: tuple[str, ...]) -> bool:
+    """Whether a text is the path of a file, rather than a provider string."""
+    if where.startswith(("./", "../", ".\\", "..\\")) and "://" not in where:
+        return True
+    if not where.lower().endswith(suffixes):
+        return False
+    name, colon, rest = where.partition(":")
+    is_drive = len(name) == 1 and rest.startswith(("\\", "/")) and not rest.startswith("//")
+    # Nobody's name for a provider is taken for a file.
+    return (
+        is_drive
+        or not is_provider_name(name)
+        or (not colon and name.lower() not in {*_stores, *_checkpointers, *_TABLE})
+    )
 
 
 def _hint(address: Address, name: str, provider: Provider) -> str | None:
@@ -167,8 +201,26 @@ def _hint(address: Address, name: str, provider: Provider) -> str | None:
     if provider.parameter is None and _is_tabled(name):
         raise ConfigurationError(f"{name}: takes no hint, write just {quote(name)}")
     if provider.is_path and address.hint.lower().startswith(f"{address.provider}://"):
-        return path_of_url(address.hint, name)
+        path = path_of_url(address.hint, name)
+        if provider.suffixes:
+            _check_below_root(path, name)
+        return path
     return address.hint
+
+
+def _check_below_root(path: str, name: str) -> None:
+    """Refuse a new file right below the root, by a URL that others take for a relative path.
+
+    Raises:
+        ConfigurationError: It is one.
+    """
+    file = Path(path)
+    if file.parent == Path(file.anchor) and not file.exists():
+        raise ConfigurationError(
+            f"{name}: '{name}://{path}' is the file {path} right below the root, and there is "
+            f"none; write '{name}:.{path}' for a file in the current folder, or '{name}:{path}' "
+            "for this one"
+        )
 
 
 def _find(name: str) -> tuple[str, Provider]:
@@ -231,7 +283,7 @@ def _unknown(name: str, known: Iterable[str]) -> UnknownProviderError:
 
 def _maker(where: str, part: str, factories: Mapping[str, FactoryMaker]) -> Maker | None:
     """Return how to make the `part` (a field of `Provider`); `None` if there is no such part."""
-    parsed = parse_address(where)
+    parsed = _parsed(where)
     factory = factories.get(parsed.provider)
     if factory is not None:
         return factory(parsed.hint)
@@ -300,8 +352,7 @@ def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer:
 
 def _has_no(where: str, part: str, have: Iterable[str]) -> ConfigurationError:
     return ConfigurationError(
-        f"{parse_address(where).provider}: has no {part}; providers that have one: "
-        f"{', '.join(have)}"
+        f"{_parsed(where).provider}: has no {part}; providers that have one: {', '.join(have)}"
     )
 
 
@@ -323,7 +374,7 @@ def open_backend(where: str, **options: Any) -> Backend:
     """
     store = _maker(where, "store", _stores)
     checkpointer = _maker(where, "checkpointer", _checkpointers)
-    name = parse_address(where).provider
+    name = _parsed(where).provider
     maker = _maker(where, "backend", {}) if _is_tabled(name) else None
     _check_options(options, [part for part in (maker, store, checkpointer) if part])
     if maker is None:

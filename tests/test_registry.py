@@ -103,6 +103,19 @@ def test_a_provider_string_is_a_name_and_a_hint(where, provider, hint):
         ("sqlite:///var/lib/agent.db", "/var/lib/agent.db"),
         ("sqlite:////var/lib/agent.db", "/var/lib/agent.db"),
         ("sqlite:///var/a%20b.db", "/var/a b.db"),
+        ("sqlite:/agent.db", "/agent.db"),
+        ("./agent.db", "./agent.db"),
+        ("./with:colon", "./with:colon"),
+        ("../up/agent", "../up/agent"),
+        ("agent.db", "agent.db"),
+        ("Agent.SQLite", "Agent.SQLite"),
+        ("memory.sqlite3", "memory.sqlite3"),
+        ("/var/lib/agent.db", "/var/lib/agent.db"),
+        ("/agent.db", "/agent.db"),
+        ("some folder/agent.db", "some folder/agent.db"),
+        ("C:\\agents\\agent.db", "C:\\agents\\agent.db"),
+        ("file:agent.db", "agent.db"),
+        ("postgresql://host/agent.db", "postgresql://host/agent.db"),
         ("file", "./checkpoints"),
         ("file:./dir", "./dir"),
         ("file:///var/dir", "/var/dir"),
@@ -135,6 +148,54 @@ def test_what_is_no_provider_string_is_refused(where):
 def test_a_hint_that_cannot_work_is_refused(where):
     with pytest.raises(ConfigurationError):
         resolve_address(where)
+
+
+@pytest.mark.parametrize("where", ["sqlite:///agent.db", "SQLite:///agent.db", "sqlite:////a.db"])
+@pytest.mark.parametrize("make", [get_store, get_checkpointer, open_backend, resolve_address])
+def test_a_url_that_others_take_for_a_relative_path_is_refused(make, where):
+    with pytest.raises(ConfigurationError, match="right below the root") as raised:
+        make(where)
+    name = where.rpartition("/")[2]
+    assert f"'sqlite:./{name}'" in str(raised.value)
+    assert f"'sqlite:/{name}'" in str(raised.value)
+
+
+@pytest.mark.parametrize("where", ["sqlit:./agent.db", "sqlit:agent.db", "agents", "x://agent.db"])
+def test_a_provider_that_is_misspelt_is_no_path(where):
+    with pytest.raises(UnknownProviderError):
+        get_store(where)
+
+
+async def test_a_path_is_a_store_a_checkpointer_and_a_backend(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    async with open_backend("./agent.db") as backend:
+        await backend.store.put(("notes",), "k", 1)
+    async with get_store("agent.db") as store:
+        assert await store.get(("notes",), "k") == 1
+    async with get_checkpointer(str(tmp_path / "agent.db")) as checkpointer:
+        assert await checkpointer.list_threads() == []
+
+
+def test_a_registered_name_wins_over_a_path():
+    made = get_store("memory")
+    unregister = register_store("my.db", lambda _: made)
+    try:
+        assert get_store("my.db") is made
+    finally:
+        unregister()
+
+
+@pytest.mark.parametrize("where", ["sqlite:{}/a/b/agent.db", "{}/a/b/agent.db"])
+async def test_a_typo_makes_no_tree_of_folders(tmp_path, where):
+    store = get_store(where.format(tmp_path))
+    with pytest.raises(ConfigurationError, match="make the folder first"):
+        await store.open()
+    await store.close()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "a").mkdir()
+    async with get_store(where.format(tmp_path)) as made:
+        await made.put(("notes",), "k", 1)
+    assert (tmp_path / "a" / "b" / "agent.db").exists()
 
 
 def test_an_address_is_frozen():

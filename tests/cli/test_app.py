@@ -138,7 +138,7 @@ def test_json_goes_before_or_after_the_command(ok):
     [
         ("nosql://user:s3cret@h", "unknown provider 'nosql'. Known: file, memory, postgresql"),
         ("sqlit:./a.db", "did you mean 'sqlite'?"),
-        ("./a.db", "a provider string is"),
+        ("two words", "a provider string is"),
         ("memory:s3cret", "takes no hint"),
     ],
 )

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Final
@@ -15,6 +16,9 @@ from locus_memory.backends.sqlite.opening import Settings, roll_back, translate
 __all__ = ["Job", "Queue", "Reader", "Writer", "dismiss", "empty_log", "end"]
 
 _BATCH: Final = 256
+
+_LOOK_AGAIN: Final = 0.01
+"""Seconds until a reader looks again whether its file is still there; a write always looks."""
 
 _LOG_PATIENCE: Final = 2000
 """Milliseconds that others have to end their reads before the log stays; nobody writes then."""
@@ -165,6 +169,8 @@ class _Worker:
 class Reader(_Worker):
     """Runs each job in a read transaction of its own, so that it sees all writes before it."""
 
+    _look_again = 0.0
+
     def _serve(self, first: Job) -> None:
         try:
             if first.claim():
@@ -174,7 +180,10 @@ class Reader(_Worker):
         _deliver([first])
 
     def _read(self, connection: sqlite3.Connection, job: Job) -> None:
-        self._settings.check_file()
+        # What is read from a file that went away this moment is still what was there.
+        if (now := time.monotonic()) >= self._look_again:
+            self._settings.check_file()
+            self._look_again = now + _LOOK_AGAIN
         connection.execute("BEGIN")
         try:
             job.result = job.work(connection)

@@ -24,6 +24,11 @@ CALLS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def readers_that_always_look(monkeypatch):
+    monkeypatch.setattr("locus_memory.backends.sqlite.threads._LOOK_AGAIN", 0.0)
+
+
 @pytest.fixture
 async def backend(tmp_path):
     async with SQLiteBackend(tmp_path / "agent.db", readers=2) as opened:
