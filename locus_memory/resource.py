@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+import weakref
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from locus_memory.errors import ConfigurationError
+from locus_memory.events import emit
 
-__all__ = ["Resource"]
+__all__ = ["Resource", "warn_unless_closed"]
+
+
+def warn_unless_closed(
+    owner: object, description: str, is_open: Callable[[], bool]
+) -> weakref.finalize[..., Any]:
+    """Warn when `owner` is collected, or the interpreter ends, and it is still open.
+
+    A process that was forked from this one has nothing to close.
+
+    Args:
+        owner: What is to be closed; detach what is returned when that is done.
+        description: Says what it is, without a password.
+        is_open: Whether it still holds something; must not refer to `owner`.
+    """
+    return weakref.finalize(owner, _warn, description, is_open, os.getpid())
+
+
+def _warn(description: str, is_open: Callable[[], bool], process: int) -> None:
+    if process != os.getpid() or not is_open():
+        return
+    emit("resource.unclosed", resource=description)
+    warnings.warn(
+        f"{description} was never closed, and calls that were not answered may be lost: use it as "
+        "'async with', or await close() of the store, checkpointer or backend",
+        ResourceWarning,
+        stacklevel=2,
+    )
 
 
 class Resource:

@@ -9,6 +9,7 @@ import random
 import re
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final, TypedDict, TypeVar
 from urllib.parse import urlsplit
 
@@ -45,7 +46,7 @@ from locus_memory.errors import (
     ConfigurationError,
 )
 from locus_memory.options import checked
-from locus_memory.resource import Resource
+from locus_memory.resource import Resource, warn_unless_closed
 
 __all__ = ["Connection", "ConnectionOptions", "Features", "PostgreSQLPool", "Record", "pool_for"]
 
@@ -146,6 +147,12 @@ class PostgreSQLPool(Resource):
         self._inherited: dict[asyncio.AbstractEventLoop, Lender] = {}
         self._process = os.getpid()
         self._closed = False
+        lenders, owned = self._lenders, pool is None
+        self._warning = warn_unless_closed(
+            self,
+            self._where,
+            lambda: owned and any(not each.has_ended() for each in lenders.values()),
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._where})"
@@ -300,21 +307,8 @@ class PostgreSQLPool(Resource):
     def _make_lender(self) -> Lender:
         if self._borrowed is not None:
             return BorrowedPool(self._borrowed, patience=self._patience, where=self._where)
-        return OwnPool(self._connect, size=self._size, patience=self._patience, where=self._where)
-
-    async def _connect(self) -> Connection:
-        with translated(self._where):
-            try:
-                return await connect(self._arguments)
-            except ClientConfigurationError:
-                raise
-            except (ValueError, OverflowError) as error:
-                # Its message quotes what may be a part of the password.
-                raise ConfigurationError(
-                    f"{self._where}: the driver cannot read the URL or the environment "
-                    f"({type(error).__name__}); a password's special characters are written as "
-                    "%40 for @, %2F for / and so on"
-                ) from None
+        connecting = partial(_connected, self._where, self._arguments)
+        return OwnPool(connecting, size=self._size, patience=self._patience, where=self._where)
 
     async def _prepare(self, lender: Lender) -> None:
         with translated(self._where):
@@ -345,6 +339,7 @@ class PostgreSQLPool(Resource):
     @override
     async def close(self) -> None:
         """Let running calls of this event loop end, and close all connections."""
+        self._warning.detach()
         with self._lock:
             self._closed = True
             self._forget_ended_loops()
@@ -390,6 +385,22 @@ def _arguments(database: str | None, **options: float | None) -> dict[str, Any]:
     if database is not None:
         arguments["dsn" if _URL.match(database) else "database"] = database
     return arguments
+
+
+async def _connected(where: str, arguments: dict[str, Any]) -> Connection:
+    # Of the pool itself nothing is held here, so that one that is dropped is collected.
+    with translated(where):
+        try:
+            return await connect(arguments)
+        except ClientConfigurationError:
+            raise
+        except (ValueError, OverflowError) as error:
+            # Its message quotes what may be a part of the password.
+            raise ConfigurationError(
+                f"{where}: the driver cannot read the URL or the environment "
+                f"({type(error).__name__}); a password's special characters are written as "
+                "%40 for @, %2F for / and so on"
+            ) from None
 
 
 async def _call_once(lender: Lender, verb: str, statement: str, arguments: tuple[Any, ...]) -> Any:

@@ -36,7 +36,7 @@ from locus_memory.backends.redis.pool import Pool
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
 from locus_memory.events import emit
 from locus_memory.options import checked
-from locus_memory.resource import Resource
+from locus_memory.resource import Resource, warn_unless_closed
 
 __all__ = ["Call", "RedisConnection", "Script", "tag"]
 
@@ -169,6 +169,13 @@ class RedisConnection(Resource):
         )
         self._lock = threading.Lock()
         self._closed = False
+        if client is None:
+            clients = self._clients
+            warn_unless_closed(
+                self,
+                f"redis {self.place}",
+                lambda: any(not each.has_ended() for each in clients.values()),
+            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.place!r})"

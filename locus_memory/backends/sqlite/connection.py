@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from locus_memory.backends.sqlite.opening import MEMORY, Settings, translated
 from locus_memory.backends.sqlite.threads import Job, Queue, Reader, Writer, dismiss, empty_log, end
@@ -22,6 +22,7 @@ from locus_memory.errors import BackendClosedError, BackendError, ConfigurationE
 from locus_memory.events import emit
 from locus_memory.options import checked
 from locus_memory.quoting import quote
+from locus_memory.resource import warn_unless_closed
 
 __all__ = ["SQLiteDatabase", "translated"]
 
@@ -80,6 +81,7 @@ class SQLiteDatabase:
         self._process: int | None = None
         self._finalizer = weakref.finalize(self, dismiss, self._reads, self._writes, readers)
         self._finalizer.atexit = False
+        self._warning: weakref.finalize[..., Any] | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
@@ -160,6 +162,8 @@ class SQLiteDatabase:
             if self._closed:
                 return
             self._closed = True
+        if self._warning is not None:
+            self._warning.detach()
         if not self._finalizer.detach() or self._process != os.getpid():
             return
         # The writer goes last: nobody reads any more when it folds the log into the file.
@@ -182,6 +186,7 @@ class SQLiteDatabase:
             raise BackendClosedError(f"sqlite {self.path}: used after close()")
         if self._process is None:
             self._process = os.getpid()
+            self._warning = warn_unless_closed(self, f"sqlite {self.path}", lambda: True)
         elif self._process != os.getpid():
             # SQLite's own bookkeeping does not survive a fork, whoever opens the file then:
             # https://www.sqlite.org/howtocorrupt.html#_carrying_an_open_database_connection_across_a_fork_
