@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import unquote
 
 from locus_memory.errors import ConfigurationError
 
-__all__ = ["Address", "is_provider_name", "parse_address", "path_of_url"]
+__all__ = [
+    "Address",
+    "check_below_root",
+    "is_path",
+    "is_provider_name",
+    "parse_address",
+    "path_of_url",
+]
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
 _SECRET = re.compile(r"(?i)([\w-]*(?:passw(?:or)?d|pwd|secret|token|key)[\w-]*=)[^&;\s]+")
@@ -64,6 +73,39 @@ def parse_address(where: str) -> Address:
 def is_provider_name(name: str) -> bool:
     """Whether `name` can stand before the colon of a provider string."""
     return _NAME.fullmatch(name) is not None
+
+
+def is_path(where: str, suffixes: tuple[str, ...], known: Collection[str]) -> bool:
+    """Whether a text is the path of a file, rather than a provider string.
+
+    Args:
+        where: The text.
+        suffixes: How the path of such a file ends, unless it begins with `./` or `../`.
+        known: The names of providers, which are taken for no file.
+    """
+    if where.startswith(("./", "../", ".\\", "..\\")) and "://" not in where:
+        return True
+    if not where.lower().endswith(suffixes):
+        return False
+    name, colon, rest = where.partition(":")
+    is_drive = len(name) == 1 and rest.startswith(("\\", "/")) and not rest.startswith("//")
+    is_unknown = not colon and name.lower() not in known
+    return is_drive or not is_provider_name(name) or is_unknown
+
+
+def check_below_root(path: str, name: str) -> None:
+    """Refuse a new file right below the root, by a URL that others take for a relative path.
+
+    Raises:
+        ConfigurationError: It is one.
+    """
+    file = Path(path)
+    if file.parent == Path(file.anchor) and not file.exists():
+        raise ConfigurationError(
+            f"{name}: '{name}://{path}' is the file {path} right below the root, and there is "
+            f"none; write '{name}:.{path}' for a file in the current folder, or '{name}:{path}' "
+            "for this one"
+        )
 
 
 def path_of_url(url: str, name: str) -> str:

@@ -24,10 +24,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from locus_memory.address import Address, is_provider_name, parse_address, path_of_url
+from locus_memory.address import (
+    Address,
+    check_below_root,
+    is_path,
+    is_provider_name,
+    parse_address,
+    path_of_url,
+)
 from locus_memory.backends.base import Backend, ComposedBackend
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.drivers import require
@@ -173,26 +179,11 @@ def _parsed(where: str) -> Address:
         ConfigurationError: It is neither.
     """
     if isinstance(where, str):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        known = {*_stores, *_checkpointers, *_TABLE}
         for name, provider in _TABLE.items():
-            if provider.suffixes and _is_path(where, provider.suffixes):
+            if provider.suffixes and is_path(where, provider.suffixes, known):
                 return Address(name, where)
     return parse_address(where)
-
-
-def _is_path(where: str, suffixes: tuple[str, ...]) -> bool:
-    """Whether a text is the path of a file, rather than a provider string."""
-    if where.startswith(("./", "../", ".\\", "..\\")) and "://" not in where:
-        return True
-    if not where.lower().endswith(suffixes):
-        return False
-    name, colon, rest = where.partition(":")
-    is_drive = len(name) == 1 and rest.startswith(("\\", "/")) and not rest.startswith("//")
-    # Nobody's name for a provider is taken for a file.
-    return (
-        is_drive
-        or not is_provider_name(name)
-        or (not colon and name.lower() not in {*_stores, *_checkpointers, *_TABLE})
-    )
 
 
 def _hint(address: Address, name: str, provider: Provider) -> str | None:
@@ -203,24 +194,9 @@ def _hint(address: Address, name: str, provider: Provider) -> str | None:
     if provider.is_path and address.hint.lower().startswith(f"{address.provider}://"):
         path = path_of_url(address.hint, name)
         if provider.suffixes:
-            _check_below_root(path, name)
+            check_below_root(path, name)
         return path
     return address.hint
-
-
-def _check_below_root(path: str, name: str) -> None:
-    """Refuse a new file right below the root, by a URL that others take for a relative path.
-
-    Raises:
-        ConfigurationError: It is one.
-    """
-    file = Path(path)
-    if file.parent == Path(file.anchor) and not file.exists():
-        raise ConfigurationError(
-            f"{name}: '{name}://{path}' is the file {path} right below the root, and there is "
-            f"none; write '{name}:.{path}' for a file in the current folder, or '{name}:{path}' "
-            "for this one"
-        )
 
 
 def _find(name: str) -> tuple[str, Provider]:
