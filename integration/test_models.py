@@ -8,8 +8,8 @@ import pytest
 
 from locus_memory.errors import ModelUnavailableError
 from locus_memory.retrieval.embedders import LocalEmbedder
-from locus_memory.retrieval.embedders.catalogue import CARRIED
-from locus_memory.retrieval.embedders.fetching import fetch_model, is_whole
+from locus_memory.retrieval.embedders.catalogue import CARRIED, models_folder
+from locus_memory.retrieval.embedders.fetching import fetch_models, is_whole
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,8 @@ def folders(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOCUS_MEMORY_MODELS", str(tmp_path_factory.mktemp("models")))
         try:
-            yield {name: fetch_model(model) for name, model in CARRIED.items()}
+            fetch_models(CARRIED.values(), lambda _model, _there: None)
+            yield {name: models_folder() / name for name in CARRIED}
         except ModelUnavailableError as error:
             if "does not reach" not in str(error):
                 raise

