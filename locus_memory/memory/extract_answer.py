@@ -104,7 +104,8 @@ def parse_answer(text: str, prompt: str = "") -> Answer:
         return Answer()
     if not isinstance(changes, list):
         raise InvalidArgumentError("changes: a list is expected")
-    answer = _each_read(cast("list[Any]", changes))
+    listed: list[Any] = changes
+    answer = _each_read(listed)
     if answer.refused and not answer.changes:
         raise InvalidArgumentError("; ".join(answer.refused)[:_LONGEST_ERROR])
     return answer
@@ -219,7 +220,7 @@ def _number(word: str) -> float | None:
 
 
 def _numbers(said: Any) -> tuple[int, ...]:
-    listed = cast("list[Any]", said) if isinstance(said, list) else [said]
+    listed: list[Any] = said if isinstance(said, list) else [said]
     return tuple(number for each in listed if (number := _place(each)) is not None)
 
 

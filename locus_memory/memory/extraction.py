@@ -128,6 +128,8 @@ class Extraction:
             known = await self._recall.find(scope, _SHOWN, said)
             changes = await self._extractor.extract(origin.messages, known)
         speakers = Speakers(origin.messages)
+        if changes:
+            await speakers.read()
         edits = (self._checked(change, origin, speakers) for change in changes)
         return [edit for edit in edits if edit is not None]
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import takewhile
-from typing import Any
+from typing import Any, Final
 
 from locus_memory.conversation.kinds import role_of
 from locus_memory.memory.thread import text_of
+from locus_memory.offload import in_thread
 from locus_memory.store.text import query_words, stem
 
 __all__ = ["Speakers"]
+
+# Characters above which finding words takes more than a few milliseconds.
+_LARGE: Final = 20_000
 
 
 class Speakers:
@@ -24,6 +28,15 @@ class Speakers:
     def __init__(self, messages: Sequence[Any]) -> None:
         self._messages = messages
         self._roles = [role_of(message) for message in messages]
+
+    async def read(self) -> None:
+        """Find the words of all that was said beforehand; of much text, in a worker thread."""
+        if "tool" not in self._roles:
+            return
+        if sum(len(text_of(message)) for message in self._messages) < _LARGE:
+            self._find_words()
+        else:
+            await in_thread(self._find_words)
 
     def is_of_tool(self, places: Sequence[int], content: str) -> bool:
         """Whether a fact comes from a tool's output.
@@ -51,6 +64,9 @@ class Speakers:
         """Whether a tool spoke since the user did."""
         since = takewhile(lambda role: role != "user", reversed(self._roles[:place]))
         return "tool" in since
+
+    def _find_words(self) -> None:
+        _ = self._of_user, self._of_tools
 
     @cached_property
     def _of_user(self) -> set[str]:

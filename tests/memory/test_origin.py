@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 
@@ -69,6 +70,22 @@ def test_without_a_tool_nothing_is_a_tools():
 def test_half_a_character_is_no_obstacle():
     talk = [Message.user("\ud83d hi"), Message(role="tool", content="\udc00 yes", tool_call_id="1")]
     assert not Speakers(talk).is_of_tool([0], "\ud83d hi")
+
+
+@pytest.mark.parametrize("size", [10, 200_000])
+async def test_much_text_is_read_in_a_thread(size, monkeypatch):
+    threads = set()
+    find = Speakers._find_words
+
+    def found(self):
+        threads.add(threading.get_ident())
+        find(self)
+
+    monkeypatch.setattr(Speakers, "_find_words", found)
+    speakers = Speakers((*TALK, Message.user("word " * size)))
+    await speakers.read()
+    assert (threading.get_ident() in threads) is (size == 10)
+    assert speakers.is_of_tool([0], RULE)
 
 
 async def test_what_a_tool_said_keeps_its_origin(make):

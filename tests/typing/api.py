@@ -286,10 +286,13 @@ async def agents(store: BaseStore, backend: Backend) -> None:
     Agent(calls, tools=[weather, tool(name="rain")(weather)], checkpointer=backend)
     Agent(OpenAIChat("m"), checkpointer=backend.checkpointer, memory_manager=backend)
     Agent(talks, memory_manager=NoopMemoryManager(), conversation_manager=NullManager())
+    Agent(talks, inherit_user=True, on_memory_error="raise")
     async with Agent(ScriptedModel(), checkpointer="memory", memory_manager=store) as agent:
         result = await agent.run("hello", "t", user_id="ada", metadata={"k": 1})
         assert_type(result, AgentResult)
         assert_type(result.state, AgentState)
+        assert_type(result.failures, tuple[Event, ...])
+        assert_type(result.usage.total_tokens, int)
         assert_type(await agent.resume("t"), AgentResult)
         assert_type(await agent.fork("t"), str)
         assert_type(await agent.history("t", 3), list[CheckpointInfo])
