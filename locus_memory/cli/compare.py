@@ -18,6 +18,7 @@ from locus_memory.cli.differences import (
 from locus_memory.cli.names import find_reference
 from locus_memory.cli.options import AsJson, Url
 from locus_memory.cli.output import compact, snippet, visible, visible_name
+from locus_memory.cli.reading import read_state
 from locus_memory.cli.session import Session
 from locus_memory.cli.transcript_view import message_line, print_text
 
@@ -54,7 +55,7 @@ async def compare_checkpoints(backend: Backend, *, a: str, b: str) -> dict[str, 
     states: list[tuple[list[Any], Any]] = []
     for reference in (a, b):
         thread_id, checkpoint_id = await find_reference(backend.checkpointer, reference)
-        state = await backend.checkpointer.load(thread_id, checkpoint_id)
+        state = await read_state(backend.checkpointer, thread_id, checkpoint_id)
         sides.append({"thread_id": thread_id, "checkpoint_id": checkpoint_id})
         states.append(messages_of(state))
     (old, old_rest), (new, new_rest) = states

@@ -23,6 +23,14 @@ class Foreign:
         return [name] if place is None or name != place.name else [place.name, place.writes]
 
     @staticmethod
+    def beside(name: str, thread_id: str) -> str:
+        """Return what a fork of a thread is called: LangGraph finds a fork of its own, too."""
+        place = Place.named(name)
+        if place is None or name != place.name or Place.named(thread_id) is not None:
+            return thread_id
+        return place.moved(thread_id).name
+
+    @staticmethod
     def name_of(thread_id: str) -> str:
         """Return the thread that keeps the checkpoints of LangGraph's thread of an id."""
         return Place.at(thread_id, "").name

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from locus_memory.cli.differences import messages_of
-from locus_memory.errors import CheckpointError, ConfigurationError
+from locus_memory.cli.names import find_checkpoint, find_thread
+from locus_memory.cli.reading import read_state
+from locus_memory.errors import CheckpointError, ConfigurationError, MissingDriverError
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -46,8 +48,10 @@ class Sources:
         if self._checkpointer is None:
             return []
         try:
-            state = await self._checkpointer.load(thread_id)
-        except CheckpointError:
+            name = await find_thread(self._checkpointer, thread_id)
+            checkpoint_id = await find_checkpoint(self._checkpointer, name, None)
+            state = await read_state(self._checkpointer, name, checkpoint_id)
+        except (CheckpointError, MissingDriverError):
             # `show` says what is wrong with it; here, the message is just not to be had.
             return []
         return [each for each in messages_of(state)[0] if isinstance(each, dict)]

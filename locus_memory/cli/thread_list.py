@@ -16,6 +16,7 @@ from locus_memory.cli.options import AsJson, Limit, Url
 from locus_memory.cli.outcome import UsageError
 from locus_memory.cli.output import console, number, remark
 from locus_memory.cli.paging import COUNTED, tell_more
+from locus_memory.cli.reading import read_metadata
 from locus_memory.cli.session import Globals, Session
 from locus_memory.cli.tables import Cell, print_table
 from locus_memory.errors import CheckpointNotFoundError
@@ -124,7 +125,7 @@ def describe_checkpoint(info: CheckpointInfo) -> dict[str, Any]:
         "checkpoint_id": info.checkpoint_id,
         "sequence": info.sequence,
         "created_at": info.created_at.isoformat(),
-        "metadata": info.metadata,
+        "metadata": read_metadata(info.thread_id, info.metadata),
         "is_full": info.is_full,
         "bytes": info.size,
         "stored_bytes": info.stored_size,

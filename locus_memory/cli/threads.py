@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.cli.differences import messages_of
+from locus_memory.cli.foreign import Foreign
 from locus_memory.cli.metadata_filter import Condition, FilterOption, parse_filters
 from locus_memory.cli.names import all_checkpoints, find_checkpoint, find_reference, find_thread
 from locus_memory.cli.options import AsJson, Limit, Url, parse_age
 from locus_memory.cli.outcome import CommandError, UsageError
 from locus_memory.cli.output import compact, number, remark, visible_name
 from locus_memory.cli.paging import tell_more
+from locus_memory.cli.reading import read_metadata, read_state
 from locus_memory.cli.session import Session
 from locus_memory.cli.sizes import measure_threads, size_on_disk
 from locus_memory.cli.tables import Cell, Cut, print_records, print_table
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
+    from locus_memory.checkpoint.base import BaseCheckpointer
 
 __all__ = ["checkpoints", "fork", "prune", "show", "stats"]
 
@@ -127,11 +130,12 @@ async def _load(backend: Backend, *, thread: str, name: str | None) -> dict[str,
     else:
         thread_id = await find_thread(backend.checkpointer, thread)
         checkpoint_id = await find_checkpoint(backend.checkpointer, thread_id, name)
+    metadata = await backend.checkpointer.get_metadata(thread_id, checkpoint_id)
     return {
         "thread_id": thread_id,
         "checkpoint_id": checkpoint_id,
-        "metadata": await backend.checkpointer.get_metadata(thread_id, checkpoint_id),
-        "state": await backend.checkpointer.load(thread_id, checkpoint_id),
+        "metadata": read_metadata(thread_id, metadata),
+        "state": await read_state(backend.checkpointer, thread_id, checkpoint_id),
     }
 
 
@@ -174,14 +178,24 @@ def fork(
 
 async def _fork(backend: Backend, *, source: str, new: str) -> dict[str, Any]:
     thread_id, checkpoint_id = await find_reference(backend.checkpointer, source)
-    forked = await backend.checkpointer.fork(thread_id, checkpoint_id, new)
-    usage = await backend.checkpointer.get_storage_stats(new)
+    name = Foreign.beside(thread_id, new)
+    if not await backend.checkpointer.exists(name):
+        await _copy_writes(backend.checkpointer, thread_id, name)
+    forked = await backend.checkpointer.fork(thread_id, checkpoint_id, name)
+    usage = await backend.checkpointer.get_storage_stats(name)
     return {
-        "thread_id": new,
+        "thread_id": name,
         "checkpoint_id": forked,
         "source": thread_id,
         "checkpoints": usage["total_checkpoints"],
     }
+
+
+async def _copy_writes(checkpointer: BaseCheckpointer, source: str, target: str) -> None:
+    """Copy the pending writes that LangGraph keeps beside a thread, before it is seen there."""
+    for old, new in zip(Foreign.parts(source)[1:], Foreign.parts(target)[1:], strict=True):
+        if await checkpointer.exists(old):
+            await checkpointer.copy_thread(old, new)
 
 
 def prune(

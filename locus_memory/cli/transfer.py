@@ -24,6 +24,7 @@ from locus_memory.cli.options import AsJson, Url
 from locus_memory.cli.outcome import CommandError, UsageError
 from locus_memory.cli.output import console, print_json, sees_progress
 from locus_memory.cli.paging import same_command
+from locus_memory.cli.reading import read_state
 from locus_memory.cli.session import Session
 from locus_memory.cli.tables import Cell, print_table
 from locus_memory.cli.transcripts import Conversation, Format, read_conversations, write_messages
@@ -191,4 +192,4 @@ def export(
 
 async def _export(backend: Backend, *, reference: str) -> tuple[str, Any]:
     thread_id, checkpoint_id = await find_reference(backend.checkpointer, reference)
-    return thread_id, await backend.checkpointer.load(thread_id, checkpoint_id)
+    return thread_id, await read_state(backend.checkpointer, thread_id, checkpoint_id)

@@ -55,7 +55,11 @@ def test_a_person_is_asked(run, ok, chat, old, monkeypatch):
     assert len(ok("checkpoints", "chat", "--json").json["checkpoints"]) == 5
     assert "thread  checkpoints" in run("threads", "rm", "chat", stdin=b"n\n").err
     assert run("threads", "rm", "chat", stdin=b"y\n").out.endswith("deleted 1 thread\n")
-    assert run("vacuum", "--older-than-days", "4.5", stdin=b"y\n").out.startswith("deleted 12 ")
+    assert (
+        run("vacuum", "--older-than-days", "4.5", stdin=b"y\n")
+        .out.strip()
+        .startswith("deleted 12 ")
+    )
 
 
 @pytest.mark.parametrize(
