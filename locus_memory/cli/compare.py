@@ -20,7 +20,7 @@ from locus_memory.cli.options import AsJson, Url
 from locus_memory.cli.output import compact, snippet, visible, visible_name
 from locus_memory.cli.reading import read_state
 from locus_memory.cli.session import Session
-from locus_memory.cli.transcript_view import message_line, print_text
+from locus_memory.cli.transcript_view import message_line, print_message, print_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,7 +96,7 @@ def render_difference(console: Console, document: dict[str, Any]) -> None:
         for sign, entries, style in (("-", "removed", "red"), ("+", "added", "green")):
             for entry in edit[entries]:
                 line = message_line(entry["place"], entry["message"], style)
-                print_text(console, Text(sign, style=style).append_text(line))
+                print_message(console, line, Text(sign, style=style))
     for change in document["changes"]:
         _render_change(console, change)
 

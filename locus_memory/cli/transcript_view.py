@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from locus_memory.cli.output import compact, visible
+from locus_memory.cli.output import compact, visible, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["message_line", "message_record", "print_text", "print_transcript"]
+__all__ = ["message_line", "message_record", "print_message", "print_text", "print_transcript"]
+
+_EDGE = 6
+"""How wide the number of a message is, with the space around it."""
+
+_NARROWEST = 16
 
 _COLOURS = {"user": "cyan", "assistant": "green", "system": "magenta", "tool": "yellow"}
 
@@ -25,12 +30,31 @@ def print_transcript(console: Console, messages: Iterable[tuple[int, Any]]) -> N
         if current and current != heading:
             print_text(console, Text(f"\n{current}" if heading else current, style="bold"))
             heading = current
-        print_text(console, message_line(place, message))
+        print_message(console, message_line(place, message))
 
 
 def print_text(console: Console, text: Text) -> None:
     """Print text, wrapped on a terminal only: a pipe gets one line for each of its lines."""
     console.print(text, soft_wrap=not console.is_terminal)
+
+
+def print_message(console: Console, line: Text, sign: Text | None = None) -> None:
+    """Print a numbered message: on a terminal below itself, on a pipe on one line.
+
+    Args:
+        console: Where to.
+        line: The message, as `message_line` returns it.
+        sign: What stands before it.
+    """
+    text = line if sign is None else sign.append_text(line)
+    if not console.is_terminal:
+        console.print(Text(visible_name(text.plain)), soft_wrap=True)
+        return
+    edge = _EDGE + (0 if sign is None else len(sign))
+    before = text[:edge]
+    for wrapped in text[edge:].wrap(console, max(_NARROWEST, console.width - edge)):
+        console.print(before.append_text(wrapped), soft_wrap=True)
+        before = Text(" " * edge)
 
 
 def message_line(place: int, message: Any, style: str = "") -> Text:

@@ -80,7 +80,7 @@ def test_the_commands_it_names_work(copied, run):
         assert run(*command.split()[1:], stdin=b"Where do I live?\n").code == 0
 
 
-def test_what_the_agent_remembers(copied, ok):
+def test_what_the_agent_remembers(copied, ok, on_a_pipe):
     assert ok("memories", "--user", story.USER).out in copied
     versions = ok("history", "home", "--user", story.USER, "--json").json["versions"]
     assert [each["content"] for each in versions] == [story.NEW_HOME, story.OLD_HOME]

@@ -20,7 +20,12 @@ VARYING = re.compile(r"[0-9a-f]{32}|[0-9a-f]{12}\b|[0-9][0-9,.:-]*%?|\(/[^)]*exi
 
 
 def output(command, folder):
-    environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "80"}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    terminal = {"COLUMNS": "80", "LINES": "25", "TERM": "dumb"}
+    if not re.search("[|>]", command):
+        terminal["FORCE_COLOR"] = "1"
+    kept = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+    environment = {"PATH": path, **terminal, **kept}
     done = subprocess.run(
         command,
         shell=True,

@@ -178,3 +178,20 @@ def test_a_terminal_can_be_read(small, columns, arguments, shown):
         assert all(words in told for words in shown), printed
     lines = [line.rstrip() for line in printed.splitlines() if "locus-memory" not in line]
     assert max(map(len, lines)) <= columns, printed
+
+
+def test_a_message_is_wrapped_below_itself(small, chat, ok, write):
+    text = "Four thousand pounds for everything, and I want to sail her to Brittany this summer."
+    ok("import", write("long.json", [{"role": "user", "content": f"{text}\nA second line."}]))
+    printed = on_a_terminal(40, "show", "long")
+    first, *others = printed.splitlines()[1:]
+    assert first == "   1  user: Four thousand pounds for"
+    assert all(line.startswith("      ") for line in others)
+    assert others[-1] == "      A second line."
+    assert " ".join(printed.split()).endswith(f"user: {text} A second line.")
+
+
+def test_a_difference_is_one_line_a_message_on_a_pipe(run, odd, on_a_pipe):
+    lines = run("diff", "t@1", "t").out.splitlines()
+    assert lines[2] == "  1 messages in common"
+    assert len(lines) == 4
