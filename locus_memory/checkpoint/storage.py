@@ -55,7 +55,9 @@ class DeltaStorage(ABC):
     Invariants that every verb keeps, atomically: a thread's checkpoint ids and revisions
     are unique, and the base of every record is there. Order is the storage's own. Revisions are
     drawn from 2**63, so a storage need not look whether one is taken. A copy of a thread keeps
-    its revisions, so a revision names a record within its thread only.
+    its revisions, so a revision names a record within its thread only. Any number of tasks, and
+    of event loops in threads of their own, may call a storage at once: what it keeps in memory
+    is read and changed under a lock.
     """
 
     persistent: bool = True

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -80,9 +83,10 @@ class RaceTests(CheckpointerSuite):
                 name = await checkpointer.save({"by": mark, "index": index}, thread)
                 assert await checkpointer.load(thread, name) == {"by": mark, "index": index}
 
-        await asyncio.gather(
-            *(asyncio.to_thread(asyncio.run, work(mark)) for mark in range(4)), work(4)
-        )
+        with _eager_threads():
+            await asyncio.gather(
+                *(asyncio.to_thread(asyncio.run, work(mark)) for mark in range(4)), work(4)
+            )
         listed = [len(await checkpointer.list_checkpoints(f"t{n}", 1000)) for n in range(4)]
         assert sum(listed) == 5 * 30
 
@@ -102,6 +106,17 @@ class RaceTests(CheckpointerSuite):
         assert left[0] == list(saved)[-1]
         for name in left:
             assert await checkpointer.load("t", name) == saved[name]
+
+
+@contextmanager
+def _eager_threads() -> Generator[None]:
+    """Let threads take turns so often that what lacks a lock shows it."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 class SecondProcessTests(CheckpointerSuite):
