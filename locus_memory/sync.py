@@ -21,6 +21,7 @@ from typing import Any, Self, TypeVar
 from typing_extensions import override
 
 from locus_memory.errors import BlockingCallError
+from locus_memory.registry import get_store
 
 __all__ = ["Blocking", "Bridge", "blocking"]
 
@@ -217,7 +218,7 @@ def blocking(target: object, *, bridge: Bridge | None = None) -> Any:
     threads at once. `with` opens and closes the target as `async with` does.
 
     Args:
-        target: Any object with asynchronous methods.
+        target: Any object with asynchronous methods, or a provider string: the store it makes.
         bridge: Where its calls run. By default all share the bridge of this process, so that
             what belongs to one event loop, such as a pool of connections, is shared as well.
 
@@ -227,6 +228,8 @@ def blocking(target: object, *, bridge: Bridge | None = None) -> Any:
     Raises:
         BlockingCallError: By a call of a method, see `Bridge.run`.
     """
+    if isinstance(target, str):
+        target = get_store(target)
     return Blocking(target, bridge or _shared_bridge())
 
 

@@ -19,8 +19,10 @@ from locus_memory.retrieval.query import read_query
 from locus_memory.retrieval.turns import index_turns
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import Namespace
+from locus_memory.store.opening import borrowed
 
 if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
     from locus_memory.retrieval.rerankers.base import Reranker
 
 __all__ = ["NAMESPACE", "evaluate"]
@@ -39,7 +41,7 @@ Progress = Callable[[int, int], None]
 
 async def evaluate(
     conversations: Sequence[Conversation],
-    store: BaseStore,
+    store: str | BaseStore | Backend,
     embedder: Embedder | None = None,
     *,
     reranker: Reranker | None = None,
@@ -54,7 +56,8 @@ async def evaluate(
 
     Args:
         conversations: What to index and to ask.
-        store: Any store that can search.
+        store: Any store that can search, a backend that has one, or a provider string, whose store
+            is closed again.
         embedder: Searches by meaning as well, if the store can.
         reranker: Puts the best in order anew.
         options: What counts how much.
@@ -69,17 +72,19 @@ async def evaluate(
     """
     if not any(each.questions for each in conversations):
         raise InvalidArgumentError("none of the conversations has a question with evidence")
-    prepared = None
-    if embedder is not None and await has_semantic_search(store):
-        prepared = _Prepared(embedder)
-    run = _Run(store, prepared, reranker, options, namespace, _Steps.of(conversations, on_progress))
-    await store.clear_namespace(namespace, recursive=True)
-    try:
-        for conversation in conversations:
-            await run.take(conversation)
-    finally:
-        await store.clear_namespace(namespace, recursive=True)
-    return run.report(conversations)
+    async with borrowed(store) as found:
+        prepared = None
+        if embedder is not None and await has_semantic_search(found):
+            prepared = _Prepared(embedder)
+        steps = _Steps.of(conversations, on_progress)
+        run = _Run(found, prepared, reranker, options, namespace, steps)
+        await found.clear_namespace(namespace, recursive=True)
+        try:
+            for conversation in conversations:
+                await run.take(conversation)
+        finally:
+            await found.clear_namespace(namespace, recursive=True)
+        return run.report(conversations)
 
 
 @dataclass(slots=True)

@@ -30,8 +30,10 @@ from locus_memory.store.item import (
     check_namespace,
     round_trip,
 )
+from locus_memory.store.opening import StoreUser, store_of
 
 if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
     from locus_memory.retrieval.rerankers.base import Reranker
 
 __all__ = ["Hit", "HybridSearch", "Mode", "SearchResult"]
@@ -100,7 +102,7 @@ def _text(hit: Hit) -> str:
     return hit.text
 
 
-class HybridSearch:
+class HybridSearch(StoreUser):
     """Searches a store by words and by meaning, and makes one ranking of both.
 
     Both searches run at once, one round trip each, and the union of what they find is ranked:
@@ -112,7 +114,8 @@ class HybridSearch:
     `locus_memory.retrieval.supersession`.
 
     Args:
-        store: Any store; it stays the caller's to close.
+        store: Any store, a backend that has one, or a provider string. What a string made is closed
+            with the search, by `close` or `async with`; all else stays the caller's.
         embedder: What made the vectors that are in the store.
         reranker: Puts the best in order anew; its scores are blended with ours.
         options: What counts how much.
@@ -123,7 +126,7 @@ class HybridSearch:
 
     def __init__(
         self,
-        store: BaseStore,
+        store: str | BaseStore | Backend,
         embedder: Embedder | None = None,
         *,
         reranker: Reranker | None = None,
@@ -131,7 +134,8 @@ class HybridSearch:
         fields: Fields = _FIELDS,
         today: Callable[[], date] | None = None,
     ) -> None:
-        self._finder = Finder(store, embedder)
+        self.store, self._owned = store_of(store)
+        self._finder = Finder(self.store, embedder)
         self._reranker = reranker
         self._options = options
         self._fields = fields

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, VersionConflictError
 from locus_memory.quoting import quote
@@ -15,8 +15,12 @@ from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
 from locus_memory.retrieval.embedding import embed
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import Namespace, Put, StoreItem, check_namespace
+from locus_memory.store.opening import borrowed
 from locus_memory.store.text import index_text
 from locus_memory.store.wrappers.embedding import EmbeddingStore
+
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
 
 __all__ = ["ReembedReport", "reembed"]
 
@@ -47,7 +51,7 @@ class ReembedReport:
 
 
 async def reembed(
-    store: BaseStore,
+    store: str | BaseStore | Backend,
     namespace: Namespace,
     embedder: Embedder,
     *,
@@ -67,7 +71,8 @@ async def reembed(
     length, and raises `ConfigurationError` when it meets one of another model.
 
     Args:
-        store: Where; of an `EmbeddingStore`, the inner store.
+        store: Where: a store, a backend that has one, or a provider string, whose store is closed
+            again. Of an `EmbeddingStore`, the inner store.
         namespace: Which items.
         embedder: Makes the vectors.
         recursive: The items of the descendants as well.
@@ -87,18 +92,12 @@ async def reembed(
     """
     if batch_size < 1:
         raise InvalidArgumentError(f"batch_size is at least 1, not {batch_size}")
-    while isinstance(store, EmbeddingStore):
-        store = store.inner
-    await _check_store(store, embedder)
-    targets = await _targets(store, check_namespace(namespace), recursive=recursive)
-    report = ReembedReport(total=sum([await _count(store, each) for each in targets]))
-    work = _Work(store, embedder, text_of, include_unmarked, batch_size, clock, report)
-    for target in targets:
-        after: str | None = None
-        while (after := await work.batch(target, after)) is not None:
-            if on_progress is not None:
-                on_progress(work.report)
-    return work.report
+    async with borrowed(store) as found:
+        inner = found
+        while isinstance(inner, EmbeddingStore):
+            inner = inner.inner
+        work = _Work(inner, embedder, text_of, include_unmarked, batch_size, clock, ReembedReport())
+        return await work.run(check_namespace(namespace), on_progress, recursive=recursive)
 
 
 @dataclass(slots=True)
@@ -112,6 +111,25 @@ class _Work:
     batch_size: int
     clock: Callable[[], float]
     report: ReembedReport
+
+    async def run(
+        self,
+        namespace: Namespace,
+        on_progress: Callable[[ReembedReport], None] | None,
+        *,
+        recursive: bool,
+    ) -> ReembedReport:
+        """Go through all the items, and return what was done."""
+        await _check_store(self.store, self.embedder)
+        targets = await _targets(self.store, namespace, recursive=recursive)
+        counts = [await _count(self.store, each) for each in targets]
+        self.report = replace(self.report, total=sum(counts))
+        for target in targets:
+            after: str | None = None
+            while (after := await self.batch(target, after)) is not None:
+                if on_progress is not None:
+                    on_progress(self.report)
+        return self.report
 
     async def batch(self, target: Namespace, after: str | None) -> str | None:
         """Do the items after a key and return the last one's key; `None`: there are none."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
@@ -21,16 +21,20 @@ from locus_memory.store.item import (
     check_namespace,
     encode_json,
 )
+from locus_memory.store.opening import StoreUser, store_of
 from locus_memory.store.text import index_text
+
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
 
 __all__ = ["NamespacedStore", "StoreContext"]
 
 
-@dataclass(frozen=True, slots=True)
-class NamespacedStore:
+@dataclass(frozen=True, slots=True, init=False)
+class NamespacedStore(StoreUser):
     """The verbs of a store without the namespace; they mean what they mean to `BaseStore`.
 
-    A view owns nothing: close the store itself.
+    A view closes no store but one it made from a provider string; `async with` does that.
 
     Attributes:
         store: The store.
@@ -39,9 +43,10 @@ class NamespacedStore:
 
     store: BaseStore
     namespace: Namespace
+    _owned: bool = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        check_namespace(self.namespace)
+    def __init__(self, store: str | BaseStore | Backend, namespace: Namespace) -> None:
+        _fill(self, store, namespace=check_namespace(namespace))
 
     def scoped(self, *suffix: str) -> NamespacedStore:
         """Return a view of the namespace with more labels."""
@@ -177,9 +182,18 @@ class NamespacedStore:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class StoreContext:
+def _fill(user: StoreUser, store: str | BaseStore | Backend, **fields: Any) -> None:
+    """Set the fields of a frozen object."""
+    made, owned = store_of(store)
+    for name, value in {"store": made, "_owned": owned, **fields}.items():
+        object.__setattr__(user, name, value)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class StoreContext(StoreUser):
     """What a tool needs to remember things for the user and the session it serves.
+
+    A context closes no store but one it made from a provider string; `async with` does that.
 
     Memories of a user live in `("users", user_id, "memories")`, what belongs to a session in
     `("sessions", session_id)`, what everybody shares in `("global",)`.
@@ -197,6 +211,16 @@ class StoreContext:
     user_id: str | None = None
     session_id: str | None = None
     embedder: Embedder | None = None
+    _owned: bool = field(init=False, repr=False, compare=False)
+
+    def __init__(
+        self,
+        store: str | BaseStore | Backend,
+        user_id: str | None = None,
+        session_id: str | None = None,
+        embedder: Embedder | None = None,
+    ) -> None:
+        _fill(self, store, user_id=user_id, session_id=session_id, embedder=embedder)
 
     def for_user(self, user_id: str | None = None) -> NamespacedStore:
         """Return the view of `("users", user_id)`, by default of the context's own user."""

@@ -196,11 +196,12 @@ async def found(store: BaseStore, filter: Mapping[str, Any]) -> str:  # noqa: A0
 
 def _nested(name: str, levels: int) -> dict[str, Any]:
     """Return a filter of so many levels of one kind."""
-    document: Any = {"rank": 1}
+    document: dict[str, Any] = {"rank": 1}
     if name == "operand":
+        operand: Any = document
         for _ in range(levels - 2):
-            document = [document]
-        return {"rank": document}
+            operand = [operand]
+        return {"rank": operand}
     if name == "$and":
         # Each is an object and a list.
         for _ in range((levels - 1) // 2):
@@ -264,17 +265,23 @@ class FilterTests(StoreSuite):
         ]
         for document in many:
             assert await found(store, document) == "k"
-        for document in (
+        larger: list[dict[str, Any]] = [
             {"rank": {"$in": list(range(MOST_TERMS))}},
             {"$or": half},
             {f"f{n}": n for n in range(10 * MOST_TERMS)},
             {".".join(["a"] * (MOST_TERMS + 1)): 1},
-        ):
+        ]
+        for document in larger:
             await refused(InvalidFilterError, store.search(NS, filter=document))
 
     async def test_an_error_quotes_the_beginning_of_an_operand(self, store: BaseStore) -> None:
         large = "x" * 10_000_000
-        for document in ({"rank": {"$in": large}}, {"rank": {"$" + large: 1}}, {large: {"in": []}}):
+        documents: list[dict[str, Any]] = [
+            {"rank": {"$in": large}},
+            {"rank": {"$" + large: 1}},
+            {large: {"in": []}},
+        ]
+        for document in documents:
             with pytest.raises(InvalidFilterError) as caught:
                 await store.search(NS, filter=document)
             assert len(str(caught.value)) < 2000

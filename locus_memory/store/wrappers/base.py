@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from typing_extensions import override
 
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import StoreCapabilities
+from locus_memory.store.opening import store_of
+
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
 
 __all__ = ["StoreWrapper"]
 
@@ -31,14 +35,17 @@ def _forward(verb: _Verb) -> _Verb:
 class StoreWrapper(BaseStore):
     """A store over a store, which passes on every verb; override those that differ.
 
-    Closing the wrapper closes the inner store.
+    Closing the wrapper closes the inner store; that of a backend stays open with the backend.
 
     Args:
-        store: The inner store.
+        store: The inner store, a backend that has one, or a provider string.
     """
 
-    def __init__(self, store: BaseStore) -> None:
-        self.inner = store
+    _closes = True
+
+    def __init__(self, store: str | BaseStore | Backend) -> None:
+        self.inner, owned = store_of(store)
+        self._closes = owned or self.inner is store
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r})"
@@ -67,4 +74,8 @@ class StoreWrapper(BaseStore):
     get_embedding = _forward(BaseStore.get_embedding)
     search_by_embedding = _forward(BaseStore.search_by_embedding)
     open = _forward(BaseStore.open)
-    close = _forward(BaseStore.close)
+
+    @override
+    async def close(self) -> None:
+        if self._closes:
+            await self.inner.close()

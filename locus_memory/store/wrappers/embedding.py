@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import override
 
@@ -34,6 +34,9 @@ from locus_memory.store.item import (
 from locus_memory.store.text import index_text
 from locus_memory.store.wrappers.base import StoreWrapper
 
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
+
 __all__ = ["EmbeddingStore"]
 
 _MOST_CHECKED = 10_000
@@ -54,7 +57,7 @@ class EmbeddingStore(StoreWrapper):
     inner store has no text search, as an `EncryptingStore`, which must not see it.
 
     Args:
-        store: The inner store.
+        store: The inner store, a backend that has one, or a provider string.
         embedder: What turns texts into vectors.
         text_of: What to embed of a value; by default all its strings.
 
@@ -65,17 +68,17 @@ class EmbeddingStore(StoreWrapper):
 
     def __init__(
         self,
-        store: BaseStore,
+        store: str | BaseStore | Backend,
         embedder: Embedder,
         *,
         text_of: Callable[[Any], str] = index_text,
     ) -> None:
         super().__init__(store)
-        held = store.capabilities.embedding_dimension
+        held = self.inner.capabilities.embedding_dimension
         if held not in (None, embedder.dimension):
             raise ConfigurationError(
                 f"{embedder.name} makes vectors of {embedder.dimension} dimensions, "
-                f"{quote(store)} holds {held}"
+                f"{quote(self.inner)} holds {held}"
             )
         self._embedder = embedder
         self._text_of = text_of

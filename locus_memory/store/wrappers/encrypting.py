@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from typing_extensions import override
 
@@ -34,6 +34,9 @@ from locus_memory.store.item import (
 )
 from locus_memory.store.wrappers.base import StoreWrapper
 
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
+
 __all__ = ["EncryptingStore"]
 
 _NONCE: Final = 12
@@ -56,7 +59,7 @@ class EncryptingStore(StoreWrapper):
     evaluated here, after decrypting as many items as it takes.
 
     Args:
-        store: The inner store.
+        store: The inner store, a backend that has one, or a provider string.
         keys: Keys of 16, 24 or 32 bytes by their ids; old ones still decrypt.
         active: The id of the key that encrypts.
         clock: Returns seconds since the epoch; the one the inner store reads.
@@ -68,7 +71,7 @@ class EncryptingStore(StoreWrapper):
 
     def __init__(
         self,
-        store: BaseStore,
+        store: str | BaseStore | Backend,
         keys: Mapping[str, bytes],
         *,
         active: str,
