@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
 from locus_memory.store.item import check_text
 
 __all__ = [
     "STOP_WORDS",
+    "count_tokens",
     "index_text",
     "query_words",
     "searchable",
@@ -52,6 +55,9 @@ _CJK = re.compile(
 _WORD = re.compile(r"[^\W_]+")
 _BETWEEN = re.compile(r"[\W_]")
 _CONTAINERS: Final = (dict, list)
+_PIECE: Final = 64 * 1024
+"""Characters of a text that are folded and split at once; that takes a few milliseconds."""
+
 _FOLDED: Final = bytes(
     ord(chr(code).lower()) if chr(code).isascii() and chr(code).isalnum() else ord(" ")
     for code in range(256)
@@ -110,7 +116,9 @@ def searchable(value: Any, text: str | None) -> str:
         InvalidArgumentError: `text` is not a string of whole characters.
     """
     found = index_text(value) if text is None else index_text(check_text(text, "text"))
-    return found if found.isascii() else _BETWEEN.sub(" ", segment(_fold(found)))
+    if found.isascii():
+        return found
+    return "".join(_BETWEEN.sub(" ", segment(_fold(piece))) for piece in _pieces(found))
 
 
 def query_words(query: str) -> list[str]:
@@ -122,13 +130,25 @@ def query_words(query: str) -> list[str]:
     Raises:
         InvalidArgumentError: `query` is not a string of whole characters.
     """
-    words = list(dict.fromkeys(_words(check_text(query, "a query") or "")))
+    pieces = _pieces(check_text(query, "a query") or "")
+    words = list(dict.fromkeys(chain.from_iterable(map(_words, pieces))))
     return [word for word in words if word not in STOP_WORDS] or words
 
 
 def tokens(text: str) -> list[str]:
     """Return the words of `text`, folded and stemmed, repeats included."""
-    return list(map(stem, _words(text)))
+    found: list[str] = []
+    for piece in _pieces(text):
+        found += map(stem, _words(piece))
+    return found
+
+
+def count_tokens(text: str) -> Counter[str]:
+    """Return how often each of the `tokens` of a text is there."""
+    counts: Counter[str] = Counter()
+    for piece in _pieces(text):
+        counts.update(map(stem, _words(piece)))
+    return counts
 
 
 def tokens_of_all(values: Sequence[Any], texts: Sequence[str | None]) -> list[list[str]]:
@@ -146,13 +166,29 @@ def tokens_of_all(values: Sequence[Any], texts: Sequence[str | None]) -> list[li
             found.append(seen)
         found.append(_END)
     joined = "\n".join(found)
-    if joined.count(_END) != len(values):
+    if joined.count(_END) != len(values) or len(joined) > _PIECE * len(values):
         return [tokens(searchable(*each)) for each in zip(values, texts, strict=True)]
     if joined.isascii():
         parts = joined.encode().translate(_FOLDED_PARTS).decode().split(_END)[:-1]
         return [list(map(stem, part.split())) for part in parts]
     parts = segment(_fold(joined)).split(_END)[:-1]
     return [list(map(stem, _WORD.findall(part))) for part in parts]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield the parts of a long text, cut before a space, where nothing is folded or joined.
+
+    What is written in C lets no other thread run before it is done: it is given a piece at a
+    time. A text without spaces stays whole.
+    """
+    start = 0
+    while len(text) - start > _PIECE:
+        end = text.find(" ", start + _PIECE)
+        if end < 0:
+            break
+        yield text[start:end]
+        start = end
+    yield text[start:] if start else text
 
 
 def _words(text: str) -> list[str]:

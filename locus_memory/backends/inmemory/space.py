@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import itertools
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -24,7 +23,7 @@ from locus_memory.store.item import (
     encode_metadata,
     timestamp,
 )
-from locus_memory.store.text import searchable, stem, tokens
+from locus_memory.store.text import count_tokens, searchable, stem
 
 __all__ = ["Content", "Hit", "Record", "Space", "best", "newest", "ranked", "similar"]
 
@@ -45,7 +44,7 @@ class Content:
         return cls(
             value=encode_json(put.value),
             metadata=encode_metadata(put.metadata),
-            words=Counter(tokens(searchable(put.value, put.text))),
+            words=count_tokens(searchable(put.value, put.text)),
             embedding=None if embedding is None else check_embedding(embedding, dimension),
         )
 

@@ -43,6 +43,7 @@ from locus_memory.store.item import (
     check_ttl,
     check_version,
 )
+from locus_memory.store.large import from_query, prepared
 from locus_memory.store.listing import Listing
 from locus_memory.store.text import query_words
 
@@ -118,7 +119,7 @@ class InMemoryStore(BaseStore):
             if_version=if_version,
             text=text,
         )
-        return self._write([operation])[0]
+        return (await self._write([operation]))[0]
 
     @override
     async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
@@ -131,7 +132,7 @@ class InMemoryStore(BaseStore):
         self, namespace: Namespace, key: str, *, if_version: int | None = None
     ) -> bool:
         operation = Delete(namespace=namespace, key=key, if_version=if_version)
-        return bool(self._write([operation])[0])
+        return bool((await self._write([operation]))[0])
 
     @override
     async def scan(
@@ -181,7 +182,7 @@ class InMemoryStore(BaseStore):
 
     @override
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
-        return [int(version) for version in self._write(as_puts(items))]
+        return [int(version) for version in await self._write(as_puts(items))]
 
     @override
     async def get_batch(
@@ -195,11 +196,11 @@ class InMemoryStore(BaseStore):
     @override
     async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:
         operations = [Delete(namespace=namespace, key=key) for namespace, key in as_names(keys)]
-        return sum(self._write(operations))
+        return sum(await self._write(operations))
 
     @override
     async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
-        return self._write(as_operations(operations))
+        return await self._write(as_operations(operations))
 
     @override
     async def search(
@@ -215,7 +216,7 @@ class InMemoryStore(BaseStore):
         condition = parse_filter(filter)
         check_limit(limit)
         check_limit(offset, "offset")
-        words = None if query is None else query_words(query)
+        words = None if query is None else await from_query(query_words, query)
         with self._locked():
             spaces = self._within(namespace, recursive=recursive)
             hits = newest(spaces) if words is None else ranked(spaces, words)
@@ -246,7 +247,7 @@ class InMemoryStore(BaseStore):
             text=text,
             embedding=embedding,
         )
-        return self._write([operation])[0]
+        return (await self._write([operation]))[0]
 
     @override
     async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
@@ -326,14 +327,14 @@ class InMemoryStore(BaseStore):
             del self._spaces[namespace]
         self._expiry.set((namespace, key), None if record is None else record.expires_at)
 
-    def _write(self, operations: Sequence[Put | Delete]) -> list[int | bool]:
+    async def _write(self, operations: Sequence[Put | Delete]) -> list[int | bool]:
         """Do all the operations or, if one of them conflicts, none."""
-        prepared = [(operation, self._prepare(operation)) for operation in operations]
+        contents = await prepared(self._contents, operations)
         undo: list[tuple[Namespace, str, Record | None]] = []
         results: list[int | bool] = []
         with self._locked() as now:
             try:
-                for operation, content in prepared:
+                for operation, content in zip(operations, contents, strict=True):
                     namespace, key = operation.namespace, operation.key
                     old = self._expect(namespace, key, operation.if_version)
                     new = self._renew(old, operation, content, now)
@@ -345,6 +346,9 @@ class InMemoryStore(BaseStore):
                     self._set(*name_and_record)
                 raise
         return results
+
+    def _contents(self, operations: Sequence[Put | Delete]) -> list[Content | None]:
+        return list(map(self._prepare, operations))
 
     def _prepare(self, operation: Put | Delete) -> Content | None:
         """Check an operation; return what a put brings."""

@@ -51,6 +51,7 @@ from locus_memory.store.item import (
     check_threshold,
     timestamp,
 )
+from locus_memory.store.large import are_long, from_query, prepared
 from locus_memory.store.listing import Listing
 
 __all__ = ["PostgreSQLStore"]
@@ -142,6 +143,17 @@ class PostgreSQLStore(BaseStore):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
+        if are_long([value], [text]):
+            put = Put(
+                namespace=namespace,
+                key=key,
+                value=value,
+                metadata=metadata,
+                ttl=ttl,
+                if_version=if_version,
+                text=text,
+            )
+            return (await self._write_all([put]))[0]
         address = Address.of(namespace, key, if_version)
         return (await self._write([Row.of(address, value, metadata, ttl=ttl, text=text)]))[0]
 
@@ -219,8 +231,8 @@ class PostgreSQLStore(BaseStore):
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
         given = list(items)
         if len(given) > 1 and _are_plain(given):
-            columns = Columns.of(*zip(*given, strict=True))
-            if columns.is_distinct:
+            fields: list[Sequence[Any]] = list(zip(*given, strict=True))
+            if not are_long(fields[2]) and (columns := Columns.of(*fields)).is_distinct:
                 return await self._put_columns(columns)
         return await self._write_all(as_puts(given))
 
@@ -261,7 +273,8 @@ class PostgreSQLStore(BaseStore):
         condition, page = parse_filter(filter), Page.of(limit, offset)
         if query is None:
             return await items.newest(self._pool, scope, condition, page)
-        return await search_text(self._pool, scope, query_stems(query), condition, page)
+        words = await from_query(query_stems, query)
+        return await search_text(self._pool, scope, words, condition, page)
 
     @override
     async def put_with_embedding(
@@ -277,10 +290,19 @@ class PostgreSQLStore(BaseStore):
         text: str | None = None,
     ) -> int:
         await self._need_vectors()
-        vector = vector_text(embedding, self._dimension)
-        address = Address.of(namespace, key, if_version)
-        row = Row.of(address, value, metadata, ttl=ttl, text=text, embedding=vector)
-        return (await self._write([row]))[0]
+        # None, which is no embedding, would pass for a plain put.
+        vector_text(embedding, self._dimension)
+        put = Put(
+            namespace=namespace,
+            key=key,
+            value=value,
+            metadata=metadata,
+            ttl=ttl,
+            if_version=if_version,
+            text=text,
+            embedding=embedding,
+        )
+        return (await self._write(await prepared(self._rows, [put])))[0]
 
     @override
     async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
@@ -340,12 +362,12 @@ class PostgreSQLStore(BaseStore):
             if isinstance(each, Put) and each.if_version is None and each.embedding is None
         ]
         if 1 < len(plain) == len(operations):
-            columns = Columns.of_puts(plain)
+            columns = await prepared(_columns, plain)
             if columns.is_distinct:
                 return await self._put_columns(columns)
         if any(isinstance(each, Put) and each.embedding is not None for each in operations):
             await self._need_vectors()
-        return await self._write([self._prepared(each) for each in operations])
+        return await self._write(await prepared(self._rows, operations))
 
     async def _put_columns(self, columns: Columns) -> list[int]:
         await self._pool.open()
@@ -354,7 +376,10 @@ class PostgreSQLStore(BaseStore):
         await self._purge(now, len(versions))
         return versions
 
-    def _prepared(self, operation: Put | Delete) -> Row | Address:
+    def _rows(self, operations: Sequence[Put | Delete]) -> list[Row | Address]:
+        return list(map(self._row, operations))
+
+    def _row(self, operation: Put | Delete) -> Row | Address:
         address = Address.of(operation.namespace, operation.key, operation.if_version)
         if isinstance(operation, Delete):
             return address
@@ -392,6 +417,10 @@ class PostgreSQLStore(BaseStore):
         except BackendError as error:
             # What the caller asked for is done.
             emit("postgresql.purge_failed", error=error)
+
+
+def _columns(operations: Sequence[Put | Delete]) -> Columns:
+    return Columns.of_puts([each for each in operations if isinstance(each, Put)])
 
 
 def _are_plain(items: list[Any]) -> bool:

@@ -58,7 +58,8 @@ def _vector(words: list[str]) -> str:
         text = _template(len(words)) % tuple(words)
         if len(text) <= _LONGEST or max(map(len, words)) <= _LONGEST:
             return text
-    entries = _that_fit(Counter(_cut(words)))
+    # Not of a list: to count one holds up every other thread.
+    entries = _that_fit(Counter(word[:_LONGEST] for word in words))
     return " ".join(f"'{word}':{_positions(count)}" for word, count in entries)
 
 

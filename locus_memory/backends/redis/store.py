@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from redis.asyncio import Redis, RedisCluster
@@ -59,6 +60,7 @@ from locus_memory.store.item import (
     check_text,
     check_threshold,
 )
+from locus_memory.store.large import from_query, prepared
 from locus_memory.store.listing import Listing
 from locus_memory.store.text import query_words
 
@@ -314,7 +316,7 @@ class RedisStore(BaseStore):
         condition = parse_filter(filter)
         page = Page(check_limit(limit), check_limit(offset, "offset"), condition)
         check_namespace(namespace)
-        words = None if query is None else query_words(query)
+        words = None if query is None else await from_query(query_words, query)
         layout = Layout() if words is None else await self._need_texts()
         targets = await self._spaces.within(namespace, recursive=recursive)
         if words is None:
@@ -418,14 +420,14 @@ class RedisStore(BaseStore):
     async def _write(self, given: Sequence[Put | Delete]) -> list[int]:
         """Write what is given, made for the layout that the data have by then."""
         layout = self._layouts.latest or Layout()
-        operations = self._operations(given, layout)
+        operations = await prepared(partial(self._operations, layout=layout), given)
         dimensions = {each.dimension for each in operations} - {0}
         for _ in range(_ATTEMPTS):
             known, layout = layout, await self._layouts.current(dimensions)
             if dimensions:
                 await self._need_vectors()
             if (known.text, known.vectors) != (layout.text, layout.vectors):
-                operations = self._operations(given, layout)
+                operations = await prepared(partial(self._operations, layout=layout), given)
             try:
                 return await self._spaces.write(operations, layout)
             except LayoutChangedError:
@@ -433,9 +435,9 @@ class RedisStore(BaseStore):
         return await self._spaces.write(operations, layout)
 
     def _operations(self, given: Sequence[Put | Delete], layout: Layout) -> list[Operation]:
-        prepared = replace(
+        preparer = replace(
             self._prepared,
             searched_text=layout.text == "redisearch",
             searched_vectors=layout.vectors == "redisearch",
         )
-        return [prepared.operation(each) for each in given]
+        return [preparer.operation(each) for each in given]

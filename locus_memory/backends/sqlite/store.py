@@ -40,6 +40,7 @@ from locus_memory.store.item import (
     check_text,
     check_threshold,
 )
+from locus_memory.store.large import are_long, from_query, prepared
 from locus_memory.store.listing import Listing
 from locus_memory.store.text import query_words
 
@@ -129,6 +130,17 @@ class SQLiteStore(BaseStore, CandidateStore):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
+        if are_long([value], [text]):
+            put = Put(
+                namespace=namespace,
+                key=key,
+                value=value,
+                metadata=metadata,
+                ttl=ttl,
+                if_version=if_version,
+                text=text,
+            )
+            return (await self._write_all([put]))[0]
         address = Address.of(namespace, key, if_version)
         row = Row.of(address, value, metadata, ttl=ttl, text=text)
         return (await self._write([row]))[0]
@@ -206,7 +218,7 @@ class SQLiteStore(BaseStore, CandidateStore):
 
     @override
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
-        return await self._write([prepare(put, self._dimension) for put in as_puts(items)])
+        return await self._write_all(as_puts(items))
 
     @override
     async def get_batch(
@@ -228,9 +240,7 @@ class SQLiteStore(BaseStore, CandidateStore):
 
     @override
     async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
-        return await self._write(
-            [prepare(each, self._dimension) for each in as_operations(operations)]
-        )
+        return await self._write_all(as_operations(operations))
 
     @override
     async def search(
@@ -248,7 +258,7 @@ class SQLiteStore(BaseStore, CandidateStore):
         page = Page(_at_most(limit), _at_most(offset, "offset"))
         if query is None:
             return await self._database.read(lambda c: items.newest(c, scope, condition, page))
-        words = query_words(query)
+        words = await from_query(query_words, query)
         if not words:
             return []
         return await self._database.read(
@@ -268,10 +278,19 @@ class SQLiteStore(BaseStore, CandidateStore):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        vector = check_embedding(embedding, self._dimension)
-        address = Address.of(namespace, key, if_version)
-        row = Row.of(address, value, metadata, ttl=ttl, text=text, vector=vector)
-        return (await self._write([row]))[0]
+        # None, which is no embedding, would pass for a plain put.
+        check_embedding(embedding, self._dimension)
+        put = Put(
+            namespace=namespace,
+            key=key,
+            value=value,
+            metadata=metadata,
+            ttl=ttl,
+            if_version=if_version,
+            text=text,
+            embedding=embedding,
+        )
+        return (await self._write_all([put]))[0]
 
     @override
     async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
@@ -318,7 +337,7 @@ class SQLiteStore(BaseStore, CandidateStore):
     ) -> Candidates:
         scope = self._scope(namespace, recursive=recursive)
         condition, page = parse_filter(filter), Page(_at_most(limit))
-        look_for = [] if words is None else query_words(words)
+        look_for = [] if words is None else await from_query(query_words, words)
         near = None if embedding is None else self._near(scope, embedding, condition, page)
 
         def find(connection: sqlite3.Connection) -> tuple[Candidates, Mapping[int, Held]]:
@@ -364,6 +383,12 @@ class SQLiteStore(BaseStore, CandidateStore):
 
     def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
         return Scope.of(namespace, self._clock(), recursive=recursive)
+
+    async def _write_all(self, operations: Sequence[Put | Delete]) -> list[int | bool]:
+        return await self._write(await prepared(self._rows, operations))
+
+    def _rows(self, operations: Sequence[Put | Delete]) -> list[Row | Address]:
+        return [prepare(each, self._dimension) for each in operations]
 
     async def _write(self, operations: Sequence[Row | Address]) -> list[int]:
         now = self._clock()

@@ -1,0 +1,86 @@
+"""Long texts, whose words are read in a worker thread: the event loop goes on meanwhile."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+from locus_memory.offload import in_thread
+from locus_memory.store.item import (
+    Delete,
+    Put,
+    check_text,
+    decode_json,
+    encode_metadata,
+    round_trip,
+)
+
+__all__ = ["LONG", "are_long", "from_query", "prepared"]
+
+LONG: Final = 256 * 1024
+"""Characters, or parts of values, in one call; to read the words of so many takes some 20 ms."""
+
+_Made = TypeVar("_Made")
+_LEAVES: Final = (int, float, bool, type(None))
+
+
+def are_long(values: Iterable[Any], texts: Iterable[str | None] = ()) -> bool:
+    """Whether there is more to read in values and texts than the event loop can wait for."""
+    room = LONG - sum(len(text) for text in texts if isinstance(text, str))
+    for value in values:
+        if room < 0:
+            break
+        room -= len(value) if isinstance(value, str) else _size(value, room)
+    return room < 0
+
+
+def _size(value: Any, most: int) -> int:
+    """Return how many characters and parts a value has; no more is counted than need be."""
+    if isinstance(value, _LEAVES):
+        return 1
+    size, left = 0, [value]
+    while left and size <= most:
+        each = left.pop()
+        if isinstance(each, str):
+            size += len(each)
+        elif isinstance(each, dict | list):
+            size += len(each)
+            left.extend(each.values() if isinstance(each, dict) else each)
+    return size
+
+
+async def prepared(
+    make: Callable[[Sequence[Put | Delete]], _Made], operations: Sequence[Put | Delete]
+) -> _Made:
+    """Return what `make` makes of operations, in a worker thread if their texts are long.
+
+    There it gets a copy of them, for their caller may go on to change what it passed.
+
+    Raises:
+        ValueNotSerializableError: A value of a long operation is no JSON.
+        InvalidArgumentError: Whatever `make` raises.
+    """
+    puts = [each for each in operations if isinstance(each, Put)]
+    if not are_long((put.value for put in puts), (put.text for put in puts)):
+        return make(operations)
+    copies = [_copy(each) if isinstance(each, Put) else each for each in operations]
+    return await in_thread(make, copies)
+
+
+def _copy(put: Put) -> Put:
+    metadata = None if put.metadata is None else decode_json(encode_metadata(put.metadata))
+    value = put.value if isinstance(put.value, str) else round_trip(put.value)[1]
+    return replace(put, value=value, metadata=metadata, embedding=copy.copy(put.embedding))
+
+
+async def from_query(read: Callable[[str], list[str]], query: str) -> list[str]:
+    """Return the words that `read` finds in a query, in a worker thread if it is long.
+
+    Raises:
+        InvalidArgumentError: `query` is not a string of whole characters.
+    """
+    if len(check_text(query, "a query") or "") <= LONG:
+        return read(query)
+    return await in_thread(read, query)
