@@ -29,7 +29,6 @@ from locus_memory.backends.postgresql.lending import (
     Lender,
     OwnPool,
     is_gone,
-    settle,
 )
 from locus_memory.backends.postgresql.opening import Features, prepare
 from locus_memory.backends.postgresql.schema import Names
@@ -243,16 +242,16 @@ class PostgreSQLPool(Resource):
         with translated(self._where):
             lender = await self._ready()
             connection = await _repeated(lambda: _begun(lender), _may_begin_again)
-            broken = True
             try:
                 yield connection
                 await connection.execute("COMMIT")
-                broken = False
             except (Exception, asyncio.CancelledError):
-                broken = not await settle(connection)
+                await lender.settle(connection)
                 raise
-            finally:
-                await lender.release(connection, broken=broken)
+            except BaseException:
+                await lender.release(connection, broken=True)
+                raise
+            await lender.release(connection)
 
     async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Return what `work` does in a transaction, again if the server rolls it back.
@@ -313,12 +312,15 @@ class PostgreSQLPool(Resource):
     async def _prepare(self, lender: Lender) -> None:
         with translated(self._where):
             connection = await lender.acquire()
-            broken = True
             try:
                 features = await prepare(connection, self._names, self._where)
-                broken = False
-            finally:
-                await lender.release(connection, broken=broken)
+            except asyncio.CancelledError:
+                await lender.settle(connection)
+                raise
+            except BaseException:
+                await lender.release(connection, broken=True)
+                raise
+            await lender.release(connection)
         with self._lock:
             self._names = Names(self._names.schema, self._names.prefix, features.vector_schema)
             self._statements.clear()
@@ -405,19 +407,19 @@ async def _connected(where: str, arguments: dict[str, Any]) -> Connection:
 
 async def _call_once(lender: Lender, verb: str, statement: str, arguments: tuple[Any, ...]) -> Any:
     connection = await lender.acquire()
-    broken = True
     try:
         result = await getattr(connection, verb)(statement, *arguments)
-        broken = False
     except (TimeoutError, asyncio.CancelledError):
         # The server may still be busy with it.
-        broken = not await settle(connection)
+        await lender.settle(connection)
         raise
     except DRIVER_ERRORS:
-        broken = is_gone(connection)
+        await lender.release(connection, broken=is_gone(connection))
         raise
-    finally:
-        await lender.release(connection, broken=broken)
+    except BaseException:
+        await lender.release(connection, broken=True)
+        raise
+    await lender.release(connection)
     return result
 
 
@@ -425,6 +427,9 @@ async def _begun(lender: Lender) -> Connection:
     connection = await lender.acquire()
     try:
         await connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+    except asyncio.CancelledError:
+        await lender.settle(connection)
+        raise
     except BaseException:
         await lender.release(connection, broken=True)
         raise

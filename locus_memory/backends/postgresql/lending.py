@@ -27,7 +27,7 @@ from locus_memory.errors import (
     ConfigurationError,
 )
 
-__all__ = ["BorrowedPool", "Connect", "Lender", "OwnPool", "is_gone", "settle"]
+__all__ = ["BorrowedPool", "Connect", "Lender", "OwnPool", "is_gone"]
 
 Connect = Callable[[], Awaitable[Connection]]
 
@@ -41,6 +41,10 @@ _SETTLING: Final = 1.0
 
 _TURNS: Final = 6
 """How many turns the event loop may need to notice that a connection was closed."""
+
+
+_settling: Final[set[asyncio.Task[None]]] = set()
+"""The event loop itself holds its tasks weakly."""
 
 
 class Lender(ABC):
@@ -57,6 +61,20 @@ class Lender(ABC):
     @abstractmethod
     async def release(self, connection: Connection, *, broken: bool = False) -> None:
         """Take a connection back; a `broken` one is closed."""
+
+    async def settle(self, connection: Connection) -> None:
+        """Take back the connection of a call that was cancelled, once its statement is over.
+
+        Whoever is cancelled again meanwhile does not wait for that. The driver's own request to
+        the server is not broken off: it would be reported to the event loop as an error.
+        """
+        settling = asyncio.create_task(self._settled(connection))
+        _settling.add(settling)
+        settling.add_done_callback(_settling.discard)
+        await asyncio.wait([settling])
+
+    async def _settled(self, connection: Connection) -> None:
+        await self.release(connection, broken=not await _is_over(connection))
 
     @abstractmethod
     async def close(self) -> None:
@@ -90,6 +108,7 @@ class OwnPool(Lender):
         self._places = size
         self._idle: list[tuple[Connection, float]] = []
         self._lent: set[Connection] = set()
+        self._opening: set[asyncio.Future[Connection]] = set()
         self._waiting: deque[tuple[_Turn, float]] = deque()
         self._watch: asyncio.TimerHandle | None = None
         self._returned: asyncio.Event | None = None
@@ -98,7 +117,12 @@ class OwnPool(Lender):
 
     async def open(self) -> None:
         """Open the first connection, and close all when the event loop ends, at the latest."""
-        await self.release(await self.acquire())
+        try:
+            await self.release(await self.acquire())
+        except BaseException:
+            # Nobody will use it: what is still being opened is closed again.
+            self._closed = True
+            raise
         await anext(self._ending)
 
     async def _until_the_loop_ends(self) -> AsyncGenerator[None]:
@@ -178,8 +202,17 @@ class OwnPool(Lender):
                 )
 
     async def _opened(self) -> Connection:
+        opening = asyncio.ensure_future(self._connect())
+        self._opening.add(opening)
+        opening.add_done_callback(self._opening.discard)
         try:
-            connection = await self._connect()
+            await asyncio.wait([opening])
+        except BaseException:
+            # The driver reports a connection that is broken off to the event loop, as an error.
+            opening.add_done_callback(self._keep)
+            raise
+        try:
+            connection = opening.result()
         except BaseException:
             self._leave()
             raise
@@ -188,6 +221,16 @@ class OwnPool(Lender):
             self._leave()
             raise self._refusal()
         return connection
+
+    def _keep(self, opening: asyncio.Future[Connection]) -> None:
+        """Give a new connection, which nobody waits for any more, to somebody else."""
+        if opening.cancelled() or opening.exception() is not None:
+            self._leave()
+        elif self._closed:
+            opening.result().terminate()
+            self._leave()
+        else:
+            self._hand_on(opening.result())
 
     async def release(self, connection: Connection, *, broken: bool = False) -> None:
         """Take a connection back, and give it to whoever waits longest."""
@@ -239,6 +282,8 @@ class OwnPool(Lender):
         if self._lent:
             self._returned = asyncio.Event()
             await self._returned.wait()
+        if self._opening:
+            await asyncio.wait([*self._opening])
         idle, self._idle = self._idle, []
         for connection, _ in idle:
             await _closed(connection)
@@ -256,6 +301,8 @@ class OwnPool(Lender):
     def _terminate(self) -> None:
         self._closed = self._ended = True
         self._refuse_all()
+        for opening in self._opening:
+            opening.cancel()
         for connection in (*self._lent, *(connection for connection, _ in self._idle)):
             connection.terminate()
         self._idle.clear()
@@ -324,7 +371,7 @@ def is_gone(connection: Connection) -> bool:
         return True
 
 
-async def settle(connection: Connection) -> bool:
+async def _is_over(connection: Connection) -> bool:
     """Wait until a cancelled statement is over; returns whether the connection can be used."""
     try:
         async with asyncio.timeout(_SETTLING):
