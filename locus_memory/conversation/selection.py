@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from locus_memory.conversation.groups import Group
 
-__all__ = ["Selection", "Size", "newest_fitting", "newest_run"]
+__all__ = ["Selection", "Size", "from_user", "newest_fitting", "newest_run"]
 
 
 class Size(NamedTuple):
@@ -66,6 +66,17 @@ def newest_fitting(
     first, size = newest_run(groups, size_of, limit.minus(size_of(groups[request])))
     size = size.plus(size_of(groups[request]))
     return Selection([groups[request], *groups[first:]], size, size.exceeds(limit))
+
+
+def from_user(groups: Sequence[Group]) -> list[Group]:
+    """Return the groups without those before the first user message, system messages excepted.
+
+    All of them, if there is no user message.
+    """
+    places = (place for place, group in enumerate(groups) if group.role == "user")
+    first = next(places, 0)
+    before = [group for group in groups[:first] if group.role == "system"]
+    return [*before, *groups[first:]]
 
 
 def newest_run(

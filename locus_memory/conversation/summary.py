@@ -76,6 +76,8 @@ class SummarizingManager(ConversationManager):
             included, or not at all, and what is still too long is dropped group by group, the
             oldest first.
         token_counter: What counts them; see `as_token_counter`.
+        start_on_user: The first message after the system messages is a user's; see
+            `SlidingWindowManager`.
         store: A store, a backend or a provider string: `async_apply` keeps the summaries there,
             so that a restart asks for none again.
         namespace: Where in the store.
@@ -95,6 +97,7 @@ class SummarizingManager(ConversationManager):
         *,
         max_tokens: int | None = None,
         token_counter: object | None = None,
+        start_on_user: bool = False,
         store: str | BaseStore | Backend | None = None,
         namespace: Namespace = ("locus_memory", "summaries"),
     ) -> None:
@@ -106,6 +109,7 @@ class SummarizingManager(ConversationManager):
         self._keep_recent = keep_recent
         self._summarize_fn = summarize_fn
         self._preserve_system = preserve_system
+        self._start_on_user = start_on_user
         self._max_tokens = check_positive("max_tokens", max_tokens)
         room = None if max_tokens is None else max_tokens // _SHARE_OF_SUMMARY
         self._room = SummaryRoom(room, as_token_counter(token_counter))
@@ -178,6 +182,7 @@ class SummarizingManager(ConversationManager):
             "keep_recent": self._keep_recent,
             "preserve_system": self._preserve_system,
             "max_tokens": self._max_tokens,
+            **({"start_on_user": True} if self._start_on_user else {}),
         }
 
     def _read(self, messages: Sequence[Any]) -> Thread | None:
@@ -330,7 +335,13 @@ class SummarizingManager(ConversationManager):
         if request is not None and not any(group.role == "user" for group in recent):
             recent.insert(0, request)
         limit = Size(math.inf, self._max_tokens or math.inf)
-        return windowed(self._pinned(thread, shown), recent, limit, self._tokens)
+        return windowed(
+            self._pinned(thread, shown),
+            recent,
+            limit,
+            self._tokens,
+            start_on_user=self._start_on_user,
+        )
 
     def _pinned(self, thread: Thread, shown: Summary) -> list[Group]:
         message = None if shown.message is None else self._fitted.value(shown.message)

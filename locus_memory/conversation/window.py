@@ -11,7 +11,7 @@ from typing_extensions import override
 from locus_memory.conversation.base import ConversationManager, sound_groups
 from locus_memory.conversation.groups import Group
 from locus_memory.conversation.memo import MessageMemo
-from locus_memory.conversation.selection import Size, newest_fitting
+from locus_memory.conversation.selection import Size, from_user, newest_fitting
 from locus_memory.conversation.tokens import as_token_counter, message_tokens
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
@@ -35,6 +35,9 @@ class SlidingWindowManager(ConversationManager):
             Blocks of memories always stay.
         max_tokens: How many tokens all that is returned may come to; `None`: any number.
         token_counter: What counts them; see `as_token_counter`.
+        start_on_user: The first message after the system messages is a user's, as some providers
+            demand: what stands before it is dropped. A conversation without a user message
+            stays as it is.
 
     Raises:
         InvalidArgumentError: A size that is not positive, or neither size.
@@ -47,6 +50,7 @@ class SlidingWindowManager(ConversationManager):
         *,
         max_tokens: int | None = None,
         token_counter: object | None = None,
+        start_on_user: bool = False,
     ) -> None:
         if window_size is None and max_tokens is None:
             raise InvalidArgumentError("a window needs a window_size or max_tokens")
@@ -54,6 +58,7 @@ class SlidingWindowManager(ConversationManager):
         self._max_tokens = check_positive("max_tokens", max_tokens)
         self._preserve_system = preserve_system
         self._tokens = token_memo(max_tokens, token_counter)
+        self._start_on_user = start_on_user
 
     @override
     def apply(self, messages: Sequence[Any]) -> list[Any]:
@@ -63,7 +68,7 @@ class SlidingWindowManager(ConversationManager):
             stays = group.stays(preserve_system=self._preserve_system)
             (pinned if stays else others).append(group)
         limit = Size(self._window_size or math.inf, self._max_tokens or math.inf)
-        return windowed(pinned, others, limit, self._tokens)
+        return windowed(pinned, others, limit, self._tokens, start_on_user=self._start_on_user)
 
     @override
     def _settings(self) -> dict[str, Any]:
@@ -71,6 +76,7 @@ class SlidingWindowManager(ConversationManager):
             "window_size": self._window_size,
             "preserve_system": self._preserve_system,
             "max_tokens": self._max_tokens,
+            **({"start_on_user": True} if self._start_on_user else {}),
         }
 
 
@@ -79,6 +85,8 @@ def windowed(
     others: Sequence[Group],
     limit: Size,
     tokens: MessageMemo[int] | None,
+    *,
+    start_on_user: bool = False,
 ) -> list[Any]:
     """Return all pinned groups and the newest others that fit, in the conversation's order.
 
@@ -87,6 +95,7 @@ def windowed(
         others: What has to fit.
         limit: How many other messages, and how many tokens in all.
         tokens: Counts the tokens of messages; `None` if nobody asks.
+        start_on_user: Whether to drop what stands before the first user message.
     """
 
     def size_of(group: Group) -> Size:
@@ -97,9 +106,10 @@ def windowed(
     selection = newest_fitting(others, size_of, limit.minus(taken))
     if selection.oversized:
         _tell_oversized(selection.size.plus(taken), limit)
-    if len(selection.kept) < len(others):
-        _tell_trimmed(selection.kept, others)
-    shown = sorted([*pinned, *selection.kept], key=lambda group: group.start)
+    kept = from_user(selection.kept) if start_on_user else selection.kept
+    if len(kept) < len(others):
+        _tell_trimmed(kept, others)
+    shown = sorted([*pinned, *kept], key=lambda group: group.start)
     return [message for group in shown for message in group.messages]
 
 

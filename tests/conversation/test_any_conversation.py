@@ -143,6 +143,54 @@ def test_window(messages, window_size, preserve_system, max_tokens):
         assert any(message.role == "user" for message in shown)
 
 
+def starts_on_user(shown, whole):
+    """Whether what is shown, system messages apart, begins with a user message if it can."""
+    roles = [message.role for message in shown if message.role != "system"]
+    return roles[:1] == ["user"] or not any(message.role == "user" for message in whole)
+
+
+@PROPERTY
+@given(
+    CONVERSATIONS,
+    st.integers(1, 12),
+    st.booleans(),
+    st.none() | st.integers(1, 300),
+)
+def test_a_window_that_starts_on_a_user_message(messages, window_size, preserve_system, max_tokens):
+    plain = SlidingWindowManager(window_size, preserve_system, max_tokens=max_tokens)
+    manager = SlidingWindowManager(
+        window_size, preserve_system, max_tokens=max_tokens, start_on_user=True
+    )
+    whole, shown, without = repair(messages), manager.apply(messages), plain.apply(messages)
+    assert starts_on_user(shown, whole)
+    assert validate(shown) == []
+    assert is_subsequence(shown, without)
+    assert texts_of(shown, "system") == texts_of(without, "system")
+    assert shown[-1:] == without[-1:]
+    dropped = len(without) - len(shown)
+    first = next((n for n, m in enumerate(without) if m.role == "user"), 0)
+    assert dropped == sum(m.role != "system" for m in without[:first])
+
+
+@settings(deadline=None, max_examples=80)
+@given(CONVERSATIONS, SIZES, st.booleans(), st.none() | st.integers(30, 400))
+def test_a_summary_that_starts_on_a_user_message(messages, sizes, preserve_system, max_tokens):
+    manager = SummarizingManager(
+        max(sizes),
+        min(sizes),
+        lambda asked: "a summary",
+        preserve_system,
+        max_tokens=max_tokens,
+        start_on_user=True,
+    )
+    shown = manager.apply(messages)
+    assert validate(shown) == []
+    said = [message for message in shown if not is_summary(message)]
+    assert starts_on_user(said, repair(messages))
+    if preserve_system:
+        assert texts_of(said, "system") == texts_of(messages, "system")
+
+
 def in_a_loop(manager, messages):
     return asyncio.run(manager.async_apply(messages))
 
