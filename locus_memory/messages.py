@@ -1,15 +1,14 @@
 """The messages of a conversation: frozen pydantic models in the field's usual shape.
 
-Everything here is immutable: change a message with `model_copy(update=...)`, and treat the
-mappings inside (`arguments`, `metadata`) as read-only, because a message remembers its
-serialised form.
+Everything here is immutable: change a message with `model_copy(update=...)`. Only the mappings
+inside (`arguments`, `metadata`) can be changed in place; the next save sees it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from typing import Any, Self
 from uuid import uuid4
 
@@ -17,6 +16,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from locus_memory.errors import InvalidMessageError
+from locus_memory.sameness import own_copy, same
 
 __all__ = ["Message", "Role", "ToolCall", "ToolResult"]
 
@@ -144,24 +144,14 @@ class Message(BaseModel):
         )
 
     def to_checkpoint(self) -> dict[str, Any]:
-        """Return the message as plain JSON, without its defaults; made once, then shared."""
-        return self._document
-
-    @cached_property
-    def _document(self) -> dict[str, Any]:
-        document = self.model_dump(mode="json", exclude_defaults=True, exclude=_VERBATIM)
-        # pydantic would rewrite what JSON cannot hold; a save must refuse it instead.
-        if self.metadata:
-            document["metadata"] = self.metadata
-        for written, call in zip(document.get("tool_calls", ()), self.tool_calls, strict=False):
-            if call.arguments:
-                written["arguments"] = call.arguments
-        return document
+        """Return the message as plain JSON, without its defaults; the caller may change it."""
+        copied: dict[str, Any] = own_copy(written_of(self).document)
+        return copied
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with `update` applied, which forgets the serialised form."""
         copied = super().model_copy(update=update, deep=deep)
-        vars(copied).pop("_document", None)
+        vars(copied).pop("_written", None)
         return copied
 
     @classmethod
@@ -203,3 +193,65 @@ def _checked_calls(calls: Any) -> tuple[Any, ...]:
             ' [ToolCall(name="...", arguments={...})]'
         )
     return tuple(calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The JSON of one message.
+
+    Attributes:
+        document: The JSON; it never changes.
+        mappings: The mappings of the message that can change.
+        copies: What was in them when the JSON was made.
+    """
+
+    document: dict[str, Any]
+    mappings: tuple[dict[str, Any], ...]
+    copies: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def of(cls, document: dict[str, Any], message: Message) -> Self:
+        """Return the JSON of a message, given all of it but its mappings."""
+        mappings = (message.metadata, *(call.arguments for call in message.tool_calls))
+        copies = tuple(map(_copy, mappings))
+        if copies[0]:
+            document["metadata"] = copies[0]
+        for written, arguments in zip(document.get("tool_calls", ()), copies[1:], strict=False):
+            if arguments:
+                written["arguments"] = arguments
+        return cls(document, mappings, copies)
+
+    def is_true(self) -> bool:
+        """Whether the message is still as it was."""
+        return all(map(_still, self.copies, self.mappings))
+
+
+def _copy(mapping: dict[str, Any]) -> dict[str, Any]:
+    try:
+        copied: dict[str, Any] = own_copy(mapping)
+    except RecursionError:
+        # No JSON is so deep: whoever saves it is told.
+        return mapping
+    return copied
+
+
+def _still(copy: dict[str, Any], mapping: dict[str, Any]) -> bool:
+    return same(copy, mapping) if copy else not mapping
+
+
+def is_closed(message: Message) -> bool:
+    """Whether nothing in a message can change but its mappings."""
+    return type(message) is Message and all(type(call) is ToolCall for call in message.tool_calls)
+
+
+def written_of(message: Message) -> Written:
+    """Return the JSON of a message, which is shared, so nobody may change it.
+
+    It is made once, and again after a mapping of the message was changed in place.
+    """
+    written: Written | None = vars(message).get("_written")
+    if written is None or not (is_closed(message) and written.is_true()):
+        document = message.model_dump(mode="json", exclude_defaults=True, exclude=_VERBATIM)
+        # pydantic would rewrite what JSON cannot hold in these; a save must refuse it instead.
+        written = vars(message)["_written"] = Written.of(document, message)
+    return written

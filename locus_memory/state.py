@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import Any, Self
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from locus_memory.errors import InvalidMessageError
+from locus_memory.message_documents import MessageDocuments
 from locus_memory.messages import Message
+from locus_memory.sameness import own_copy
 
-__all__ = ["AgentState"]
+__all__ = ["AgentState", "shared_checkpoint"]
 
 
 class AgentState(BaseModel):
@@ -48,10 +49,9 @@ class AgentState(BaseModel):
         Raises:
             InvalidMessageError: One is none, or it is one message and no list of them.
         """
-        added = _checked(messages)
-        state = self.model_copy(update={"messages": self.messages + added})
-        documents = self._documents + [message.to_checkpoint() for message in added]
-        vars(state)["_documents"] = documents
+        longer = _documents(self).extended(_checked(messages))
+        state = self.model_copy(update={"messages": longer.messages})
+        vars(state)["_documents"] = longer
         return state
 
     def with_iteration(self, iteration: int) -> Self:
@@ -63,17 +63,9 @@ class AgentState(BaseModel):
         return self.model_copy(update={"metadata": {**self.metadata, **changes}})
 
     def to_checkpoint(self) -> dict[str, Any]:
-        """Return the state, a subclass's fields included, as plain JSON.
-
-        Messages are serialised once and shared.
-        """
-        verbatim = {"run_id", "messages", "metadata"}
-        rest = self.model_dump(mode="json", exclude_defaults=True, exclude=verbatim)
-        document = {"run_id": self.run_id, "messages": self._documents, **rest}
-        # Not by pydantic, which would rewrite what JSON cannot hold instead of refusing it.
-        if self.metadata:
-            document["metadata"] = self.metadata
-        return document
+        """Return the state, a subclass's fields included, as plain JSON, which may be changed."""
+        copied: dict[str, Any] = own_copy(shared_checkpoint(self))
+        return copied
 
     @classmethod
     def from_checkpoint(cls, document: dict[str, Any]) -> Self:
@@ -95,10 +87,6 @@ class AgentState(BaseModel):
             vars(copied).pop("_documents", None)
         return copied
 
-    @cached_property
-    def _documents(self) -> list[dict[str, Any]]:
-        return [message.to_checkpoint() for message in self.messages]
-
 
 def _checked(messages: Any) -> tuple[Message, ...]:
     if isinstance(messages, Message | str) or not isinstance(messages, Iterable):
@@ -114,3 +102,26 @@ def _checked(messages: Any) -> tuple[Message, ...]:
                 ' Message.user("...") makes one of a text'
             )
     return added
+
+
+def shared_checkpoint(state: AgentState) -> dict[str, Any]:
+    """Return what `AgentState.to_checkpoint` does without a copy: nobody may change it.
+
+    The messages in it, and the list of them, are the same objects until a message changes.
+    """
+    verbatim = {"run_id", "messages", "metadata"}
+    rest = state.model_dump(mode="json", exclude_defaults=True, exclude=verbatim)
+    documents = vars(state)["_documents"] = _documents(state).current()
+    document = {"run_id": state.run_id, "messages": documents.documents, **rest}
+    # Not by pydantic, which would rewrite what JSON cannot hold instead of refusing it.
+    if state.metadata:
+        document["metadata"] = state.metadata
+    return document
+
+
+def _documents(state: AgentState) -> MessageDocuments:
+    """Return the documents of the messages, as they were when they were made."""
+    documents: MessageDocuments | None = vars(state).get("_documents")
+    if documents is None or documents.messages is not state.messages:
+        documents = MessageDocuments().extended(state.messages)
+    return documents

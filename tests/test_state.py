@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from locus_memory.errors import InvalidMessageError
 from locus_memory.messages import Message, ToolCall
-from locus_memory.state import AgentState
+from locus_memory.sameness import same
+from locus_memory.state import AgentState, shared_checkpoint
 from locus_memory.store.item import decode_json, encode_json
 from locus_memory.testing.store_suite import json_objects
 
@@ -65,13 +66,58 @@ def test_an_empty_state_is_small():
 
 def test_a_longer_state_serialises_only_what_is_new():
     state = AgentState().with_messages([Message.user("one"), Message.assistant("two")])
-    before = state.to_checkpoint()["messages"]
+    before = shared_checkpoint(state)["messages"]
     longer = state.with_message(Message.user("three"))
-    after = longer.to_checkpoint()["messages"]
+    after = shared_checkpoint(longer)["messages"]
     assert [one is other for one, other in zip(before, after, strict=False)] == [True, True]
     assert len(before) == 2
     assert len(after) == 3
-    assert longer.with_iteration(1).to_checkpoint()["messages"] is after
+    assert shared_checkpoint(longer.with_iteration(1))["messages"] is after
+    rebuilt = AgentState(run_id="r", messages=longer.messages)
+    assert shared_checkpoint(rebuilt)["messages"][0] is before[0]
+
+
+def test_what_is_returned_is_the_callers_own():
+    message = Message.user("one").model_copy(update={"metadata": {"tags": ["a"]}})
+    state = AgentState(run_id="r", metadata={"plan": [1]}).with_message(message)
+    for _ in range(2):
+        document = state.to_checkpoint()
+        assert document == fresh(state)
+        document["messages"][0]["metadata"]["tags"].append("b")
+        document["messages"].clear()
+        document["metadata"]["plan"].clear()
+        message.to_checkpoint().clear()
+    assert state.metadata == {"plan": [1]}
+    assert message.metadata == {"tags": ["a"]}
+
+
+@quick
+@given(states, st.lists(messages, max_size=3), st.data())
+def test_a_mapping_changed_in_place_is_written_as_it_is(state, added, data):
+    state = state.with_messages(added)
+    for _ in range(data.draw(st.integers(1, 3))):
+        shared_checkpoint(state)
+        mappings = [state.metadata]
+        for message in state.messages:
+            mappings += [message.metadata, *(call.arguments for call in message.tool_calls)]
+        mapping = data.draw(st.sampled_from(mappings))
+        if data.draw(st.booleans()):
+            mapping.clear()
+        mapping["x"] = data.draw(st.sampled_from([1, True, 1.0, 0.0, -0.0, [1], [True], {}, "y"]))
+        longer = state.with_message(Message.user("more"))
+        for changed in (state, longer, state.model_copy(deep=True)):
+            assert same(changed.to_checkpoint(), fresh(changed))
+
+
+def test_what_a_class_of_ones_own_adds_may_change():
+    class Note(Message):
+        marks: list[str]
+
+    note = Note(role="user", marks=["a"])
+    state = AgentState(run_id="r").with_messages([Message.user("one"), note])
+    assert state.to_checkpoint()["messages"][1] == {"role": "user", "marks": ["a"]}
+    note.marks.append("b")
+    assert state.to_checkpoint()["messages"][1] == {"role": "user", "marks": ["a", "b"]}
 
 
 def test_two_branches_do_not_share_their_ends():

@@ -39,7 +39,7 @@ from locus_memory.errors import (
 from locus_memory.events import emit
 from locus_memory.options import checked
 from locus_memory.quoting import quote
-from locus_memory.state import AgentState
+from locus_memory.state import AgentState, shared_checkpoint
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
     check_identifier,
@@ -80,9 +80,8 @@ class DeltaCheckpointer(BaseCheckpointer):
     """The checkpointer: full states and deltas over any `DeltaStorage`.
 
     A save costs what changed since the last one, in time and in bytes, however long the
-    thread: the state before is remembered, and messages are known again by identity. States
-    may be changed in place between saves, but for the elements of a list that are more than
-    256 from its end: change those by replacing them.
+    thread: a copy of the state before is remembered, whose strings are the caller's own. So
+    a state may be changed in place between saves, anywhere.
 
     Args:
         storage: Where records go; in memory by default. Closed with the checkpointer.
@@ -142,7 +141,7 @@ class DeltaCheckpointer(BaseCheckpointer):
         expected_parent: str | Unset | None = UNSET,
     ) -> str:
         _check_names(thread_id, expected_parent if isinstance(expected_parent, str) else None)
-        document = _document(state)
+        document, shared = _document(state)
         # Drawn at once: with many threads at work, asking the system takes its time.
         drawn = urandom(24)
         save = _Save(
@@ -160,6 +159,7 @@ class DeltaCheckpointer(BaseCheckpointer):
             drafted = draft(
                 document,
                 tip,
+                shared=shared,
                 checkpoint_id=save.checkpoint_id,
                 revision=revision,
                 max_chain_depth=self.max_chain_depth,
@@ -233,9 +233,7 @@ class DeltaCheckpointer(BaseCheckpointer):
     def recall(self, info: CheckpointInfo) -> dict[str, Any] | None:
         """Return the state of a checkpoint as a dict, without reading it, if it is remembered.
 
-        That is the one that this process saved last in the thread. Of a list of more than 256
-        elements, the older ones are what their owner has made of them since: for whoever never
-        changes in place what was saved.
+        That is the one that this process saved last in the thread.
 
         Args:
             info: The checkpoint, as it was listed just now.
@@ -456,14 +454,17 @@ class _Save:
     expected_parent: str | Unset | None
 
 
-def _document(state: Checkpointable | Mapping[str, Any]) -> dict[str, Any]:
+def _document(state: Checkpointable | Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return a state as JSON, and the names of its lists that nobody ever changes."""
     if isinstance(state, Mapping):
-        return state if isinstance(state, dict) else dict(state)
+        return (state if isinstance(state, dict) else dict(state)), ()
+    if isinstance(state, AgentState) and type(state).to_checkpoint is AgentState.to_checkpoint:
+        return shared_checkpoint(state), ("messages",)
     if not hasattr(state, "to_checkpoint"):
         raise StateTypeError(
             f"a state is a dict or has to_checkpoint(), not {type(state).__name__}"
         )
-    return state.to_checkpoint()
+    return state.to_checkpoint(), ()
 
 
 def _name(checkpoint_id: str | None, drawn: bytes) -> str:

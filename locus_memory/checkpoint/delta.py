@@ -31,11 +31,12 @@ from typing import Any
 import orjson
 
 from locus_memory.errors import CheckpointError
+from locus_memory.sameness import is_plain, same
 
-__all__ = ["apply", "diff", "is_plain", "same", "stays_plain"]
+__all__ = ["apply", "diff", "stays_plain"]
 
 _CHUNK = 256
-"""How many elements of a list are asked at once whether they are one object in both."""
+"""How many elements of a list are compared at once."""
 
 _SHORT = 32
 """Strings up to this length are replaced, not spliced."""
@@ -52,8 +53,8 @@ def diff(old: Any, new: Any, *, plain: bool = False) -> Any:
     Args:
         old: A JSON document.
         new: A JSON document.
-        plain: No list in `old` holds a number or a boolean, however deep; see `is_plain`. Then
-            equal lists are the same without a closer look.
+        plain: No list in `old` holds a number or a boolean, however deep; see
+            `sameness.is_plain`. Then equal lists are the same without a closer look.
     """
     if old is new:
         return None
@@ -80,22 +81,6 @@ def apply(document: Any, delta: Any) -> Any:
         raise CheckpointError("the delta does not fit the state it is applied to") from error
 
 
-def is_plain(document: Any, *, in_list: bool = False) -> bool:
-    """Whether no list in a document holds a number or a boolean, however deep."""
-    children: Iterable[Any]
-    if isinstance(document, dict):
-        children = document.values()
-    elif isinstance(document, list):
-        children, in_list = document, True
-    else:
-        return not (in_list and isinstance(document, int | float))
-    for child in children:
-        # Most are strings, and a call for each is what this would cost.
-        if type(child) is not str and not is_plain(child, in_list=in_list):
-            return False
-    return True
-
-
 def stays_plain(delta: Any, *, in_list: bool = False) -> bool:
     """Whether a delta puts no number or boolean into a list."""
     if delta is None or delta[0] == "s":
@@ -108,30 +93,6 @@ def stays_plain(delta: Any, *, in_list: bool = False) -> bool:
         stays_plain(step["~"], in_list=True) if isinstance(step, dict) else is_plain(step)
         for step in delta[1]
     )
-
-
-def same(old: Any, new: Any) -> bool:
-    """Whether two JSON documents are the same, the types of their numbers included."""
-    if old is new:
-        return True
-    if type(old) is not type(new):
-        return False
-    if type(old) in (dict, list):
-        return bool(old == new) and _same_inside(old, new)
-    # 0.0 == -0.0, but they are not written alike.
-    return bool(old == new) and (type(old) is not float or repr(old) == repr(new))
-
-
-def _same_inside(old: Any, new: Any) -> bool:
-    """Whether two containers that compare equal are the same to the last type."""
-    try:
-        if orjson.dumps(old) == orjson.dumps(new):
-            return True
-    except (TypeError, RecursionError):
-        pass
-    if type(old) is dict:
-        return all(same(child, new[key]) for key, child in old.items())
-    return all(map(same, old, new))
 
 
 def _diff_objects(old: dict[str, Any], new: dict[str, Any], *, plain: bool) -> Any:
@@ -163,13 +124,14 @@ def _apply_object(
 
 
 def _diff_lists(old: list[Any], new: list[Any], *, plain: bool) -> Any:
-    start = _common_prefix(old, new, plain=plain)
+    alike = _equal if plain else same
+    start = _common_prefix(old, new, alike)
     if start == len(old):
         return _growth(start, new)
-    tail = _common_suffix(old, new, start)
+    tail = _common_suffix(old[start:], new[start:], alike)
     old_middle, new_middle = old[start : len(old) - tail], new[start : len(new) - tail]
     steps: list[Any] = [start] if start else []
-    _align(old_middle, new_middle, steps)
+    _align(old_middle, new_middle, alike, steps)
     if tail:
         steps.append(tail)
     return ["l", steps]
@@ -182,36 +144,79 @@ def _growth(start: int, new: list[Any]) -> Any:
     return ["l", [start, new[start:]]] if start else ["=", new]
 
 
-def _common_prefix(old: list[Any], new: list[Any], *, plain: bool) -> int:
+_Alike = Callable[[Any, Any], bool]
+
+
+def _equal(old: Any, new: Any) -> bool:
+    return bool(old == new)
+
+
+def _common_prefix(old: list[Any], new: list[Any], alike: _Alike) -> int:
     limit = min(len(old), len(new))
-    # Most lists only grow: then the old one is compared as it is, without a copy.
-    if plain and (old if len(old) == limit else old[:limit]) == new[:limit]:
-        return limit
     start = 0
-    while start < limit and all(map(is_, old[start : start + _CHUNK], new[start : start + _CHUNK])):
-        start += _CHUNK
-    start = min(start, limit)
-    if same(old[start:limit], new[start:limit]):
+    if alike is same:
+        while start < limit and all(
+            map(is_, old[start : start + _CHUNK], new[start : start + _CHUNK])
+        ):
+            start += _CHUNK
+        start = min(start, limit)
+    # Most lists only grow: then the old one is compared as it is, without a copy.
+    if alike(old if limit - start == len(old) else old[start:limit], new[start:limit]):
         return limit
-    return next(i for i in range(start, limit) if not same(old[i], new[i]))
+    while alike(old[start : start + _CHUNK], new[start : start + _CHUNK]):
+        start += _CHUNK
+    return next(i for i in range(start, limit) if not alike(old[i], new[i]))
 
 
-def _common_suffix(old: list[Any], new: list[Any], start: int) -> int:
-    limit = min(len(old), len(new)) - start
-    return next((i for i in range(limit) if not same(old[-1 - i], new[-1 - i])), limit)
+def _common_suffix(old: list[Any], new: list[Any], alike: _Alike) -> int:
+    limit = min(len(old), len(new))
+    tail = 0
+    while tail + _CHUNK <= limit and alike(
+        old[len(old) - tail - _CHUNK : len(old) - tail],
+        new[len(new) - tail - _CHUNK : len(new) - tail],
+    ):
+        tail += _CHUNK
+    return next((i for i in range(tail, limit) if not alike(old[-1 - i], new[-1 - i])), limit)
 
 
-def _align(old: list[Any], new: list[Any], steps: list[Any]) -> None:
+def _align(old: list[Any], new: list[Any], alike: _Alike, steps: list[Any]) -> None:
     """Append the steps that turn `old` into `new`, keeping the elements they share."""
     at_old = at_new = 0
-    for i, j in _anchors(old, new):
-        _replace_run(old[at_old:i], new[at_new:j], steps)
+    for i, j in _shared(old, new, alike):
+        if i > at_old or j > at_new:
+            _replace_run(old[at_old:i], new[at_new:j], steps)
         if steps and type(steps[-1]) is int and steps[-1] > 0:
             steps[-1] += 1
         else:
             steps.append(1)
         at_old, at_new = i + 1, j + 1
     _replace_run(old[at_old:], new[at_new:], steps)
+
+
+def _shared(old: list[Any], new: list[Any], alike: _Alike) -> Iterable[tuple[int, int]]:
+    """Return index pairs of elements that are the same, rising on both sides.
+
+    Where elements were changed in place, most are where they were.
+    """
+    paired = min(len(old), len(new))
+    if paired > _CHUNK:
+        unmoved = _unmoved(old, new, alike)
+        if len(unmoved) * 2 > paired:
+            return zip(unmoved, unmoved, strict=True)
+    return _anchors(old, new)
+
+
+def _unmoved(old: list[Any], new: list[Any], alike: _Alike) -> list[int]:
+    """Return the places where both have the same element."""
+    found: list[int] = []
+    paired = min(len(old), len(new))
+    for start in range(0, paired, _CHUNK):
+        places = range(start, min(start + _CHUNK, paired))
+        if alike(old[start : places.stop], new[start : places.stop]):
+            found += places
+        else:
+            found += [i for i in places if alike(old[i], new[i])]
+    return found
 
 
 def _replace_run(old: list[Any], new: list[Any], steps: list[Any]) -> None:

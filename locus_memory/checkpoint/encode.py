@@ -5,15 +5,17 @@ Pure: it decides and encodes, and leaves storing to the engine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from locus_memory.checkpoint.delta import apply, diff, is_plain, stays_plain
+from locus_memory.checkpoint.delta import apply, diff, stays_plain
 from locus_memory.checkpoint.levels import place
-from locus_memory.checkpoint.tips import Link, Tip, adopt, share_texts
+from locus_memory.checkpoint.tips import Link, Tip, share_texts
 from locus_memory.errors import ValueNotSerializableError
+from locus_memory.sameness import is_plain
 from locus_memory.store.item import round_trip
 
 __all__ = ["MAX_REPLAY_RATIO", "Draft", "draft"]
@@ -42,15 +44,21 @@ class Draft:
 
 
 def draft(
-    state: dict[str, Any], tip: Tip, *, checkpoint_id: str, revision: int, max_chain_depth: int
+    state: dict[str, Any],
+    tip: Tip,
+    *,
+    checkpoint_id: str,
+    revision: int,
+    max_chain_depth: int,
+    shared: Sequence[str] = (),
 ) -> Draft:
     """Return the record that makes `state` the newest of its thread.
-
-    Only the older elements of long lists are shared with `state`; see `tips.adopt`.
 
     Args:
         state: What is saved.
         tip: The chain behind the newest record now, without what the next one replaces.
+        shared: The keys of the state's parts that nobody ever changes. They are remembered as
+            they are, so that they are known again by identity; of all else a copy is.
         checkpoint_id: The record's name.
         revision: The record's revision.
         max_chain_depth: At most this many deltas are replayed by a load.
@@ -61,7 +69,7 @@ def draft(
     known = _known(tip.links)
     links, level = _base(known)
     if not links or len(links) > max_chain_depth:
-        return _full(state, checkpoint_id, revision)
+        return _full(state, checkpoint_id, revision, shared)
     newest, base = known[-1], links[-1]
     try:
         change = diff(newest.document, state, plain=newest.plain)
@@ -73,14 +81,14 @@ def draft(
             encoded = orjson.dumps(diff(base.document, document, plain=base.plain))
     except (ValueNotSerializableError, orjson.JSONEncodeError, RecursionError):
         # The state nests too deep for a delta, or it is no JSON: then this says so, and where.
-        return _full(state, checkpoint_id, revision)
+        return _full(state, checkpoint_id, revision, shared)
     replayed = base.replayed + len(encoded)
     full_size = tip.full_size
     if _costly(replayed, encoded, full_size) or may_shrink(newest.document, change):
         full_size = len(orjson.dumps(document))
         if _costly(replayed, encoded, full_size):
-            return _full(state, checkpoint_id, revision)
-    adopt(document, state)
+            return _full(state, checkpoint_id, revision, shared)
+    document |= {key: state[key] for key in shared}
     plain = newest.plain and stays_plain(copied)
     link = Link(revision, checkpoint_id, level, replayed, document, plain)
     return Draft(encoded, base.revision, level, Tip.extended(links, link, full_size))
@@ -99,10 +107,10 @@ def _costly(replayed: int, encoded: bytes, full_size: int) -> bool:
     return replayed > full_size * MAX_REPLAY_RATIO + _SLACK or len(encoded) >= full_size
 
 
-def _full(state: dict[str, Any], checkpoint_id: str, revision: int) -> Draft:
+def _full(state: dict[str, Any], checkpoint_id: str, revision: int, shared: Sequence[str]) -> Draft:
     encoded, document = round_trip(state)
+    document |= {key: state[key] for key in shared}
     share_texts(document, state)
-    adopt(document, state)
     link = Link(revision, checkpoint_id, 0, len(encoded), document, is_plain(document))
     return Draft(encoded, None, 0, Tip((link,), len(encoded)))
 

@@ -1,7 +1,7 @@
 """What a process remembers of the threads it saves, so that a save reads nothing back.
 
 A `Tip` holds, for the chain behind a thread's newest record, those states a next delta can
-build on. They are copies, but for the older elements of long lists, which are the caller's.
+build on. They share strings with what the caller saved, and nothing that the caller can change.
 """
 
 from __future__ import annotations
@@ -9,39 +9,17 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
-from operator import is_
 from typing import Any
 
 import orjson
 
-from locus_memory.checkpoint.delta import apply, is_plain
+from locus_memory.checkpoint.delta import apply
 from locus_memory.checkpoint.record import Record
 from locus_memory.errors import CheckpointError
+from locus_memory.sameness import is_plain
 
-__all__ = ["VERIFIED", "Link", "Tip", "TipCache", "adopt", "replay", "share_texts"]
-
-VERIFIED = 256
-"""How many of a list's last elements are compared with a copy, so that no change escapes."""
-
-_DEPTH = 4
-"""How deep inside a state such lists are looked for."""
-
-
-def adopt(document: Any, state: Any, depth: int = _DEPTH) -> None:
-    """Put the caller's elements into long lists of `document`, an equal copy of `state`.
-
-    All but the last `VERIFIED` elements are swapped for the caller's own equal objects, which
-    the next diff knows again by identity. The last ones stay copies, or become copies again
-    if the list has shrunk: a change made to them in place is seen.
-    """
-    if isinstance(document, list):
-        _adopt_elements(document, state)
-    elif isinstance(document, dict) and depth and len(document) <= VERIFIED:
-        for key, child in document.items():
-            if isinstance(child, list | dict):
-                adopt(child, state[key], depth - 1)
+__all__ = ["Link", "Tip", "TipCache", "replay", "share_texts"]
 
 
 def share_texts(document: Any, given: Any) -> None:
@@ -50,6 +28,8 @@ def share_texts(document: Any, given: Any) -> None:
     Strings never change, so both may have them: that halves the memory, and whoever compares
     the two later sees at once that they are the same.
     """
+    if document is given:
+        return
     if isinstance(document, dict):
         parts: Any = document.items()
     elif isinstance(document, list):
@@ -65,17 +45,6 @@ def share_texts(document: Any, given: Any) -> None:
             document[key] = theirs
 
 
-def _adopt_elements(document: list[Any], state: list[Any]) -> None:
-    end = start = max(0, len(document) - VERIFIED)
-    while start > 0 and document[start - 1] is not state[start - 1]:
-        start -= 1
-    if start < end:
-        document[start:end] = state[start:end]
-    if any(map(is_, document[end:], state[end:])):
-        pairs = zip(document[end:], state[end:], strict=True)
-        document[end:] = [deepcopy(own) if own is theirs else own for own, theirs in pairs]
-
-
 @dataclass(frozen=True, slots=True)
 class Link:
     """One record of a chain.
@@ -86,7 +55,7 @@ class Link:
         level: The record's.
         replayed: Bytes of JSON that a load reads, of this record and of those it builds on.
         document: The state after the record, kept only while a delta may build on it.
-        plain: Whether the state is plain; see `delta.is_plain`.
+        plain: Whether the state is plain; see `sameness.is_plain`.
     """
 
     revision: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from locus_memory.testing.checkpoint_edits import EditTests
 from locus_memory.testing.checkpoint_forks import ForkTests
 from locus_memory.testing.checkpoint_machine import MachineTests
 from locus_memory.testing.checkpoint_races import ConflictTests, RaceTests, SecondProcessTests
@@ -19,6 +20,7 @@ __all__ = ["CheckpointerConformance"]
 class CheckpointerConformance(
     SavingTests,
     StateTests,
+    EditTests,
     NamingTests,
     RemovalTests,
     ListingTests,

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -15,7 +16,9 @@ from conversations import Talk
 from rows import Row, typical
 
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
+from locus_memory.messages import Message
 from locus_memory.registry import get_checkpointer
+from locus_memory.state import AgentState
 
 
 async def sizes(folder: Path) -> list[Row]:
@@ -52,35 +55,49 @@ class Stalls:
 
 
 async def saves(folder: Path) -> list[Row]:
-    """2,000 saves and a load: how the cost grows, and what it is against a bare insert."""
-    path = folder / "saves.db"
+    """2,000 saves and a load: how the cost grows for dicts, and for states of messages."""
+    async with SQLiteCheckpointer(folder / "saves.db", state_type=None) as checkpointer:
+        dicts = await _growth(checkpointer, Talk().states(2000), "a dict", 2.5)
+    async with SQLiteCheckpointer(folder / "agent.db", state_type=AgentState) as checkpointer:
+        return dicts + await _growth(checkpointer, _agent_states(2000), "AgentState", 1.5)
+
+
+def _agent_states(count: int) -> Iterator[AgentState]:
+    talk, state = Talk(), AgentState(run_id="r")
+    for turn in range(1, count + 1):
+        state = state.with_messages(Message.model_validate(said) for said in talk.turn())
+        yield state.with_iteration(turn)
+
+
+async def _growth(
+    checkpointer: SQLiteCheckpointer, states: Iterator[Any], kind: str, bar: float
+) -> list[Row]:
     stalls = Stalls()
     taken: list[float] = []
-    state: dict[str, Any] = {}
-    async with SQLiteCheckpointer(path, state_type=None) as checkpointer:
-        watcher = asyncio.create_task(stalls.watch())
-        for state in Talk().states(2000):
-            start = time.perf_counter()
-            await checkpointer.save(state, "t")
-            taken.append(time.perf_counter() - start)
-        loaded = await checkpointer.load("t")
-        watcher.cancel()
+    state: Any = None
+    watcher = asyncio.create_task(stalls.watch())
+    for state in states:
+        start = time.perf_counter()
+        await checkpointer.save(state, "t")
+        taken.append(time.perf_counter() - start)
+    loaded = await checkpointer.load("t")
+    watcher.cancel()
     assert loaded == state
     early, late = taken[20:220], taken[-200:]
     return [
         Row(
-            "median save, last 200 of 2,000 turns / turns 20 to 220",
+            f"median save of {kind}, last 200 of 2,000 turns / turns 20 to 220",
             median(late) / median(early),
-            1.5,
+            bar,
             f"{median(late) * 1e6:.0f} us / {median(early) * 1e6:.0f} us",
         ),
         Row(
-            "mean save, the same",
+            f"mean save of {kind}, the same",
             fmean(late) / fmean(early),
             3,
             f"{fmean(late) * 1e6:.0f} us / {fmean(early) * 1e6:.0f} us",
         ),
-        Row("longest stall of the event loop, ms", stalls.worst * 1e3, 20),
+        Row(f"longest stall of the event loop, {kind}, ms", stalls.worst * 1e3, 20),
     ]
 
 

@@ -14,7 +14,7 @@ from locus_memory.checkpoint.encode import draft, may_shrink
 from locus_memory.checkpoint.levels import place
 from locus_memory.checkpoint.record import FORMAT_VERSION, Record, RecordHead, moved
 from locus_memory.checkpoint.retention import expendable
-from locus_memory.checkpoint.tips import VERIFIED, Link, Tip, TipCache, adopt
+from locus_memory.checkpoint.tips import Link, Tip, TipCache
 from locus_memory.errors import CheckpointCorruptError, InvalidArgumentError
 
 
@@ -137,16 +137,6 @@ def test_a_record_that_is_not_json_is_noticed():
     whole = record.checksum(body, record.size).to_bytes(4, "big") + body
     with pytest.raises(CheckpointCorruptError, match="invalid literal"):
         replace(record, payload=bytes((FORMAT_VERSION,)) + whole).unpack()
-
-
-def test_elements_far_from_the_end_are_the_callers_own():
-    state = {"deep": {"messages": [{"n": n} for n in range(VERIFIED + 40)]}, "n": 1}
-    document = {"deep": {"messages": [{"n": n} for n in range(VERIFIED + 40)]}, "n": 1}
-    adopt(document, state)
-    ours, theirs = document["deep"]["messages"], state["deep"]["messages"]
-    shared = [mine is yours for mine, yours in zip(ours, theirs, strict=True)]
-    assert shared == [True] * 40 + [False] * VERIFIED
-    assert document == state
 
 
 def test_a_draft_does_not_depend_on_a_state_that_changes_later():
