@@ -136,7 +136,8 @@ def _unpacked(target: Callable[..., Any], name: str) -> set[str] | None:
         return None
     if get_origin(annotation) is not Unpack:
         return None
-    return set(get_args(annotation)[0].__annotations__)
+    (options,) = get_args(annotation)
+    return set((get_origin(options) or options).__annotations__)
 
 
 def _callables(target: Callable[..., Any]) -> list[Callable[..., Any]]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from locus_memory.address import (
     Address,
@@ -35,7 +35,7 @@ from locus_memory.address import (
     path_of_url,
 )
 from locus_memory.backends.base import Backend, ComposedBackend
-from locus_memory.checkpoint.base import BaseCheckpointer
+from locus_memory.checkpoint.base import BaseCheckpointer, StateT
 from locus_memory.drivers import require
 from locus_memory.errors import ConfigurationError, UnknownProviderError
 from locus_memory.events import emit
@@ -306,12 +306,23 @@ def get_store(where: str, **options: Any) -> BaseStore:
     return store
 
 
+@overload
+def get_checkpointer(
+    where: str, *, state_type: type[StateT], **options: Any
+) -> BaseCheckpointer[StateT]: ...
+@overload
+def get_checkpointer(
+    where: str, *, state_type: None, **options: Any
+) -> BaseCheckpointer[dict[str, Any]]: ...
+@overload
+def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer: ...
 def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer:
     """Return a new checkpointer; whoever called closes it.
 
     Args:
         where: A provider string, such as `"sqlite:./agent.db"`.
-        **options: Keyword arguments of the checkpointer's class.
+        **options: Keyword arguments of the checkpointer's class. `state_type` says what `load`
+            returns, to a type checker as well.
 
     Raises:
         UnknownProviderError: Nobody knows the provider.
@@ -332,6 +343,12 @@ def _has_no(where: str, part: str, have: Iterable[str]) -> ConfigurationError:
     )
 
 
+@overload
+def open_backend(where: str, *, state_type: type[StateT], **options: Any) -> Backend[StateT]: ...
+@overload
+def open_backend(where: str, *, state_type: None, **options: Any) -> Backend[dict[str, Any]]: ...
+@overload
+def open_backend(where: str, **options: Any) -> Backend: ...
 def open_backend(where: str, **options: Any) -> Backend:
     """Return a new backend: a store and a checkpointer over one connection.
 

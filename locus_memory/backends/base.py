@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any, Generic
 
 from typing_extensions import override
 
-from locus_memory.checkpoint.base import BaseCheckpointer
+from locus_memory.checkpoint.base import BaseCheckpointer, StateT
 from locus_memory.errors import ConfigurationError
 from locus_memory.resource import Resource
 from locus_memory.store.base import BaseStore
@@ -14,7 +15,7 @@ from locus_memory.store.base import BaseStore
 __all__ = ["Backend", "ComposedBackend"]
 
 
-class Backend(Resource, ABC):
+class Backend(Resource, ABC, Generic[StateT]):
     """A store and a checkpointer that share one connection.
 
     The backend owns the connection: closing the backend closes it, closing its store or its
@@ -37,7 +38,7 @@ class Backend(Resource, ABC):
         raise ConfigurationError(f"{self.provider}: has no store, only checkpoints")
 
     @property
-    def checkpointer(self) -> BaseCheckpointer:
+    def checkpointer(self) -> BaseCheckpointer[StateT]:
         """The checkpointer.
 
         Raises:
@@ -51,7 +52,7 @@ class Backend(Resource, ABC):
         """Close the connection; calling it again is harmless."""
 
 
-class ComposedBackend(Backend):
+class ComposedBackend(Backend[Any]):
     """A store and a checkpointer made apart, for a provider that has no backend of its own.
 
     Args:

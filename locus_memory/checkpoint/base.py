@@ -7,9 +7,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any, Final, Protocol, Self, TypedDict, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypedDict,
+    runtime_checkable,
+)
+
+from typing_extensions import TypeVar
 
 from locus_memory.resource import Resource
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 __all__ = [
     "UNSET",
@@ -17,6 +33,8 @@ __all__ = [
     "CheckpointInfo",
     "Checkpointable",
     "CheckpointerCapabilities",
+    "State",
+    "StateT",
     "StorageStats",
     "Unset",
 ]
@@ -43,6 +61,17 @@ class Checkpointable(Protocol):
     def from_checkpoint(cls, document: dict[str, Any], /) -> Self:
         """Return the state that `to_checkpoint` wrote."""
         ...
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+State: TypeAlias = "Checkpointable | Mapping[str, Any] | BaseModel | _Dataclass"
+"""What can be saved: plain JSON, or an object that turns into it."""
+
+StateT = TypeVar("StateT", default=Any)
+"""What `load` returns, if there is such a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +147,13 @@ class StorageStats(TypedDict):
     compression_ratio: float
 
 
-class BaseCheckpointer(Resource, ABC):
+class BaseCheckpointer(Resource, ABC, Generic[StateT]):
     """Every state of every thread, loadable for good.
 
-    A state is a plain dict of JSON, or an object with `to_checkpoint()` and a classmethod
-    `from_checkpoint(dict)`. The order of a thread's checkpoints is the storage's own, never
-    the clock's. Rules, each one a test of `locus_memory.testing.CheckpointerConformance`:
+    A state is a plain dict of JSON, an `AgentState`, a pydantic model, a dataclass, or an object
+    with `to_checkpoint()` and a classmethod `from_checkpoint(dict)`. The order of a thread's
+    checkpoints is the storage's own, never the clock's. Rules, each one a test of
+    `locus_memory.testing.CheckpointerConformance`:
 
     - Two processes that save one thread lose nothing.
     - Deleting or pruning any checkpoint leaves every other loadable.
@@ -148,7 +178,7 @@ class BaseCheckpointer(Resource, ABC):
     @abstractmethod
     async def save(
         self,
-        state: Checkpointable | Mapping[str, Any],
+        state: State,
         thread_id: str,
         checkpoint_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -171,13 +201,17 @@ class BaseCheckpointer(Resource, ABC):
 
         Raises:
             CheckpointConflictError: `expected_parent` does not hold; nothing was written.
+            StateTypeError: It is no state.
             ValueNotSerializableError: The state is not JSON; names the path.
             BackendError: The database failed; nothing was half-written.
         """
 
     @abstractmethod
-    async def load(self, thread_id: str, checkpoint_id: str | None = None) -> Any:
+    async def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateT | None:
         """Return a state, the newest by default, or `None` if there is no such checkpoint.
+
+        Without a `state_type` of the checkpointer's, it returns what was saved: an `AgentState`,
+        or a dict for everything else.
 
         Raises:
             CheckpointCorruptError: A record it needs is damaged.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from os import urandom
-from typing import Any, TypedDict
+from typing import Any, Generic, TypedDict
 
 import orjson
 from typing_extensions import override
@@ -16,9 +15,10 @@ from typing_extensions import override
 from locus_memory.checkpoint.base import (
     UNSET,
     BaseCheckpointer,
-    Checkpointable,
     CheckpointerCapabilities,
     CheckpointInfo,
+    State,
+    StateT,
     StorageStats,
     Unset,
 )
@@ -27,8 +27,9 @@ from locus_memory.checkpoint.encode import Draft, draft
 from locus_memory.checkpoint.forks import with_heir
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.retention import cutoff, expendable
+from locus_memory.checkpoint.states import Kind, check_state_type, restored, write_state
 from locus_memory.checkpoint.storage import INLINE_BYTES, DeltaStorage, StaleChainError
-from locus_memory.checkpoint.tips import Tip, TipCache, replay
+from locus_memory.checkpoint.tips import Tip, TipCache, replay_kind
 from locus_memory.errors import (
     BackendUnavailableError,
     CheckpointCorruptError,
@@ -37,9 +38,10 @@ from locus_memory.errors import (
     StateTypeError,
 )
 from locus_memory.events import emit
+from locus_memory.offload import in_thread
 from locus_memory.options import checked
 from locus_memory.quoting import quote
-from locus_memory.state import AgentState, shared_checkpoint
+from locus_memory.state import AgentState
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
     check_identifier,
@@ -66,17 +68,17 @@ _LONG_DOCUMENT = 32_768
 _LONGEST = timedelta.max.days
 
 
-class CheckpointerOptions(TypedDict, total=False):
+class CheckpointerOptions(TypedDict, Generic[StateT], total=False):
     """The options of `DeltaCheckpointer`, which every backend's own checkpointer takes too."""
 
     max_chain_depth: int
     compression_level: int
-    state_type: type[Checkpointable] | None
+    state_type: type[StateT] | Unset | None
     cache_bytes: int
     clock: Callable[[], float]
 
 
-class DeltaCheckpointer(BaseCheckpointer):
+class DeltaCheckpointer(BaseCheckpointer[StateT]):
     """The checkpointer: full states and deltas over any `DeltaStorage`.
 
     A save costs what changed since the last one, in time and in bytes, however long the
@@ -89,7 +91,8 @@ class DeltaCheckpointer(BaseCheckpointer):
             states only, and remembers none.
         compression_level: zlib's, from 0 to 9; two lower for a record of more than 32 KB, where
             the higher ones cost far more time than they save bytes.
-        state_type: What `load` returns: a class with `from_checkpoint`, or `None` for dicts.
+        state_type: What `load` returns: by default what was saved, an `AgentState` or a dict;
+            a class with `from_checkpoint`, a pydantic model or a dataclass; or `None` for dicts.
         cache_bytes: Bound on what is remembered of the threads saved last.
         clock: Seconds since the epoch; informative, order never depends on it.
 
@@ -105,7 +108,7 @@ class DeltaCheckpointer(BaseCheckpointer):
         max_chain_depth: int = 64,
         compression_level: int = 6,
         *,
-        state_type: type[Checkpointable] | None = AgentState,
+        state_type: type[StateT] | Unset | None = UNSET,
         cache_bytes: int = 64 * 2**20,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -114,7 +117,7 @@ class DeltaCheckpointer(BaseCheckpointer):
         self.storage = storage if storage is not None else _in_memory()
         self.max_chain_depth = check_limit(max_chain_depth, "max_chain_depth")
         self.compression_level = compression_level
-        self.state_type = state_type
+        self.state_type = check_state_type(state_type)
         self._clock = clock
         self._tips = TipCache(check_limit(cache_bytes, "cache_bytes"))
 
@@ -133,7 +136,7 @@ class DeltaCheckpointer(BaseCheckpointer):
     @override
     async def save(
         self,
-        state: Checkpointable | Mapping[str, Any],
+        state: State,
         thread_id: str,
         checkpoint_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -141,7 +144,7 @@ class DeltaCheckpointer(BaseCheckpointer):
         expected_parent: str | Unset | None = UNSET,
     ) -> str:
         _check_names(thread_id, expected_parent if isinstance(expected_parent, str) else None)
-        document, shared = _document(state)
+        written = write_state(state)
         # Drawn at once: with many threads at work, asking the system takes its time.
         drawn = urandom(24)
         save = _Save(
@@ -150,6 +153,7 @@ class DeltaCheckpointer(BaseCheckpointer):
             named=checkpoint_id is not None,
             metadata=_metadata(metadata),
             expected_parent=expected_parent,
+            kind=written.kind,
         )
         for attempt in range(_ATTEMPTS):
             tip = await self._tip(thread_id)
@@ -157,9 +161,9 @@ class DeltaCheckpointer(BaseCheckpointer):
                 tip = tip.before(save.checkpoint_id)
             revision = (int.from_bytes(drawn[16:]) + attempt) % 2**63
             drafted = draft(
-                document,
+                written.document,
                 tip,
-                shared=shared,
+                shared=written.shared,
                 checkpoint_id=save.checkpoint_id,
                 revision=revision,
                 max_chain_depth=self.max_chain_depth,
@@ -196,16 +200,17 @@ class DeltaCheckpointer(BaseCheckpointer):
                 size=0,
                 stored_size=0,
             ),
+            save.kind,
         )
         await self.storage.store(record, expected_parent=save.expected_parent, rebased=rebased)
 
-    async def _pack(self, document: bytes, head: RecordHead) -> Record:
+    async def _pack(self, document: bytes, head: RecordHead, kind: Kind) -> Record:
         if len(document) <= INLINE_BYTES:
-            return Record.pack(document, head, self.compression_level)
+            return Record.pack(document, head, self.compression_level, kind=kind.value)
         level = self.compression_level
         if len(document) > _LONG_DOCUMENT:
             level = max(level - _SPARED_LEVELS, min(level, 1))
-        return await asyncio.to_thread(Record.pack, document, head, level)
+        return await in_thread(Record.pack, document, head, level, kind=kind.value)
 
     async def _tip(self, thread_id: str) -> Tip:
         """Return the chain that the next record may build on."""
@@ -222,7 +227,7 @@ class DeltaCheckpointer(BaseCheckpointer):
             return Tip()
 
     @override
-    async def load(self, thread_id: str, checkpoint_id: str | None = None) -> Any:
+    async def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateT | None:
         _check_names(thread_id, checkpoint_id)
         return await self.storage.with_chain(thread_id, checkpoint_id, self._restore)
 
@@ -245,20 +250,20 @@ class DeltaCheckpointer(BaseCheckpointer):
         copied: dict[str, Any] = orjson.loads(orjson.dumps(newest.document))
         return copied
 
-    def _restore(self, chain: Sequence[Record]) -> Any:
+    def _restore(self, chain: Sequence[Record]) -> StateT | None:
         if not chain:
             return None
-        document = replay(chain)[-1]
-        if self.state_type is None:
-            return document
+        states, kind = replay_kind(chain)
         try:
-            return self.state_type.from_checkpoint(document)
+            state: StateT = restored(states[-1], kind, self.state_type)
         except Exception as error:
-            newest = chain[-1]
+            newest, wanted = chain[-1], self.state_type
+            name = getattr(wanted, "__name__", AgentState.__name__)
             raise StateTypeError(
                 f"checkpoint {quote(newest.checkpoint_id)} of thread {quote(newest.thread_id)} "
-                f"is not a {self.state_type.__name__}; pass state_type=None to load it as a dict"
+                f"is not a {name}; pass state_type=None to load it as a dict"
             ) from error
+        return state
 
     @override
     async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[str]:
@@ -416,20 +421,20 @@ class DeltaCheckpointer(BaseCheckpointer):
 
     async def _rewrite(self, head: RecordHead, base: int | None) -> Record:
         """Return the record of the same state as a delta against another of its chain."""
-        states = await self.storage.with_chain(
-            head.thread_id,
-            head.checkpoint_id,
-            lambda chain: dict(zip((r.revision for r in chain), replay(chain), strict=True)),
-        )
-        if head.revision not in states:
-            raise StaleChainError
-        state = states[head.revision]
-        if base is None:
-            return await self._pack(encode_json(state), replace(head, base=None, level=0))
-        if base not in states:
-            raise StaleChainError
-        delta = encode_json(diff(states[base], state))
-        return await self._pack(delta, replace(head, base=base))
+
+        def work(chain: Sequence[Record]) -> tuple[bytes, Kind]:
+            states, kind = replay_kind(chain)
+            by_revision = {r.revision: state for r, state in zip(chain, states, strict=True)}
+            if head.revision not in by_revision or base not in {None, *by_revision}:
+                raise StaleChainError
+            state = by_revision[head.revision]
+            if base is not None:
+                state = diff(by_revision[base], state)
+            return encode_json(state), kind
+
+        document, kind = await self.storage.with_chain(head.thread_id, head.checkpoint_id, work)
+        level = 0 if base is None else head.level
+        return await self._pack(document, replace(head, base=base, level=level), kind)
 
     @override
     async def open(self) -> None:
@@ -452,19 +457,7 @@ class _Save:
     named: bool
     metadata: dict[str, Any]
     expected_parent: str | Unset | None
-
-
-def _document(state: Checkpointable | Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return a state as JSON, and the names of its lists that nobody ever changes."""
-    if isinstance(state, Mapping):
-        return (state if isinstance(state, dict) else dict(state)), ()
-    if isinstance(state, AgentState) and type(state).to_checkpoint is AgentState.to_checkpoint:
-        return shared_checkpoint(state), ("messages",)
-    if not hasattr(state, "to_checkpoint"):
-        raise StateTypeError(
-            f"a state is a dict or has to_checkpoint(), not {type(state).__name__}"
-        )
-    return state.to_checkpoint(), ()
+    kind: Kind
 
 
 def _name(checkpoint_id: str | None, drawn: bytes) -> str:

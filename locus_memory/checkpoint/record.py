@@ -1,7 +1,9 @@
 """The record of one checkpoint: what a storage keeps, and the bytes of its payload.
 
 A payload is a version byte, a CRC-32 and a zlib stream of JSON, for which `DICTIONARY` is the
-preset dictionary. The rest of a record, its head, has a CRC-32, which the payload's goes on from.
+preset dictionary. Behind the end of the stream, where a reader that knows nothing of it does not
+look, stands the kind of the state. The rest of a record, its head, has a CRC-32, which the
+payload's goes on from.
 The seal of a record is that of its head, XOR those of its thread and of the checkpoint that it was
 forked from. So neither a flipped byte nor a record that was moved to another name or thread is
 ever taken for the truth, whether the payload is read or not. A database that copies a thread
@@ -180,19 +182,22 @@ class Record(RecordHead):
         return RecordHead.seal(self)
 
     @classmethod
-    def pack(cls, document: bytes, head: RecordHead, compression_level: int) -> Self:
+    def pack(
+        cls, document: bytes, head: RecordHead, compression_level: int, *, kind: bytes = b""
+    ) -> Self:
         """Return the record of a JSON document, compressed and checksummed.
 
         Args:
             document: A state, or a delta where `head.base` is set.
             head: The rest of the record; its sizes are ignored.
             compression_level: zlib's, from 0 to 9.
+            kind: What the state is; see `locus_memory.checkpoint.states`.
         """
         # A window no larger than what there is: zlib clears its memory first, which for a small
         # delta takes longer than the compression.
         window = min((len(DICTIONARY) + len(document)).bit_length(), zlib.MAX_WBITS)
         stream = zlib.compressobj(compression_level, wbits=window, zdict=DICTIONARY)
-        body = stream.compress(document) + stream.flush()
+        body = stream.compress(document) + stream.flush() + kind
         checksum = head.checksum(body, len(document)).to_bytes(4, "big")
         return cls(
             thread_id=head.thread_id,
@@ -215,6 +220,14 @@ class Record(RecordHead):
         Raises:
             CheckpointCorruptError: The record is truncated, altered, moved or too new.
         """
+        return self.unpack_kind()[0]
+
+    def unpack_kind(self) -> tuple[Any, bytes]:
+        """Return the JSON document, and the kind it was packed with.
+
+        Raises:
+            CheckpointCorruptError: The record is truncated, altered, moved or too new.
+        """
         version = self.payload[0] if len(self.payload) >= _FRAME else 0
         if version not in (_WITHOUT_THREAD, FORMAT_VERSION):
             raise self.corrupt("unknown record format")
@@ -223,6 +236,6 @@ class Record(RecordHead):
             raise self.corrupt("the checksum does not match")
         stream = zlib.decompressobj(zdict=DICTIONARY)
         try:
-            return orjson.loads(stream.decompress(body))
+            return orjson.loads(stream.decompress(body)), stream.unused_data
         except (zlib.error, orjson.JSONDecodeError) as error:
             raise self.corrupt(str(error)) from error

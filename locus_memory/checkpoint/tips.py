@@ -16,10 +16,11 @@ import orjson
 
 from locus_memory.checkpoint.delta import apply
 from locus_memory.checkpoint.record import Record
+from locus_memory.checkpoint.states import Kind
 from locus_memory.errors import CheckpointError
 from locus_memory.sameness import is_plain
 
-__all__ = ["Link", "Tip", "TipCache", "replay", "share_texts"]
+__all__ = ["Link", "Tip", "TipCache", "replay", "replay_kind", "share_texts"]
 
 
 def share_texts(document: Any, given: Any) -> None:
@@ -139,14 +140,27 @@ def replay(chain: Sequence[Record]) -> list[Any]:
     Raises:
         CheckpointCorruptError: A record is damaged.
     """
+    return replay_kind(chain)[0]
+
+
+def replay_kind(chain: Sequence[Record]) -> tuple[list[Any], Kind]:
+    """Return the state after each record of a chain, and what kind the last one is.
+
+    Raises:
+        CheckpointCorruptError: A record is damaged.
+    """
     documents: list[Any] = []
+    kind = Kind.UNSAID
     for record in chain:
-        content = record.unpack()
+        content, letter = record.unpack_kind()
         try:
+            kind = Kind(letter)
             documents.append(content if record.base is None else apply(documents[-1], content))
+        except ValueError as error:
+            raise record.corrupt("a newer version wrote it: its kind is unknown") from error
         except CheckpointError as error:
             raise record.corrupt(str(error)) from error
-    return documents
+    return documents, kind
 
 
 class TipCache:

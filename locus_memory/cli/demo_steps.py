@@ -69,7 +69,7 @@ def import_the_rest(url: str) -> dict[str, Any]:
 async def survived(backend: Backend, *, acknowledged: int) -> dict[str, Any]:
     """Return what the killed process left behind."""
     messages = load_sample().messages
-    state = await backend.checkpointer.load(SAMPLE)
+    state: Any = await backend.checkpointer.load(SAMPLE)
     ids = [info.checkpoint_id for info in await all_checkpoints(backend.checkpointer, SAMPLE)]
     keys = await backend.store.list_keys((TURNS, SAMPLE), len(messages) + 1)
     return {
@@ -86,7 +86,7 @@ async def verify(backend: Backend) -> dict[str, Any]:
     ids = [info.checkpoint_id for info in await all_checkpoints(backend.checkpointer, SAMPLE)]
     exact = 0
     for place, checkpoint_id in enumerate(ids, 1):
-        state = await backend.checkpointer.load(SAMPLE, checkpoint_id)
+        state: Any = await backend.checkpointer.load(SAMPLE, checkpoint_id)
         exact += state["messages"] == messages[:place]
     items = await backend.store.scan((TURNS, SAMPLE), len(messages) + 1)
     expected = [(turn_key(n), turn_value(m, n), 1) for n, m in enumerate(messages, 1)]
@@ -120,7 +120,7 @@ async def search(backend: Backend) -> dict[str, Any]:
 async def look_back(backend: Backend) -> dict[str, Any]:
     """Load the thread as it was early on."""
     ids = [info.checkpoint_id for info in await all_checkpoints(backend.checkpointer, SAMPLE)]
-    state = await backend.checkpointer.load(SAMPLE, ids[_EARLIER - 1])
+    state: Any = await backend.checkpointer.load(SAMPLE, ids[_EARLIER - 1])
     return {"checkpoint_id": ids[_EARLIER - 1], "messages": state["messages"]}
 
 
@@ -130,12 +130,12 @@ async def branch(backend: Backend) -> dict[str, Any]:
     ids = [info.checkpoint_id for info in await all_checkpoints(checkpointer, SAMPLE)]
     start = ids[FORK_AFTER - 1]
     await checkpointer.fork(SAMPLE, start, BRANCH)
-    state = await checkpointer.load(BRANCH)
+    state: Any = await checkpointer.load(BRANCH)
     for message in BRANCH_TURNS:
         state = {**state, "messages": [*state["messages"], message]}
         await checkpointer.save(state, BRANCH)
-    there = await checkpointer.load(BRANCH)
-    original = await checkpointer.load(SAMPLE)
+    there: Any = await checkpointer.load(BRANCH)
+    original: Any = await checkpointer.load(SAMPLE)
     return {
         "thread_id": BRANCH,
         "from": start,

@@ -112,7 +112,8 @@ async def _opened(
     async with AsyncExitStack() as stack:
         if isinstance(where, str):
             # Whatever its states are, they are only looked at.
-            where = await stack.enter_async_context(open_backend(where, state_type=None))
+            backend: Backend = open_backend(where, state_type=None)
+            where = await stack.enter_async_context(backend)
         if isinstance(checkpointer, str):
             opened = open_backend(checkpointer, state_type=None)
             checkpointer = await stack.enter_async_context(opened)

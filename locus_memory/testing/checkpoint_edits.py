@@ -190,7 +190,8 @@ class EditTests(CheckpointerSuite):
         state["messages"][5]["content"] = "REDACTED"
         await checkpointer.save(state, "t")
         assert await checkpointer.load("t") == state
-        assert (await checkpointer.load("t", first))["messages"][5] == {"content": "message 5"}
+        before: Any = await checkpointer.load("t", first)
+        assert before["messages"][5] == {"content": "message 5"}
 
     async def test_a_mapping_in_a_message_is_changed_in_place(self, open_another: Open) -> None:
         checkpointer: DeltaCheckpointer = await open_another(state_type=AgentState)
@@ -210,5 +211,5 @@ class EditTests(CheckpointerSuite):
         for change in changes:
             change()
             saved = await checkpointer.save(state, "t")
-            loaded = await checkpointer.load("t", saved)
+            loaded: Any = await checkpointer.load("t", saved)
             assert same(loaded.to_checkpoint(), state.to_checkpoint())

@@ -114,7 +114,8 @@ class _Machine(RuleBasedStateMachine):
         states = self.model.get(thread, {})
         if states:
             name = list(states)[pick % len(states)]
-            self.state = self.run(self.checkpointer.load(thread, name))
+            loaded: Any = self.run(self.checkpointer.load(thread, name))
+            self.state = loaded
 
     @precondition(lambda self: self.model.get("a") and not self.model.get("a/b"))
     @rule(pick=st.integers(0, 50))

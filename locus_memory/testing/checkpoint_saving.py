@@ -6,13 +6,17 @@ import asyncio
 import copy
 import math
 from collections.abc import Callable
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
+from locus_memory.checkpoint.base import UNSET
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.errors import (
     BackendClosedError,
@@ -64,13 +68,16 @@ class SavingTests(CheckpointerSuite):
     async def test_numbers_keep_their_types(self, checkpointer: DeltaCheckpointer) -> None:
         for value in (1, True, 1.0, 0, False, -0.0, 0.0, 2**63, None):
             await checkpointer.save({"items": [value]}, "t")
-            loaded = (await checkpointer.load("t"))["items"][0]
-            assert (type(loaded), repr(loaded)) == (type(value), repr(value))
+            loaded: Any = await checkpointer.load("t")
+            found = loaded["items"][0]
+            assert (type(found), repr(found)) == (type(value), repr(value))
 
     async def test_a_loaded_state_is_the_callers_own(self, checkpointer: DeltaCheckpointer) -> None:
         name = await checkpointer.save(turns(3), "t")
-        (await checkpointer.load("t"))["messages"].clear()
-        (await checkpointer.load("t", name))["messages"][0]["content"] = "changed"
+        newest: Any = await checkpointer.load("t")
+        newest["messages"].clear()
+        named: Any = await checkpointer.load("t", name)
+        named["messages"][0]["content"] = "changed"
         assert await checkpointer.load("t") == turns(3)
         longer = await checkpointer.save(turns(4), "t")
         await verify(checkpointer, "t", {name: turns(3), longer: turns(4)})
@@ -240,6 +247,41 @@ class SavingTests(CheckpointerSuite):
             await checkpointer.list_threads()
 
 
+class _Ticket(BaseModel):
+    title: str
+    due: date
+
+
+@dataclass
+class _Stop:
+    name: str
+    at: tuple[int, int]
+
+
+@dataclass
+class _Route:
+    stops: list[_Stop]
+
+
+@dataclass
+class _Counter:
+    """A class that says itself how it is written."""
+
+    count: int
+
+    def to_checkpoint(self) -> dict[str, Any]:
+        return {"count": self.count}
+
+    @classmethod
+    def from_checkpoint(cls, document: dict[str, Any]) -> _Counter:
+        return cls(document["count"])
+
+
+class _Wrong:
+    def to_checkpoint(self) -> Any:
+        return ["no dict"]
+
+
 class StateTests(CheckpointerSuite):
     """States of the library's own and of others."""
 
@@ -258,8 +300,52 @@ class StateTests(CheckpointerSuite):
         with pytest.raises(StateTypeError, match=r"strange.*state_type=None"):
             await checkpointer.load("t")
 
+    async def test_what_was_saved_comes_back_as_what_it_was(self, open_another: Open) -> None:
+        checkpointer = await open_another(state_type=UNSET)
+        state = AgentState(run_id="r").with_message(Message.user("hello"))
+        document = state.to_checkpoint()
+        saved: list[tuple[Any, Any]] = [
+            (state, state),
+            # A dict that looks like an agent's state is a dict.
+            (document, document),
+            ({"channels": {}}, {"channels": {}}),
+            (MappingProxyType({"n": 1}), {"n": 1}),
+            (_Ticket(title="leak", due=date(2026, 5, 1)), {"title": "leak", "due": "2026-05-01"}),
+            (_Route(stops=[_Stop("A", (1, 2))]), {"stops": [{"name": "A", "at": [1, 2]}]}),
+            (_Counter(3), {"count": 3}),
+            (state.with_iteration(1), state.with_iteration(1)),
+        ]
+        names = [await checkpointer.save(each, "t") for each, _ in saved]
+        for name, (_, expected) in zip(names, saved, strict=True):
+            loaded = await checkpointer.load("t", name)
+            assert (type(loaded), loaded) == (type(expected), expected)
+        # Others are rewritten, and stay what they are.
+        await checkpointer.delete("t", names[0])
+        await checkpointer.fork("t", names[6], "branch")
+        assert await checkpointer.load("t", names[1]) == document
+        assert await checkpointer.load("branch") == {"count": 3}
+        assert await checkpointer.load("t") == state.with_iteration(1)
+
+    @pytest.mark.parametrize(
+        "state",
+        [
+            AgentState(run_id="r", iteration=2),
+            _Ticket(title="leak", due=date(2026, 5, 1)),
+            _Route(stops=[_Stop("A", (1, 2))]),
+            _Counter(3),
+        ],
+        ids=lambda state: type(state).__name__,
+    )
+    async def test_a_state_comes_back_as_its_class(self, open_another: Open, state: Any) -> None:
+        checkpointer = await open_another(state_type=type(state))
+        await checkpointer.save(state, "t")
+        assert await checkpointer.load("t") == state
+        dicts = await open_another(state_type=dict)
+        if dicts.capabilities.persistent_checkpoint_ids:
+            assert type(await dicts.load("t")) is dict
+
     async def test_what_is_no_state(self, checkpointer: DeltaCheckpointer) -> None:
-        for nonsense in ("text", 3, None, [1], object()):
+        for nonsense in ("text", 3, None, [1], object(), AgentState, _Ticket, _Wrong()):
             with pytest.raises(StateTypeError):
                 await checkpointer.save(nonsense, "t")  # type: ignore[arg-type] # the point
         assert not await checkpointer.exists("t")
@@ -286,24 +372,6 @@ class StateTests(CheckpointerSuite):
                 with pytest.raises(ValueNotSerializableError):
                     await checkpointer.save(AgentState(messages=(message,)), "t")
         assert not await checkpointer.exists("t")
-
-    async def test_a_type_of_the_callers_own(self, open_another: Open) -> None:
-        class Counter:
-            def __init__(self, count: int) -> None:
-                self.count = count
-
-            def to_checkpoint(self) -> dict[str, Any]:
-                return {"count": self.count}
-
-            @classmethod
-            def from_checkpoint(cls, document: dict[str, Any]) -> Counter:
-                return cls(document["count"])
-
-        checkpointer = await open_another(state_type=Counter)
-        await checkpointer.save(Counter(3), "t")
-        loaded = await checkpointer.load("t")
-        assert isinstance(loaded, Counter)
-        assert loaded.count == 3
 
 
 class NamingTests(CheckpointerSuite):

@@ -202,4 +202,4 @@ async def test_a_long_record_is_compressed_at_a_lower_level(asked, used):
         for thread, level in (("long", used), ("short", asked)):
             record = await checkpointer.storage.retrieve(thread)
             document = orjson.dumps(await checkpointer.load(thread))
-            assert record.payload == Record.pack(document, record, level).payload
+            assert record.payload == Record.pack(document, record, level, kind=b"m").payload

@@ -8,6 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, assert_type
 
+from pydantic import BaseModel
+
 from locus_memory import (
     Agent,
     AgentResult,
@@ -193,15 +195,38 @@ class Research:
         return cls(document["question"])
 
 
+class Ticket(BaseModel):
+    """A pydantic model as a state: nothing is needed but its fields."""
+
+    title: str
+
+
+@dataclass
+class Point:
+    """A dataclass as a state."""
+
+    x: int
+    y: int
+
+
 async def checkpoints() -> None:
     async with get_checkpointer("file:./threads", state_type=None) as opened:
-        assert_type(opened, BaseCheckpointer)
+        assert_type(opened, BaseCheckpointer[dict[str, Any]])
+        assert_type(await opened.load("t"), dict[str, Any] | None)
+    async with get_checkpointer("memory", state_type=Research) as typed:
+        assert_type(typed, BaseCheckpointer[Research])
+        assert_type(await typed.load("t"), Research | None)
+    async with get_checkpointer("memory", max_chain_depth=3) as as_saved:
+        assert_type(as_saved, BaseCheckpointer)
+        assert_type(await as_saved.load("t"), Any | None)
     async with SQLiteCheckpointer("agent.db", state_type=Research) as checkpointer:
         saved = await checkpointer.save(Research("why?"), "t", metadata={"n": 1})
         assert_type(saved, str)
         await checkpointer.save({"plain": "dict"}, "t", "id", expected_parent=saved)
         await checkpointer.save(AgentState(), "u", expected_parent=None)
-        assert_type(await checkpointer.load("t"), Any)
+        await checkpointer.save(Ticket(title="leak"), "u")
+        await checkpointer.save(Point(1, 2), "u")
+        assert_type(await checkpointer.load("t"), Research | None)
         assert_type(await checkpointer.list_checkpoints("t"), list[str])
         infos = await checkpointer.list_with_metadata("t", before=saved)
         assert_type(infos, list[CheckpointInfo])
@@ -220,6 +245,17 @@ async def checkpoints() -> None:
         assert_type(checkpointer.capabilities, CheckpointerCapabilities)
 
 
+async def checkpointers_by_name() -> None:
+    assert_type(await MemoryCheckpointer(state_type=Ticket).load("t"), Ticket | None)
+    assert_type(await FileCheckpointer("threads", state_type=Point).load("t"), Point | None)
+    assert_type(
+        await DeltaCheckpointer(FileDeltaStorage("x"), state_type=AgentState).load("t"),
+        AgentState | None,
+    )
+    assert_type(await MemoryCheckpointer(state_type=None).load("t"), Any | None)
+    assert_type(await MemoryCheckpointer(max_chain_depth=3).load("t"), Any | None)
+
+
 def storages() -> list[DeltaCheckpointer]:
     chosen: list[DeltaStorage] = [
         InMemoryDeltaStorage(),
@@ -235,6 +271,11 @@ async def backends(where: BaseStore | Backend | str) -> None:
         assert_type(backend, Backend)
         assert_type(backend.store, BaseStore)
         assert_type(backend.checkpointer, BaseCheckpointer)
+    async with open_backend("memory", state_type=Ticket) as tickets:
+        assert_type(tickets, Backend[Ticket])
+        assert_type(await tickets.checkpointer.load("t"), Ticket | None)
+    async with open_backend("memory", state_type=None) as dicts:
+        assert_type(await dicts.checkpointer.load("t"), dict[str, Any] | None)
     assert_type(SQLiteBackend(database=SQLiteDatabase("agent.db")).store, SQLiteStore)
     assert_type(InMemoryBackend().store, InMemoryStore)
     assert_type(FileBackend("threads").checkpointer, FileCheckpointer)

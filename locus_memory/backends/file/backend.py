@@ -29,7 +29,8 @@ class FileBackend(Backend):
         *,
         checkpointer_options: CheckpointerOptions | None = None,
     ) -> None:
-        self._checkpointer = FileCheckpointer(base_dir, **(checkpointer_options or {}))
+        options: CheckpointerOptions = checkpointer_options or {}
+        self._checkpointer: FileCheckpointer = FileCheckpointer(base_dir, **options)
 
     @property
     def checkpointer(self) -> FileCheckpointer:

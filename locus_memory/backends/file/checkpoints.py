@@ -14,7 +14,7 @@ from typing import Final, TypeVar, Unpack
 from typing_extensions import override
 
 from locus_memory.backends.file.threads import ThreadFolders, UnfinishedError, named
-from locus_memory.checkpoint.base import UNSET, Unset
+from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import DeltaStorage, page_of
@@ -214,7 +214,7 @@ def _translated(base: Path, *, is_read: bool) -> Generator[None]:
         raise kind(f"file {where}: {error.strerror or error}") from error
 
 
-class FileCheckpointer(DeltaCheckpointer):
+class FileCheckpointer(DeltaCheckpointer[StateT]):
     """Checkpoints as files; the other options are `DeltaCheckpointer`'s.
 
     Args:
@@ -226,6 +226,6 @@ class FileCheckpointer(DeltaCheckpointer):
     def __init__(
         self,
         base_dir: str | os.PathLike[str] = "./checkpoints",
-        **options: Unpack[CheckpointerOptions],
+        **options: Unpack[CheckpointerOptions[StateT]],
     ) -> None:
         super().__init__(FileDeltaStorage(base_dir), **options)

@@ -30,7 +30,8 @@ class InMemoryBackend(Backend):
         checkpointer_options: CheckpointerOptions | None = None,
     ) -> None:
         self._store = InMemoryStore(**(store_options or {}))
-        self._checkpointer = MemoryCheckpointer(**(checkpointer_options or {}))
+        options: CheckpointerOptions = checkpointer_options or {}
+        self._checkpointer: MemoryCheckpointer = MemoryCheckpointer(**options)
 
     @property
     def store(self) -> InMemoryStore:

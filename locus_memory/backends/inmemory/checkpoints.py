@@ -11,7 +11,7 @@ from typing import Unpack
 
 from typing_extensions import override
 
-from locus_memory.checkpoint.base import UNSET, Unset
+from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import (
@@ -161,8 +161,8 @@ class InMemoryDeltaStorage(DeltaStorage):
             yield self._threads.get(thread_id) or _Log()
 
 
-class MemoryCheckpointer(DeltaCheckpointer):
+class MemoryCheckpointer(DeltaCheckpointer[StateT]):
     """Checkpoints in memory, gone with the process; the options are `DeltaCheckpointer`'s."""
 
-    def __init__(self, **options: Unpack[CheckpointerOptions]) -> None:
+    def __init__(self, **options: Unpack[CheckpointerOptions[StateT]]) -> None:
         super().__init__(InMemoryDeltaStorage(), **options)

@@ -46,7 +46,10 @@ class PostgreSQLBackend(Backend):
         self._pool, self._owned = pool_for(database, pool, options)
         for_store: Mapping[str, Any] = store_options or {}
         self._store = PostgreSQLStore(pool=self._pool, **for_store)
-        self._checkpointer = PostgreSQLCheckpointer(pool=self._pool, **(checkpointer_options or {}))
+        for_checkpointer: CheckpointerOptions = checkpointer_options or {}
+        self._checkpointer: PostgreSQLCheckpointer = PostgreSQLCheckpointer(
+            pool=self._pool, **for_checkpointer
+        )
 
     @property
     def store(self) -> PostgreSQLStore:

@@ -59,7 +59,7 @@ from locus_memory.backends.postgresql.records import (
     to_row,
     to_text,
 )
-from locus_memory.checkpoint.base import UNSET, Unset
+from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead, moved
 from locus_memory.checkpoint.storage import (
@@ -338,7 +338,7 @@ class PostgreSQLDeltaStorage(DeltaStorage):
             await self._pool.close()
 
 
-class PostgreSQLCheckpointer(DeltaCheckpointer):
+class PostgreSQLCheckpointer(DeltaCheckpointer[StateT]):
     """Checkpoints in a PostgreSQL database.
 
     Args:
@@ -369,7 +369,7 @@ class PostgreSQLCheckpointer(DeltaCheckpointer):
         connect_timeout: float = 10.0,
         acquire_timeout: float = 30.0,
         command_timeout: float | None = 60.0,
-        **options: Unpack[CheckpointerOptions],
+        **options: Unpack[CheckpointerOptions[StateT]],
     ) -> None:
         storage = PostgreSQLDeltaStorage(
             database,

@@ -71,7 +71,9 @@ class RedisBackend(Backend):
         )
         self._store = RedisStore(client=self._connection, **(store_options or {}))
         options: RedisCheckpointerOptions = checkpointer_options or {}
-        self._checkpointer = RedisCheckpointer(client=self._connection, **options)
+        self._checkpointer: RedisCheckpointer = RedisCheckpointer(
+            client=self._connection, **options
+        )
 
     @property
     @override

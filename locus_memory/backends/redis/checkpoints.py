@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Final, Unpack
+from typing import Any, Final, Generic, Unpack
 
 from typing_extensions import override
 
@@ -36,7 +36,7 @@ from locus_memory.backends.redis.schema import (
     registry_key,
     thread_keys,
 )
-from locus_memory.checkpoint.base import UNSET, CheckpointerCapabilities, Unset
+from locus_memory.checkpoint.base import UNSET, CheckpointerCapabilities, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import (
@@ -311,13 +311,13 @@ def _recency(head: RecordHead) -> tuple[float, int]:
     return head.created_at, head.sequence
 
 
-class RedisCheckpointerOptions(CheckpointerOptions, total=False):
+class RedisCheckpointerOptions(CheckpointerOptions[StateT], Generic[StateT], total=False):
     """The options of `RedisCheckpointer` that are not the connection's."""
 
     ttl: float | None
 
 
-class RedisCheckpointer(DeltaCheckpointer):
+class RedisCheckpointer(DeltaCheckpointer[StateT]):
     """Checkpoints in Redis or Valkey; the other options are `DeltaCheckpointer`'s.
 
     Args:
@@ -351,7 +351,7 @@ class RedisCheckpointer(DeltaCheckpointer):
         command_timeout: float | None = 60.0,
         acquire_timeout: float = 30.0,
         ttl: float | None = None,
-        **options: Unpack[CheckpointerOptions],
+        **options: Unpack[CheckpointerOptions[StateT]],
     ) -> None:
         storage = RedisDeltaStorage(
             url,

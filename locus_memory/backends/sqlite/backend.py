@@ -49,8 +49,9 @@ class SQLiteBackend(Backend):
             path, readers=readers, busy_timeout=busy_timeout, synchronous=synchronous
         )
         self._store = SQLiteStore(database=self._database, **(store_options or {}))
-        self._checkpointer = SQLiteCheckpointer(
-            database=self._database, **(checkpointer_options or {})
+        options: CheckpointerOptions = checkpointer_options or {}
+        self._checkpointer: SQLiteCheckpointer = SQLiteCheckpointer(
+            database=self._database, **options
         )
 
     @property

@@ -23,7 +23,7 @@ from locus_memory.backends.sqlite.records import (
     to_row,
     to_text,
 )
-from locus_memory.checkpoint.base import UNSET, Unset
+from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead, moved
 from locus_memory.checkpoint.storage import (
@@ -431,7 +431,7 @@ def _heads(
     return [read_head(thread_id, row) for row in rows]
 
 
-class SQLiteCheckpointer(DeltaCheckpointer):
+class SQLiteCheckpointer(DeltaCheckpointer[StateT]):
     """Checkpoints in a SQLite file; the other options are `DeltaCheckpointer`'s.
 
     Args:
@@ -450,7 +450,7 @@ class SQLiteCheckpointer(DeltaCheckpointer):
         database: SQLiteDatabase | None = None,
         busy_timeout: float = 30.0,
         synchronous: Literal["normal", "full"] = "normal",
-        **options: Unpack[CheckpointerOptions],
+        **options: Unpack[CheckpointerOptions[StateT]],
     ) -> None:
         storage = SQLiteDeltaStorage(
             path, database=database, busy_timeout=busy_timeout, synchronous=synchronous
