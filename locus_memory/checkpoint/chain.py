@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from os import urandom
 from typing import Any, Generic, TypedDict
 
@@ -23,11 +24,17 @@ from locus_memory.checkpoint.base import (
     Unset,
 )
 from locus_memory.checkpoint.delta import diff
+from locus_memory.checkpoint.drafting import drafted_by
 from locus_memory.checkpoint.encode import Draft, draft
 from locus_memory.checkpoint.forks import with_heir
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.retention import cutoff, expendable
-from locus_memory.checkpoint.states import Kind, check_state_type, restored, write_state
+from locus_memory.checkpoint.states import (
+    Kind,
+    check_state_type,
+    restored,
+    write_state,
+)
 from locus_memory.checkpoint.storage import INLINE_BYTES, DeltaStorage, StaleChainError
 from locus_memory.checkpoint.tips import Tip, TipCache, replay_kind
 from locus_memory.errors import (
@@ -47,7 +54,6 @@ from locus_memory.store.item import (
     check_identifier,
     check_limit,
     decode_json,
-    encode_json,
     encode_metadata,
 )
 
@@ -160,14 +166,15 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
             if attempt or save.named:
                 tip = tip.before(save.checkpoint_id)
             revision = (int.from_bytes(drawn[16:]) + attempt) % 2**63
-            drafted = draft(
-                written.document,
-                tip,
-                shared=written.shared,
+            work = partial(
+                draft,
+                tip=tip,
                 checkpoint_id=save.checkpoint_id,
                 revision=revision,
                 max_chain_depth=self.max_chain_depth,
+                shared=written.shared,
             )
+            drafted = await drafted_by(work, written, compared=bool(tip.links))
             try:
                 await self._store(save, drafted, revision, replacing=attempt > 0 and save.named)
             except StaleChainError:
@@ -430,7 +437,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
             state = by_revision[head.revision]
             if base is not None:
                 state = diff(by_revision[base], state)
-            return encode_json(state), kind
+            return orjson.dumps(state), kind
 
         document, kind = await self.storage.with_chain(head.thread_id, head.checkpoint_id, work)
         level = 0 if base is None else head.level

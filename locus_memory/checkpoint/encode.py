@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import orjson
@@ -51,6 +52,7 @@ def draft(
     revision: int,
     max_chain_depth: int,
     shared: Sequence[str] = (),
+    is_owned: bool = False,
 ) -> Draft:
     """Return the record that makes `state` the newest of its thread.
 
@@ -59,6 +61,8 @@ def draft(
         tip: The chain behind the newest record now, without what the next one replaces.
         shared: The keys of the state's parts that nobody ever changes. They are remembered as
             they are, so that they are known again by identity; of all else a copy is.
+        is_owned: The whole state is a copy for this record alone, and it is JSON: then it is
+            neither checked nor copied again.
         checkpoint_id: The record's name.
         revision: The record's revision.
         max_chain_depth: At most this many deltas are replayed by a load.
@@ -68,26 +72,25 @@ def draft(
     """
     known = _known(tip.links)
     links, level = _base(known)
+    full = partial(_full, state, checkpoint_id, revision, shared, is_owned=is_owned)
     if not links or len(links) > max_chain_depth:
-        return _full(state, checkpoint_id, revision, shared)
+        return full()
     newest, base = known[-1], links[-1]
     try:
         change = diff(newest.document, state, plain=newest.plain)
-        encoded, copied = round_trip(change)
-        if len(encoded) > _WORTH_SHARING:
-            share_texts(copied, change)
+        encoded, copied = (orjson.dumps(change), change) if is_owned else _copied(change)
         document = apply(newest.document, copied)
         if base is not newest:
             encoded = orjson.dumps(diff(base.document, document, plain=base.plain))
     except (ValueNotSerializableError, orjson.JSONEncodeError, RecursionError):
         # The state nests too deep for a delta, or it is no JSON: then this says so, and where.
-        return _full(state, checkpoint_id, revision, shared)
+        return full()
     replayed = base.replayed + len(encoded)
     full_size = tip.full_size
     if _costly(replayed, encoded, full_size) or may_shrink(newest.document, change):
         full_size = len(orjson.dumps(document))
         if _costly(replayed, encoded, full_size):
-            return _full(state, checkpoint_id, revision, shared)
+            return full()
     document |= {key: state[key] for key in shared}
     plain = newest.plain and stays_plain(copied)
     link = Link(revision, checkpoint_id, level, replayed, document, plain)
@@ -107,8 +110,22 @@ def _costly(replayed: int, encoded: bytes, full_size: int) -> bool:
     return replayed > full_size * MAX_REPLAY_RATIO + _SLACK or len(encoded) >= full_size
 
 
-def _full(state: dict[str, Any], checkpoint_id: str, revision: int, shared: Sequence[str]) -> Draft:
-    encoded, document = round_trip(state)
+def _copied(change: Any) -> tuple[bytes, Any]:
+    encoded, copied = round_trip(change)
+    if len(encoded) > _WORTH_SHARING:
+        share_texts(copied, change)
+    return encoded, copied
+
+
+def _full(
+    state: dict[str, Any],
+    checkpoint_id: str,
+    revision: int,
+    shared: Sequence[str],
+    *,
+    is_owned: bool,
+) -> Draft:
+    encoded, document = (orjson.dumps(state), state) if is_owned else round_trip(state)
     document |= {key: state[key] for key in shared}
     share_texts(document, state)
     link = Link(revision, checkpoint_id, 0, len(encoded), document, is_plain(document))

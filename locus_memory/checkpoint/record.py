@@ -22,6 +22,7 @@ from typing_extensions import override
 
 from locus_memory.checkpoint.base import CheckpointInfo
 from locus_memory.checkpoint.dictionary import DICTIONARY
+from locus_memory.checkpoint.large import read_json
 from locus_memory.errors import CheckpointCorruptError
 from locus_memory.store.item import timestamp
 
@@ -236,6 +237,6 @@ class Record(RecordHead):
             raise self.corrupt("the checksum does not match")
         stream = zlib.decompressobj(zdict=DICTIONARY)
         try:
-            return orjson.loads(stream.decompress(body)), stream.unused_data
-        except (zlib.error, orjson.JSONDecodeError) as error:
+            return read_json(stream.decompress(body)), stream.unused_data
+        except (zlib.error, ValueError) as error:
             raise self.corrupt(str(error)) from error

@@ -1,0 +1,38 @@
+"""Drafting a record where it holds nobody up: a large state off the event loop."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from locus_memory.checkpoint.encode import Draft
+from locus_memory.checkpoint.large import freeze, is_large
+from locus_memory.checkpoint.states import Written
+from locus_memory.offload import in_thread
+
+__all__ = ["drafted_by"]
+
+
+class _Work(Protocol):
+    def __call__(self, state: dict[str, object], /, *, is_owned: bool = False) -> Draft: ...
+
+
+async def drafted_by(work: _Work, written: Written, *, compared: bool) -> Draft:
+    """Return the draft that `work` makes of a state as it is now.
+
+    A small state is worked on at once. Of a large one a copy is made at once, and all else
+    happens to the copy in another thread: then the state may change.
+
+    Args:
+        work: Makes the draft of a document; the copy of a large one is its own.
+        written: The state.
+        compared: Whether it is compared with the one before, rather than written as a whole.
+
+    Raises:
+        ValueNotSerializableError: The state is not JSON; names the path.
+    """
+    document, shared = written.document, {key: written.document[key] for key in written.shared}
+    own = {k: v for k, v in document.items() if k not in shared} if shared else document
+    frozen = freeze(own) if is_large(own, compared=compared) else None
+    if frozen is None:
+        return work(document)
+    return await in_thread(lambda: work(frozen.checked(shared), is_owned=True))
