@@ -75,6 +75,10 @@ __all__ = [
 ]
 
 
+NO_ROOM = "deleting may need room as well: make some on the disk first"
+"""What the message of a full disk adds, on every backend alike."""
+
+
 class LocusMemoryError(Exception):
     """The root: catch it to catch everything the library raises on purpose."""
 

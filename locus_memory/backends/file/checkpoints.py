@@ -19,6 +19,7 @@ from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import DeltaStorage, page_of
 from locus_memory.errors import (
+    NO_ROOM,
     BackendClosedError,
     BackendCorruptError,
     BackendUnavailableError,
@@ -33,9 +34,8 @@ __all__ = ["FileCheckpointer", "FileDeltaStorage"]
 T = TypeVar("T")
 
 _ATTEMPTS: Final = 5
-_REFUSED: Final = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
-)
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_REFUSED: Final = _FULL | {errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 _MISPLACED: Final = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP})
 
 
@@ -211,7 +211,8 @@ def _translated(base: Path, *, is_read: bool) -> Generator[None]:
             ) from error
         refused = error.errno in _REFUSED and not is_read
         kind = BackendWriteError if refused else BackendUnavailableError
-        raise kind(f"file {where}: {error.strerror or error}") from error
+        remedy = f"; {NO_ROOM}" if error.errno in _FULL else ""
+        raise kind(f"file {where}: {error.strerror or error}{remedy}") from error
 
 
 class FileCheckpointer(DeltaCheckpointer[StateT]):

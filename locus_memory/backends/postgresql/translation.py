@@ -18,6 +18,7 @@ from locus_memory.backends.postgresql.driver import (
     TargetServerAttributeNotMatched,
 )
 from locus_memory.errors import (
+    NO_ROOM,
     BackendClosedError,
     BackendCorruptError,
     BackendError,
@@ -47,6 +48,8 @@ _STATES: Final[dict[str, type[LocusMemoryError]]] = {
     "XX001": BackendCorruptError,
     "XX002": BackendCorruptError,
 }
+
+_FULL: Final = "53100"
 
 _PREPARED: Final = frozenset({"26000", "42P05"})
 """A prepared statement is not there, or is there already."""
@@ -85,7 +88,8 @@ def _of_server(error: BaseException, where: str) -> LocusMemoryError:
     message = type(error).__name__ if state[:2] == "22" else str(error.args[0])
     if state in _PREPARED:
         message += "; behind a pooler in transaction mode, pass pooler=True"
-    return kind(f"{where}: {message}" + (f" ({state})" if state else ""))
+    remedy = f"; {NO_ROOM}" if state == _FULL else ""
+    return kind(f"{where}: {message}" + (f" ({state})" if state else "") + remedy)
 
 
 def _of_client(error: BaseException, where: str) -> LocusMemoryError:

@@ -11,6 +11,7 @@ from redis import exceptions
 
 from locus_memory.backends.redis.loss import LOST, LostKeyError
 from locus_memory.errors import (
+    NO_ROOM,
     BackendError,
     BackendUnavailableError,
     BackendWriteError,
@@ -54,6 +55,13 @@ _CODES: Final[dict[str, type[LocusMemoryError]]] = {
     "NOAUTH": ConfigurationError,
     "NOPERM": ConfigurationError,
     "WRONGPASS": ConfigurationError,
+}
+
+# A script that only deletes may run where memory is full. A server that cannot save to its disk
+# refuses all that writes.
+_REMEDIES: Final = {
+    "MISCONF": f"; {NO_ROOM}",
+    "OOM": "; deleting items and whole threads makes room, all else needs a larger maxmemory",
 }
 
 _CODE: Final = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(_CODES)})(?![A-Za-z])")
@@ -161,11 +169,18 @@ def _words(error: BaseException) -> str:
     return said[:400] or type(error).__name__
 
 
+def _remedy(error: BaseException) -> str:
+    is_out_of_memory = isinstance(error, exceptions.OutOfMemoryError)
+    return _REMEDIES.get("OOM" if is_out_of_memory else _code(error) or "", "")
+
+
 def translate(error: BaseException, place: str) -> LocusMemoryError:
     """Return the library's error for one of the driver's, naming the server."""
     lost = LOST.search(str(error)) if isinstance(error, exceptions.ResponseError) else None
-    described = (
-        LostKeyError(place, lost[1]) if lost else _kind(error)(f"redis {place}: {_words(error)}")
+    described: LocusMemoryError = (
+        LostKeyError(place, lost[1])
+        if lost
+        else _kind(error)(f"redis {place}: {_words(error)}{_remedy(error)}")
     )
     described.__cause__ = error
     return described

@@ -15,6 +15,7 @@ from typing import Final
 from locus_memory.backends.sqlite.filters import register_functions
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.errors import (
+    NO_ROOM,
     BackendCorruptError,
     BackendError,
     BackendUnavailableError,
@@ -56,6 +57,9 @@ _ERRORS: Final[dict[str, type[BackendError]]] = {
     "SQLITE_IOERR_SHORT_READ": BackendCorruptError,
     "SQLITE_NOTADB": BackendCorruptError,
 }
+
+# A file that may not grow, as one on a full disk, is the second.
+_FULL: Final = ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
 
 # What SQLite says, under no code of its own, of a file that says it is ours and is not as we
 # left it.
@@ -101,7 +105,8 @@ def translate(error: BaseException, path: str) -> BaseException:
     kind = _ERRORS.get(name) or _ERRORS.get(primary, BackendError)
     if kind is BackendError and any(words in str(error) for words in _DAMAGE):
         kind = BackendCorruptError
-    described = kind(f"sqlite {path}: {error}" + (f" ({name})" if name else ""))
+    remedy = f"; {NO_ROOM}" if name in _FULL else ""
+    described = kind(f"sqlite {path}: {error}" + (f" ({name})" if name else "") + remedy)
     described.__cause__ = error
     return described
 

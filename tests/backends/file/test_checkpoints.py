@@ -261,3 +261,33 @@ async def test_a_thread_is_deleted_at_once(tmp_path, monkeypatch):
         await checkpointer.vacuum(30)
         assert list((tmp_path / ".aside").iterdir()) == []
         assert await checkpointer.load("t") == state(0)
+
+
+FULL = """
+import asyncio, os, resource, signal, sys
+from locus_memory.backends.file.checkpoints import FileCheckpointer
+from locus_memory.errors import BackendWriteError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+async def main():
+    checkpointer = FileCheckpointer(sys.argv[1], state_type=None)
+    await checkpointer.save({"a": 1}, "t")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        await checkpointer.save({"a": os.urandom(1000).hex()}, "t")
+    except BackendWriteError as error:
+        said = str(error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert said.endswith("; deleting may need room as well: make some on the disk first"), said
+    assert await checkpointer.load("t") == {"a": 1}
+
+asyncio.run(main())
+"""
+
+
+def test_a_full_disk_says_what_helps(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)], check=False, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr

@@ -854,3 +854,10 @@ async def test_a_port_that_cannot_be_is_one_clear_error():
     pool = PostgreSQLPool("postgresql://locus@127.0.0.1:99999/postgres")
     with pytest.raises(ConfigurationError, match="cannot read the URL"):
         await pool.open()
+
+
+def test_a_full_disk_says_what_helps():
+    error = asyncpg.PostgresError.new({"C": "53100", "M": "could not extend file: disk full"})
+    described = translate(error, "postgresql db")
+    assert type(described) is BackendWriteError
+    assert str(described).endswith("; deleting may need room as well: make some on the disk first")

@@ -17,6 +17,7 @@ from redis import asyncio as driver
 from locus_memory.backends.redis.connection import RedisConnection, Script, tag
 from locus_memory.backends.redis.faults import FAILURES, is_lost, translate
 from locus_memory.errors import (
+    NO_ROOM,
     BackendClosedError,
     BackendError,
     BackendUnavailableError,
@@ -508,3 +509,10 @@ class TestClosing:
                     await RedisConnection(url).open()
             with pytest.raises(ConfigurationError, match="DB index"):
                 await RedisConnection(f"{server.url}/99").open()
+
+
+def test_a_full_server_says_what_helps():
+    words = "MISCONF Redis is configured to save RDB snapshots, but it is unable to persist to disk"
+    assert str(translate(exceptions.ResponseError(words), "db")).endswith(f"; {NO_ROOM}")
+    full = exceptions.OutOfMemoryError("command not allowed when used memory > 'maxmemory'.")
+    assert "deleting items and whole threads makes room" in str(translate(full, "db"))

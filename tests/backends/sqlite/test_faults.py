@@ -20,6 +20,7 @@ from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import (
     BackendCorruptError,
     BackendUnavailableError,
+    BackendWriteError,
     ConfigurationError,
 )
 
@@ -181,6 +182,7 @@ async def main():
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))
     error = await must_fail(BackendWriteError, store.put(NS, "large", "x" * 400_000))
     assert "store.db" in str(error), error
+    assert "deleting may need room as well: make some" in str(error), error
     many = [store.put(NS, f"{n}", "y" * 50_000) for n in range(20)]
     results = await asyncio.gather(*many, return_exceptions=True)
     assert any(isinstance(result, BackendWriteError) for result in results), results
@@ -198,6 +200,14 @@ asyncio.run(main())
             assert await store.get(NS, "after") == 1
             assert not await store.exists(NS, "large")
         check_text_index(tmp_path / "store.db")
+
+    async def test_a_file_that_may_not_grow_says_what_helps(self, tmp_path):
+        async with SQLiteStore(tmp_path / "store.db") as store:
+            await store.put(NS, "before", 1)
+            await store._database.write(lambda c: c.execute("PRAGMA max_page_count = 1").fetchall())
+            with pytest.raises(BackendWriteError, match=r"is full .*deleting may need room"):
+                await store.put(NS, "large", "x" * 400_000)
+            assert await store.get(NS, "before") == 1
 
     def test_a_file_that_could_not_be_made_is_made_later(self, tmp_path):
         body = """
