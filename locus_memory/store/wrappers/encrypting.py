@@ -58,6 +58,9 @@ class EncryptingStore(StoreWrapper):
     store has no text to index. Filters work as ever, over metadata and value, but are
     evaluated here, after decrypting as many items as it takes.
 
+    What is not noticed: an older ciphertext of the same item that somebody puts back, and any
+    change to what stays in the clear, metadata included.
+
     Args:
         store: The inner store, a backend that has one, or a provider string.
         keys: Keys of 16, 24 or 32 bytes by their ids; old ones still decrypt.
