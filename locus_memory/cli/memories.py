@@ -155,7 +155,7 @@ async def _recall(manager: LLMMemoryManager, kind: Kind | None, query: str | Non
     # What is recalled for a query is filled up with the newest: they are left out here.
     return [
         memory
-        for memory in await manager.retrieve(_ALL, query)
+        for memory in await manager.retrieve(query, _ALL)
         if (kind is None or memory.type.value == kind.value)
         and await _mentions(manager, memory, query)
     ]

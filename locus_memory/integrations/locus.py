@@ -105,7 +105,7 @@ class LocusMemoryManager(BaseMemoryManager):
     @override
     async def retrieve(self, limit: int = 20) -> list[Memory]:
         """Return memories, the newest first."""
-        return list(map(_to_sdk, await self.manager.retrieve(limit)))
+        return list(map(_to_sdk, await self.manager.retrieve(limit=limit)))
 
     @override
     async def retrieve_relevant(self, query: str | None, limit: int | None = None) -> list[Memory]:
@@ -118,7 +118,7 @@ class LocusMemoryManager(BaseMemoryManager):
         count = self.manager.retrieve_limit if limit is None else limit
         if not takes_query(type(self.manager).retrieve):
             return await self.retrieve(count)
-        return list(map(_to_sdk, await self.manager.retrieve(count, query)))
+        return list(map(_to_sdk, await self.manager.retrieve(query=query, limit=count)))
 
     @override
     async def save(self, memories: Sequence[Memory]) -> None:

@@ -11,11 +11,14 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from locus_memory.conversation.tokens import TokenCounter
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.inject import inject, render_block
 from locus_memory.memory.models import Memory
 from locus_memory.memory.thread import conversation, is_worth_reading, latest_user_text
+from locus_memory.quoting import quote
 from locus_memory.resource import Resource
+from locus_memory.store.item import check_limit
 
 __all__ = ["BaseMemoryManager", "NoopMemoryManager"]
 
@@ -51,12 +54,17 @@ class BaseMemoryManager(Resource, ABC):
         """
 
     @abstractmethod
-    async def retrieve(self, limit: int = 20, query: str | None = None) -> list[Memory]:
+    async def retrieve(
+        self, query: str | int | None = None, limit: int | str | None = None
+    ) -> list[Memory]:
         """Return memories, the best first.
 
+        The two tell themselves apart: `retrieve(5)` and `retrieve(5, "tea")` mean what
+        `retrieve(limit=5)` and `retrieve("tea", 5)` mean.
+
         Args:
-            limit: At most this many.
             query: What they are to be about; `None`: the newest come first.
+            limit: At most this many; `None`: the `retrieve_limit`.
         """
 
     @abstractmethod
@@ -118,9 +126,9 @@ class BaseMemoryManager(Resource, ABC):
 
     async def _recalled(self, query: str | None) -> list[Memory]:
         if takes_query(type(self).retrieve):
-            return await self.retrieve(self.retrieve_limit, query)
+            return await self.retrieve(query=query, limit=self.retrieve_limit)
         # A manager written for the contract before it had queries.
-        return await self.retrieve(self.retrieve_limit)
+        return await self.retrieve(limit=self.retrieve_limit)
 
 
 class NoopMemoryManager(BaseMemoryManager):
@@ -132,7 +140,9 @@ class NoopMemoryManager(BaseMemoryManager):
         return []
 
     @override
-    async def retrieve(self, limit: int = 20, query: str | None = None) -> list[Memory]:
+    async def retrieve(
+        self, query: str | int | None = None, limit: int | str | None = None
+    ) -> list[Memory]:
         """Return nothing."""
         return []
 
@@ -164,6 +174,26 @@ def with_block(state: State, block: str | None) -> State:
 
 def _is(one: object, other: object) -> bool:
     return one is other
+
+
+def query_and_limit(
+    query: str | int | None, limit: int | str | None
+) -> tuple[str | None, int | None]:
+    """Return what to retrieve, in either order, as a query and a limit.
+
+    Raises:
+        InvalidArgumentError: Two queries or two limits, or something else than either.
+    """
+    first, second = (limit, query) if _is_limit(query) or isinstance(limit, str) else (query, limit)
+    if isinstance(first, str | None) and (second is None or _is_limit(second)):
+        return first, check_limit(second) if second is not None else None
+    raise InvalidArgumentError(
+        f"retrieve takes a query and a limit, not {quote(query)} and {quote(limit)}"
+    )
+
+
+def _is_limit(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 @lru_cache(maxsize=64)

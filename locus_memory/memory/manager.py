@@ -14,7 +14,7 @@ from locus_memory.backends.base import Backend
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.memory.base import BaseMemoryManager, State, with_block
+from locus_memory.memory.base import BaseMemoryManager, State, query_and_limit, with_block
 from locus_memory.memory.extract import as_extractor
 from locus_memory.memory.extraction import Extraction, Origin, Rules, as_memories, check_length
 from locus_memory.memory.ledger import Ledger, Limits, Statement
@@ -186,7 +186,9 @@ class LLMMemoryManager(BaseMemoryManager):
         return [edit.memory for edit in edits if isinstance(edit, Statement)]
 
     @override
-    async def retrieve(self, limit: int | None = None, query: str | None = None) -> list[Memory]:
+    async def retrieve(
+        self, query: str | int | None = None, limit: int | str | None = None
+    ) -> list[Memory]:
         """Return current memories, the best first.
 
         With a query, text search, and vector search where there is an embedder, decide together
@@ -195,17 +197,19 @@ class LLMMemoryManager(BaseMemoryManager):
         reported as an event, and the others or the newest must do.
 
         Args:
-            limit: At most this many; `None`: the `retrieve_limit`.
             query: What they are to be about; of a long text, its two ends are looked at.
+            limit: At most this many; `None`: the `retrieve_limit`.
 
         Raises:
+            InvalidArgumentError: Something else than a query and a limit.
             ConfigurationError: The vectors of the memories are of another model than the
                 embedder; `locus-memory reembed` makes them anew. A run reports that as an event,
                 and goes by words meanwhile.
             BackendError: The store failed.
         """
-        most = self.retrieve_limit if limit is None else limit
-        return await self._recall.find(self._scope, most, query, strict=True)
+        about, most = query_and_limit(query, limit)
+        most = self.retrieve_limit if most is None else most
+        return await self._recall.find(self._scope, most, about, strict=True)
 
     @override
     async def save(self, memories: Iterable[Memory] | Memory) -> list[Memory]:

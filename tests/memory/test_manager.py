@@ -459,6 +459,25 @@ async def test_an_unknown_type_is_refused(make):
         await make().history("k", "mood")
 
 
+async def test_the_query_comes_first_and_the_limit_in_either_place():
+    manager = LLMMemoryManager(InMemoryStore())
+    for key, content in (("tea", "Likes green tea"), ("city", "Lives in Graz")):
+        await manager.save(Memory(MemoryType.USER, key, content))
+    for arguments, named in (
+        (("green tea", 1), {}),
+        ((1, "green tea"), {}),
+        (("green tea",), {"limit": 1}),
+        ((), {"query": "green tea", "limit": 1}),
+    ):
+        assert [m.key for m in await manager.retrieve(*arguments, **named)] == ["tea"]
+    assert [m.key for m in await manager.retrieve("green tea")] == ["tea", "city"]
+    for newest in (manager.retrieve(1), manager.retrieve(limit=1), manager.retrieve(None, 1)):
+        assert [m.key for m in await newest] == ["city"]
+    for arguments in (("a", "b"), (1, 2), (True,), (b"a",), (-1,), ("a", -1)):
+        with pytest.raises(InvalidArgumentError):
+            await manager.retrieve(*arguments)
+
+
 class Own(BaseMemoryManager):
     """A manager as it was written before `retrieve` took a query."""
 

@@ -352,6 +352,9 @@ async def memories(where: BaseStore | Backend | str, embedder: Embedder) -> None
     async with LLMMemoryManager(where, extract_fn=extracting) as manager:
         memory = Memory(MemoryType.PROJECT, "deadline", "It is Friday.")
         assert_type(await manager.save([memory]), list[Memory])
+        assert_type(await manager.retrieve("when?"), list[Memory])
+        assert_type(await manager.retrieve("when?", 5), list[Memory])
+        assert_type(await manager.retrieve(limit=5), list[Memory])
         assert_type(await manager.retrieve(5, "when?"), list[Memory])
         assert_type(await manager.history("deadline"), list[Memory])
         assert_type(await manager.undo("deadline", "project"), Memory | None)
