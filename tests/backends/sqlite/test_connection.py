@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import warnings
 
 import pytest
 
@@ -460,8 +461,10 @@ class TestClosing:
         await database.open()
         workers = threads_of_ours()
         assert len(workers) == 2
-        del database
-        gc.collect()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            del database
+            gc.collect()
         for worker in workers:
             await asyncio.to_thread(worker.join, PATIENCE)
             assert not worker.is_alive()
