@@ -28,7 +28,7 @@ from locus_memory.checkpoint.drafting import drafted_by
 from locus_memory.checkpoint.encode import Draft, draft
 from locus_memory.checkpoint.forks import with_heir
 from locus_memory.checkpoint.record import Record, RecordHead
-from locus_memory.checkpoint.retention import cutoff, expendable
+from locus_memory.checkpoint.retention import age_of, cutoff, expendable
 from locus_memory.checkpoint.states import (
     Kind,
     check_state_type,
@@ -70,8 +70,6 @@ Of 60 KB, level 4 takes 40% of the time of level 6, for 4% more bytes; of 2 KB, 
 
 _LONG_DOCUMENT = 32_768
 """Bytes from which on that is worth it."""
-
-_LONGEST = timedelta.max.days
 
 
 class CheckpointerOptions(TypedDict, Generic[StateT], total=False):
@@ -377,7 +375,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
 
     @override
     async def vacuum(self, older_than_days: float = 30) -> int:
-        age = _days(older_than_days)
+        age = age_of(older_than_days)
         removed = 0
         after: str | None = None
         while threads := await self.storage.list_threads(after=after):
@@ -476,12 +474,6 @@ def _name(checkpoint_id: str | None, drawn: bytes) -> str:
 def _metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     copied: dict[str, Any] = decode_json(encode_metadata(metadata))
     return copied
-
-
-def _days(days: object) -> timedelta:
-    if not isinstance(days, int | float) or isinstance(days, bool) or not 0 <= days <= _LONGEST:
-        raise InvalidArgumentError(f"older_than_days is a number of at least 0, not {quote(days)}")
-    return timedelta(days=days)
 
 
 def _check_names(thread_id: str, checkpoint_id: str | None = None) -> None:

@@ -7,9 +7,23 @@ from datetime import UTC, datetime, timedelta
 
 from locus_memory.checkpoint.record import RecordHead
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.quoting import quote
 from locus_memory.store.item import check_limit
 
-__all__ = ["cutoff", "expendable"]
+__all__ = ["age_of", "cutoff", "expendable"]
+
+_LONGEST = timedelta.max.days
+
+
+def age_of(days: object) -> timedelta:
+    """Return a number of days as an age.
+
+    Raises:
+        InvalidArgumentError: It is no number of at least 0.
+    """
+    if not isinstance(days, int | float) or isinstance(days, bool) or not 0 <= days <= _LONGEST:
+        raise InvalidArgumentError(f"older_than_days is a number of at least 0, not {quote(days)}")
+    return timedelta(days=days)
 
 
 def cutoff(older_than: timedelta | datetime | None, now: float) -> float | None:
