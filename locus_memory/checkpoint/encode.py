@@ -14,9 +14,9 @@ import orjson
 
 from locus_memory.checkpoint.delta import apply, diff, stays_plain
 from locus_memory.checkpoint.levels import place
-from locus_memory.checkpoint.tips import Link, Tip, share_texts
+from locus_memory.checkpoint.tips import Link, Tip
 from locus_memory.errors import ValueNotSerializableError
-from locus_memory.sameness import is_plain
+from locus_memory.sameness import is_plain, own_copy
 from locus_memory.store.item import round_trip
 
 __all__ = ["MAX_REPLAY_RATIO", "Draft", "draft"]
@@ -31,7 +31,7 @@ _SMALL = 256
 """Characters: dropping a shorter string does not shrink a state that matters."""
 
 _WORTH_SHARING = 1024
-"""Bytes: the strings of a smaller delta are not worth being looked for."""
+"""Bytes: the strings of a smaller part are not worth being looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +110,14 @@ def _costly(replayed: int, encoded: bytes, full_size: int) -> bool:
     return replayed > full_size * MAX_REPLAY_RATIO + _SLACK or len(encoded) >= full_size
 
 
-def _copied(change: Any) -> tuple[bytes, Any]:
-    encoded, copied = round_trip(change)
-    if len(encoded) > _WORTH_SHARING:
-        share_texts(copied, change)
-    return encoded, copied
+def _copied(part: Any) -> tuple[bytes, Any]:
+    """Return a part of a state as JSON, and a copy that shares its keys, texts and numbers.
+
+    None of these ever changes, so both may have them: that halves the memory, and whoever
+    compares the two later sees at once that they are the same.
+    """
+    encoded, copied = round_trip(part)
+    return encoded, own_copy(part) if len(encoded) > _WORTH_SHARING else copied
 
 
 def _full(
@@ -125,9 +128,8 @@ def _full(
     *,
     is_owned: bool,
 ) -> Draft:
-    encoded, document = (orjson.dumps(state), state) if is_owned else round_trip(state)
+    encoded, document = (orjson.dumps(state), state) if is_owned else _copied(state)
     document |= {key: state[key] for key in shared}
-    share_texts(document, state)
     link = Link(revision, checkpoint_id, 0, len(encoded), document, is_plain(document))
     return Draft(encoded, None, 0, Tip((link,), len(encoded)))
 

@@ -20,30 +20,7 @@ from locus_memory.checkpoint.states import Kind
 from locus_memory.errors import CheckpointError
 from locus_memory.sameness import is_plain
 
-__all__ = ["Link", "Tip", "TipCache", "replay", "replay_kind", "share_texts"]
-
-
-def share_texts(document: Any, given: Any) -> None:
-    """Put the strings of `given` into `document`, an equal copy of it.
-
-    Strings never change, so both may have them: that halves the memory, and whoever compares
-    the two later sees at once that they are the same.
-    """
-    if document is given:
-        return
-    if isinstance(document, dict):
-        parts: Any = document.items()
-    elif isinstance(document, list):
-        parts = enumerate(document)
-    else:
-        return
-    for key, part in parts:
-        theirs = given[key]
-        if type(part) is not str:
-            share_texts(part, theirs)
-        elif type(theirs) is str:
-            # A string of a subclass, such as an enum's, is not what JSON would return.
-            document[key] = theirs
+__all__ = ["Link", "Tip", "TipCache", "replay", "replay_kind"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,3 +155,35 @@ async def _load_fresh(path: Path, state: dict[str, Any], *, opens: bool) -> floa
     await fresh.close()
     assert loaded == state
     return taken
+
+
+async def large_states(folder: Path) -> list[Row]:
+    """States of a million values: how long a save and a load hold the event loop up at most."""
+    million = 10**6
+    shapes: dict[str, dict[str, Any]] = {
+        "one dict": {f"key{n}": n for n in range(million)},
+        "dicts in a dict": {
+            f"group{g}": {f"key{n}": f"value {n}" for n in range(1000)} for g in range(1000)
+        },
+        "rows": {"rows": [{f"key{n}": n for n in range(10)} for _ in range(million // 10)]},
+    }
+    return [
+        Row(f"longest stall of the event loop, a million values, {name}, ms", stall * 1e3, 300)
+        for name, stall in [(name, await _stall(folder, shapes[name])) for name in shapes]
+    ]
+
+
+async def _stall(folder: Path, state: dict[str, Any]) -> float:
+    stalls = Stalls()
+    async with SQLiteCheckpointer(folder / "large.db", state_type=None) as checkpointer:
+        await checkpointer.save({}, "first")
+        watcher = asyncio.create_task(stalls.watch())
+        await asyncio.sleep(0.01)
+        await checkpointer.save(state, "t")
+        await checkpointer.save({**state, "more": "one more"}, "t")
+        loaded = await checkpointer.load("t")
+        await asyncio.sleep(0.01)
+        watcher.cancel()
+        await checkpointer.delete("t")
+    assert loaded == {**state, "more": "one more"}
+    return stalls.worst

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from checkpoints import against_raw, cold_load, saves, sizes
+from checkpoints import against_raw, cold_load, large_states, saves, sizes
 from conversation_managers import applied, asks
 from imports import imports
 from injection import budgets
@@ -25,6 +25,7 @@ MEASURES = (
     saves,
     against_raw,
     cold_load,
+    large_states,
     puts_and_gets,
     vectors,
     turns,
