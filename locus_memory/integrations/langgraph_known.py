@@ -186,17 +186,16 @@ def encode_channels(
         parent: What is known of the parent, whose pool it is then.
         pool: Where the long texts go.
     """
+    there = parent or Known("", None)
     values: dict[str, Any] = {}
     prints: dict[str, Any] = {}
     encode = partial(_encode_leaf, serde, pool)
     for channel, value in channels.items():
         printed = prints[channel] = prints_of(value)
-        there = parent is not None and channel in parent.values
-        before = parent.prints.get(channel) if there else None
-        known = parent.values[channel] if there else None
+        before, known = there.prints.get(channel), there.values.get(channel)
         if printed is not None and printed == before:
             values[channel] = known
-        elif type(value) is list:
+        elif isinstance(printed, list):
             values[channel] = {"l": _encode_elements(value, printed, before, known, encode)}
         elif type(value) is DeltaSnapshot:
             values[channel] = encode_value(serde, value, pool)
@@ -214,18 +213,18 @@ def _encode_leaf(serde: SerializerProtocol, pool: Pool, value: Any, printed: Pri
 
 def _encode_elements(
     elements: Sequence[Any],
-    prints: Sequence[Print | None],
+    prints: list[Print | None],
     before: Any,
     known: Any,
     encode: Callable[[Any, Print | None], Any],
 ) -> list[Any]:
     old = list_of(known) or ()
-    printed: Sequence[Print | None] = before if isinstance(before, list) else ()
+    printed: list[Print | None] = before if isinstance(before, list) else []  # pyright: ignore[reportUnknownVariableType]
     if prints[: len(printed)] == printed and None not in printed:
         # Nearly always a list has only grown.
         start = len(printed)
         return [*old, *map(encode, elements[start:], prints[start:])]
-    there = dict(zip(printed, old, strict=True))
+    there: dict[Print | None, Any] = dict(zip(printed, old, strict=True))
     there.pop(None, None)
     return [
         there[of] if of in there else encode(element, of)

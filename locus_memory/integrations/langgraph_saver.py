@@ -65,7 +65,7 @@ _KNOWN_PLACES = 1024
 _KNOWN_BYTES = 64 * 2**20
 
 
-class LocusSaver(Opened, BaseCheckpointSaver[int | str]):
+class LocusSaver(Opened, BaseCheckpointSaver[Any]):
     """Keeps LangGraph's checkpoints in any database of ours.
 
     ```python
@@ -102,7 +102,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[int | str]):
         self._waiting = WaitingRoom()
 
     @override
-    def get_next_version(self, current: int | str | None, channel: None) -> int | str:
+    def get_next_version(self, current: Any, channel: None) -> Any:
         """Return the version after this one, of its own kind.
 
         Versions are numbers here. Those of LangGraph's own savers are texts, and may have been

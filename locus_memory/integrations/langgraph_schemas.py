@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
@@ -18,7 +19,7 @@ from types import FrameType
 from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 from weakref import WeakKeyDictionary
 
-from langgraph.pregel import Pregel
+from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs] - it is typed
 from pydantic import BaseModel
 from typing_extensions import is_typeddict
 
@@ -34,12 +35,12 @@ _known: WeakKeyDictionary[Graph, Mapping[ClassName, type]] = WeakKeyDictionary()
 
 def calling_graph() -> Graph | None:
     """Return the innermost graph among the callers; `None` if there is none."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - there is no other way to it
+    frame: FrameType | None = inspect.currentframe()
     while frame is not None:
         if frame.f_code.co_varnames[:1] == ("self",):
             caller = frame.f_locals.get("self")
             if isinstance(caller, Pregel):
-                return cast("Graph", caller)
+                return caller
         frame = frame.f_back
     return None
 

@@ -29,11 +29,11 @@ from locus_memory.integrations.langgraph_schemas import (
     living_classes,
 )
 from locus_memory.integrations.langgraph_values import DeltaSnapshot
+from locus_memory.quoting import quote, shorten
 
 __all__ = ["StrictSerializer", "informed"]
 
 _OWN_TYPES: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
-_LONGEST_NAME: Final = 200
 
 
 class StrictSerializer(JsonPlusSerializer):
@@ -84,7 +84,7 @@ class StrictSerializer(JsonPlusSerializer):
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         kind, content = data
         if kind not in _OWN_TYPES:
-            raise NotImplementedError(f"a value of the type {kind!r} is not read")
+            raise NotImplementedError(f"a value of the type {quote(kind)} is not read")
         return self._unpacked(content) if kind == "msgpack" else super().loads_typed(data)
 
     def _unpacked(self, content: bytes) -> Any:
@@ -169,16 +169,12 @@ def _unknown(name: ClassName) -> StateTypeError:
     return StateTypeError(
         f"a value of the class {_shown(name)} is stored, and is not built, because neither the "
         "schema of the graph nor an option names the class: annotate it in the schema, or allow "
-        f"it: LocusSaver(...).with_allowlist([({_cut(name[0])!r}, {_cut(name[1])!r})])"
+        f"it: LocusSaver(...).with_allowlist([({quote(name[0])}, {quote(name[1])})])"
     )
 
 
 def _shown(name: ClassName) -> str:
-    return f"{_cut(name[0])}.{_cut(name[1])}"
-
-
-def _cut(text: str) -> str:
-    return text[:_LONGEST_NAME]
+    return f"{shorten(name[0])}.{shorten(name[1])}"
 
 
 def _array(kind: str, shape: tuple[int, ...], order: Any, data: bytes) -> Any:
@@ -196,9 +192,9 @@ def _of_several(kind: Callable[..., Any], stored: Any) -> Any:
     return kind(*stored)
 
 
-def _of_fields(kind: Callable[..., Any], stored: Mapping[str, Any]) -> Any:
-    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
-    later = {field.name for field in fields if not field.init}.intersection(stored)
+def _of_fields(kind: Any, stored: Mapping[str, Any]) -> Any:
+    fields: dict[str, dataclasses.Field[Any]] = getattr(kind, "__dataclass_fields__", {})
+    later = {name for name in stored if name in fields and not fields[name].init}
     made = kind(**{name: value for name, value in stored.items() if name not in later})
     for name in later:
         # As `dataclasses.replace` cannot: these are no arguments, and the class may be frozen.
