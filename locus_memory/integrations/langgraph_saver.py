@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from typing import Any, Self, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -81,9 +81,10 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
     Args:
         where: A provider string, a backend or a checkpointer; only what a provider string
             made is closed with the saver.
-        serde: What turns values to bytes. By default LangGraph's own, which builds only
-            LangGraph's and LangChain's safe types on reading; allow classes of your own by
-            `saver.with_allowlist([("my.module", "MyState")])`.
+        serde: What turns values to bytes. By default LangGraph's own, which on reading builds
+            only LangGraph's and LangChain's safe types and the classes that the schemas of the
+            graph name; allow others by `saver.with_allowlist([MyClass])`. A class that nothing
+            names is a `StateTypeError` then.
 
     Raises:
         ConfigurationError: `where` leads to no checkpointer.
@@ -113,6 +114,16 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
         number = int(current.partition(".")[0]) + 1
         # Two versions of one number, in branches of a thread, are not to be the same.
         return f"{number:032}.{random.random():016}"  # noqa: S311 - it is not secret
+
+    @override
+    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...] | type]) -> Self:
+        """Return a saver of the same checkpoints that builds these classes as well.
+
+        Args:
+            extra_allowlist: The classes, or the module and the name of each.
+        """
+        allowed: Any = extra_allowlist
+        return cast("Self", super().with_allowlist(allowed))
 
     @property
     def _reader(self) -> Reader:

@@ -110,7 +110,7 @@ class StrictSerializer(JsonPlusSerializer):
         if code == jsonplus.EXT_DELTA_SNAPSHOT:
             return DeltaSnapshot(parts)
         if code == jsonplus.EXT_NUMPY_ARRAY:
-            return _array(*parts)
+            return _array(parts)
         build = _BUILDERS.get(code)
         if build is None or not (isinstance(parts, list) and len(parts) >= _PARTS):
             raise CheckpointCorruptError("", None, f"a value of it has the unknown form {code}")
@@ -177,9 +177,17 @@ def _shown(name: ClassName) -> str:
     return f"{shorten(name[0])}.{shorten(name[1])}"
 
 
-def _array(kind: str, shape: tuple[int, ...], order: Any, data: bytes) -> Any:
-    numpy = import_module("numpy")
-    return numpy.frombuffer(data, dtype=numpy.dtype(kind)).reshape(shape, order=order)
+def _array(parts: Any) -> Any:
+    try:
+        kind, shape, order, data = parts
+        numpy = import_module("numpy")
+        return numpy.frombuffer(data, dtype=numpy.dtype(kind)).reshape(shape, order=order)
+    except (ImportError, TypeError, ValueError) as error:
+        # An array of objects, for one: what is stored of it are their addresses.
+        raise StateTypeError(
+            f"a stored array of numpy's cannot be built ({type(error).__name__}): save arrays of "
+            "numbers, or lists, instead of arrays of objects"
+        ) from error
 
 
 def _of_one(kind: Callable[..., Any], stored: Any) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated, Any, Generic, NamedTuple, NewType, Optional, TypeVar
 
+import numpy as np
 import pytest
 from langchain_core.agents import AgentAction
 from langgraph.checkpoint.base import empty_checkpoint
@@ -209,6 +210,19 @@ async def test_what_a_node_asks_for_is_of_its_class_after_an_interrupt(saver):
     await graph.ainvoke({"colour": None}, ADA)
     assert (await graph.ainvoke(Command(resume="yes"), ADA))["anything"] == "yes"
     assert seen == [STATE["trips"][0]] * 2
+
+
+async def test_arrays_come_back_or_are_an_error(saver):
+    """LangGraph's own serializer reads an array of objects as `None`."""
+    graph = built(saver)
+    arrays = [np.arange(6).reshape(2, 3), np.asfortranarray(np.ones((2, 3)))[:, ::2]]
+    await graph.ainvoke({"anything": arrays}, ADA)
+    found = (await graph.aget_state(ADA)).values["anything"]
+    assert [each.tolist() for each in found] == [each.tolist() for each in arrays]
+    assert [each.dtype for each in found] == [each.dtype for each in arrays]
+    await graph.ainvoke({"anything": np.array([{}, None])}, ADA)
+    with pytest.raises(StateTypeError, match="array of numpy's cannot be built"):
+        await graph.aget_state(ADA)
 
 
 class Upside:
