@@ -243,8 +243,8 @@ class CheckpointConflictError(CheckpointError):
             message = f"thread {quote(thread_id)} exists, its newest checkpoint is {quote(actual)}"
         else:
             message = (
-                f"thread {quote(thread_id)}: expected the newest checkpoint to be {quote(expected)}, "
-                f"found {quote(actual)}"
+                f"thread {quote(thread_id)}: expected the newest checkpoint to be "
+                f"{quote(expected)}, found {quote(actual)}"
             )
         super().__init__(message)
 

@@ -16,12 +16,26 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterat
 from concurrent.futures import CancelledError, Future
 from functools import cache, wraps
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from typing_extensions import override
 
 from locus_memory.errors import BlockingCallError
 from locus_memory.registry import get_store
+
+if TYPE_CHECKING:
+    from locus_memory.agent import Agent
+    from locus_memory.backends.base import Backend
+    from locus_memory.checkpoint.base import BaseCheckpointer
+    from locus_memory.faces import (
+        BlockingAgent,
+        BlockingBackend,
+        BlockingCheckpointer,
+        BlockingMemoryManager,
+        BlockingStore,
+    )
+    from locus_memory.memory.base import BaseMemoryManager
+    from locus_memory.store.base import BaseStore
 
 __all__ = ["Blocking", "Bridge", "blocking"]
 
@@ -160,10 +174,13 @@ class Blocking:
         self._target = target
         self._bridge = bridge
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return self._faced(getattr(self._target, name))
+    if not TYPE_CHECKING:
+        # A type checker knows the attributes of each face, see `locus_memory.faces`.
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return self._faced(getattr(self._target, name))
 
     @override
     def __repr__(self) -> str:
@@ -196,7 +213,7 @@ class Blocking:
             return self._bridge.iterate(value)
         if inspect.ismethod(value):
             return self._blocking_method(value)
-        return Blocking(value, self._bridge) if _is_async(value.__class__) else value
+        return _face(value, self._bridge) if _is_async(value.__class__) else value
 
     def _blocking_method(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def unwrapped(value: Any) -> Any:
@@ -210,6 +227,20 @@ class Blocking:
         return call
 
 
+@overload
+def blocking(target: str | BaseStore, *, bridge: Bridge | None = None) -> BlockingStore: ...
+@overload
+def blocking(target: BaseCheckpointer, *, bridge: Bridge | None = None) -> BlockingCheckpointer: ...
+@overload
+def blocking(target: Backend, *, bridge: Bridge | None = None) -> BlockingBackend: ...
+@overload
+def blocking(
+    target: BaseMemoryManager, *, bridge: Bridge | None = None
+) -> BlockingMemoryManager: ...
+@overload
+def blocking(target: Agent, *, bridge: Bridge | None = None) -> BlockingAgent: ...
+@overload
+def blocking(target: object, *, bridge: Bridge | None = None) -> Any: ...
 def blocking(target: object, *, bridge: Bridge | None = None) -> Any:
     """Return a blocking face of a store, a checkpointer, a manager, an agent or a backend.
 
@@ -223,14 +254,23 @@ def blocking(target: object, *, bridge: Bridge | None = None) -> Any:
             what belongs to one event loop, such as a pool of connections, is shared as well.
 
     Returns:
-        A `Blocking`, typed `Any`: its methods are those of the target, without `await`.
+        A `Blocking`: its methods are those of the target, without `await`. A type checker knows
+        those of a store, a checkpointer, a backend, a memory manager and an agent; the face of
+        anything else is typed `Any`.
 
     Raises:
         BlockingCallError: By a call of a method, see `Bridge.run`.
     """
     if isinstance(target, str):
         target = get_store(target)
-    return Blocking(target, bridge or _shared_bridge())
+    return _face(target, bridge or _shared_bridge())
+
+
+def _face(target: object, bridge: Bridge) -> Blocking:
+    # The faces are built on what is here.
+    from locus_memory.faces import face_of  # noqa: PLC0415
+
+    return face_of(target)(target, bridge)
 
 
 @cache

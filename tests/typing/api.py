@@ -70,6 +70,7 @@ from locus_memory import (
     __version__,
     as_checkpointer,
     as_store,
+    blocking,
     count_tokens,
     estimate_tokens,
     forget,
@@ -84,6 +85,7 @@ from locus_memory import (
     tool,
 )
 from locus_memory.conversation import Fault, repair, validate
+from locus_memory.faces import BlockingCheckpointer, BlockingStore
 
 version: str = __version__
 
@@ -106,6 +108,35 @@ def messages() -> None:
     assert_type(AgentState.from_checkpoint(state.to_checkpoint()), AgentState)
     checkpointable: Checkpointable = state
     del checkpointable
+
+
+def from_synchronous_code() -> None:
+    with blocking("sqlite:./agent.db") as store:
+        assert_type(store, BlockingStore)
+        assert_type(store.put(("a",), "k", {"x": 1}, ttl=2.5), int)
+        assert_type(store.get_item(("a",), "k"), StoreItem | None)
+        assert_type(store.search(("a",), "words", filter={"x": 1}), list[StoreItem])
+        assert_type(store.get_batch([(("a",), "k")]), dict[tuple[tuple[str, ...], str], Any])
+        assert_type(store.capabilities, StoreCapabilities)
+        store.put(("a",), "k")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue] # no value
+        store.putt(("a",), "k", 1)  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] # no such verb
+    assert_type(blocking(get_store("memory")), BlockingStore)
+    with blocking(open_backend("memory")) as backend:
+        assert_type(backend.store.exists(("a",), "k"), bool)
+        assert_type(backend.checkpointer.list_threads(5), list[str])
+    with blocking(get_checkpointer("memory")) as checkpointer:
+        assert_type(checkpointer, BlockingCheckpointer)
+        assert_type(checkpointer.save({"a": 1}, "t", metadata={"m": 1}), str)
+        assert_type(checkpointer.list_with_metadata("t"), list[CheckpointInfo])
+        assert_type(checkpointer.get_storage_stats("t"), StorageStats)
+    with blocking(LLMMemoryManager("memory")) as memory:
+        assert_type(memory.retrieve("when?", 5), list[Memory])
+        assert_type(memory.for_user("ada").forget("k"), int)
+        for each in memory.memories():
+            assert_type(each, Memory)
+    with blocking(Agent(ScriptedModel(), memory_manager=NoopMemoryManager())) as agent:
+        assert_type(agent.run("hello", "t"), AgentResult)
+    assert_type(blocking(SlidingWindowManager()), Any)
 
 
 async def store() -> None:

@@ -1,0 +1,177 @@
+"""What a type checker knows of a blocking face: the methods of what is behind it, without `await`.
+
+At run time a face has no method of its own, and asks what is behind it; see `locus_memory.sync`.
+The types are taken from the asynchronous methods themselves, so there is nothing to keep alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar
+
+from locus_memory.sync import Blocking
+
+if TYPE_CHECKING:
+    from locus_memory.agent import Agent
+    from locus_memory.backends.base import Backend
+    from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointerCapabilities
+    from locus_memory.memory.base import BaseMemoryManager
+    from locus_memory.memory.manager import LLMMemoryManager
+    from locus_memory.store.base import BaseStore
+    from locus_memory.store.item import Namespace, StoreCapabilities
+
+__all__ = [
+    "BlockingAgent",
+    "BlockingBackend",
+    "BlockingCheckpointer",
+    "BlockingMemoryManager",
+    "BlockingStore",
+    "face_of",
+]
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+if TYPE_CHECKING:
+
+    class _Blocks(Generic[_Arguments, _Result]):
+        """A method that returns what an asynchronous one would."""
+
+        def __init__(
+            self,
+            method: Callable[Concatenate[Any, _Arguments], Coroutine[Any, Any, _Result]],
+        ) -> None: ...
+
+        def __get__(
+            self, face: object, kind: type | None = None
+        ) -> Callable[_Arguments, _Result]: ...
+
+    class _Yields(Generic[_Arguments, _Result]):
+        """A method that yields what an asynchronous one would."""
+
+        def __init__(
+            self, method: Callable[Concatenate[Any, _Arguments], AsyncIterator[_Result]]
+        ) -> None: ...
+
+        def __get__(
+            self, face: object, kind: type | None = None
+        ) -> Callable[_Arguments, Iterator[_Result]]: ...
+
+
+class BlockingStore(Blocking):
+    """The face of a store."""
+
+    if TYPE_CHECKING:
+        capabilities: StoreCapabilities
+        put = _Blocks(BaseStore.put)
+        get = _Blocks(BaseStore.get)
+        get_item = _Blocks(BaseStore.get_item)
+        exists = _Blocks(BaseStore.exists)
+        delete = _Blocks(BaseStore.delete)
+        scan = _Blocks(BaseStore.scan)
+        list_keys = _Blocks(BaseStore.list_keys)
+        list_namespaces = _Blocks(BaseStore.list_namespaces)
+        clear_namespace = _Blocks(BaseStore.clear_namespace)
+        compact = _Blocks(BaseStore.compact)
+        put_batch = _Blocks(BaseStore.put_batch)
+        get_batch = _Blocks(BaseStore.get_batch)
+        delete_batch = _Blocks(BaseStore.delete_batch)
+        write_batch = _Blocks(BaseStore.write_batch)
+        search = _Blocks(BaseStore.search)
+        put_with_embedding = _Blocks(BaseStore.put_with_embedding)
+        get_embedding = _Blocks(BaseStore.get_embedding)
+        search_by_embedding = _Blocks(BaseStore.search_by_embedding)
+        open = _Blocks(BaseStore.open)
+        close = _Blocks(BaseStore.close)
+
+
+class BlockingCheckpointer(Blocking):
+    """The face of a checkpointer."""
+
+    if TYPE_CHECKING:
+        capabilities: CheckpointerCapabilities
+        save = _Blocks(BaseCheckpointer.save)
+        load = _Blocks(BaseCheckpointer.load)
+        list_checkpoints = _Blocks(BaseCheckpointer.list_checkpoints)
+        list_with_metadata = _Blocks(BaseCheckpointer.list_with_metadata)
+        get_metadata = _Blocks(BaseCheckpointer.get_metadata)
+        delete = _Blocks(BaseCheckpointer.delete)
+        exists = _Blocks(BaseCheckpointer.exists)
+        list_threads = _Blocks(BaseCheckpointer.list_threads)
+        query_by_metadata = _Blocks(BaseCheckpointer.query_by_metadata)
+        copy_thread = _Blocks(BaseCheckpointer.copy_thread)
+        fork = _Blocks(BaseCheckpointer.fork)
+        prune = _Blocks(BaseCheckpointer.prune)
+        vacuum = _Blocks(BaseCheckpointer.vacuum)
+        get_storage_stats = _Blocks(BaseCheckpointer.get_storage_stats)
+        open = _Blocks(BaseCheckpointer.open)
+        close = _Blocks(BaseCheckpointer.close)
+
+
+class BlockingBackend(Blocking):
+    """The face of a backend, whose two parts are faces as well."""
+
+    if TYPE_CHECKING:
+        provider: str
+        store: BlockingStore
+        checkpointer: BlockingCheckpointer
+        open = _Blocks(Backend.open)
+        close = _Blocks(Backend.close)
+
+
+class BlockingMemoryManager(Blocking):
+    """The face of a memory manager; a manager of your own need not have all of it."""
+
+    if TYPE_CHECKING:
+        pending: int
+        namespace: Namespace
+        extract = _Blocks(BaseMemoryManager.extract)
+        retrieve = _Blocks(BaseMemoryManager.retrieve)
+        save = _Blocks(LLMMemoryManager.save)
+        on_session_start = _Blocks(BaseMemoryManager.on_session_start)
+        on_session_end = _Blocks(BaseMemoryManager.on_session_end)
+        drain = _Blocks(BaseMemoryManager.drain)
+        history = _Blocks(LLMMemoryManager.history)
+        undo = _Blocks(LLMMemoryManager.undo)
+        forget = _Blocks(LLMMemoryManager.forget)
+        memories = _Yields(LLMMemoryManager.memories)
+        open = _Blocks(BaseMemoryManager.open)
+        close = _Blocks(BaseMemoryManager.close)
+
+        def for_user(self, user_id: str) -> BlockingMemoryManager:
+            """Return the face of the view of one user."""
+            ...
+
+        def scoped(self, namespace: Namespace) -> BlockingMemoryManager:
+            """Return the face of the view of a namespace."""
+            ...
+
+
+class BlockingAgent(Blocking):
+    """The face of an agent."""
+
+    if TYPE_CHECKING:
+        run = _Blocks(Agent.run)
+        resume = _Blocks(Agent.resume)
+        stream = _Yields(Agent.stream)
+        state = _Blocks(Agent.state)
+        history = _Blocks(Agent.history)
+        fork = _Blocks(Agent.fork)
+        open = _Blocks(Agent.open)
+        close = _Blocks(Agent.close)
+
+
+# By the name of a class, so that none has to be imported that nobody uses.
+_FACES: Final[dict[str, type[Blocking]]] = {
+    "locus_memory.agent.Agent": BlockingAgent,
+    "locus_memory.backends.base.Backend": BlockingBackend,
+    "locus_memory.checkpoint.base.BaseCheckpointer": BlockingCheckpointer,
+    "locus_memory.memory.base.BaseMemoryManager": BlockingMemoryManager,
+    "locus_memory.store.base.BaseStore": BlockingStore,
+}
+
+
+def face_of(target: object) -> type[Blocking]:
+    """Return the class of the face of an object."""
+    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in type(target).__mro__)
+    return next((_FACES[name] for name in names if name in _FACES), Blocking)
