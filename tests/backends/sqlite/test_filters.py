@@ -138,7 +138,7 @@ def test_common_filters_never_call_python(written):
 def test_a_filter_of_any_size_is_evaluated(connection):
     many = {"n": {"$in": list(range(5000))}}
     deep = {"n": 7}
-    for _ in range(60):
+    for _ in range(31):
         deep = {"$not": {"$not": deep}}
     for written in (many, deep, {"$and": [{"n": 7}] * 500}):
         condition = parse_filter(written)
