@@ -136,13 +136,21 @@ def describe_checkpoint(info: CheckpointInfo) -> dict[str, Any]:
 def print_with_origins(
     output: Console, columns: list[str], rows: list[list[Cell]], found: list[dict[str, Any]]
 ) -> None:
-    """Print a table, with one column more if anything in it comes from a fork."""
-    origins = [each["forked_from"] for each in found]
+    """Print a table, with one column more if anything in it comes from a fork.
+
+    A terminal has room for the other thread's name; a pipe always gets a field, with the
+    checkpoint in it.
+    """
+    origins = [each["forked_from"] or {} for each in found]
+    records: list[list[Cell]] = [
+        [*row, "@".join(origin.values())] for row, origin in zip(rows, origins, strict=True)
+    ]
     if any(origins):
-        names = ["{thread_id}@{checkpoint_id}".format_map(each) if each else "" for each in origins]
         columns = [*columns, "forked from"]
-        rows = [[*row, name] for row, name in zip(rows, names, strict=True)]
-    print_table(output, columns, rows)
+        rows = [
+            [*row, origin.get("thread_id", "")] for row, origin in zip(rows, origins, strict=True)
+        ]
+    print_table(output, columns, rows, records=records)
 
 
 def _render(console: Console, found: list[dict[str, Any]]) -> None:
@@ -158,7 +166,7 @@ def _render(console: Console, found: list[dict[str, Any]]) -> None:
         ]
         for row in found
     ]
-    columns = ["thread", ">checkpoints", ">bytes stored", "saved (UTC)"]
+    columns = ["thread", ">checkpoints", ">bytes", "saved (UTC)"]
     print_with_origins(console, columns, rows, found)
 
 
@@ -230,7 +238,7 @@ def _render_removed(output: Console, *, document: dict[str, Any]) -> None:
 
 def _print_plan(output: Console, plan: list[dict[str, Any]]) -> None:
     rows = [[each["thread_id"], each["checkpoints"], each["stored_bytes"]] for each in plan]
-    print_table(output, ["thread", ">checkpoints", ">bytes stored"], rows)
+    print_table(output, ["thread", ">checkpoints", ">bytes"], rows)
 
 
 def _threads(count: int) -> str:

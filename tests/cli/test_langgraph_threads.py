@@ -75,7 +75,7 @@ def graph(saver):
     builder.add_edge(START, "answer")
     builder.add_edge("answer", "look")
     builder.add_edge("look", END)
-    return builder.compile(checkpointer=saver)
+    return builder.compile(checkpointer=saver.with_allowlist([Boat]))
 
 
 def config(thread_id):
@@ -94,7 +94,7 @@ def talk(empty_directory):
             parts = [{"type": "text", "text": "a picture"}, {"type": "image_url", "image_url": "x"}]
             opening = [SystemMessage("Be brief."), HumanMessage(parts)]
             await compiled.ainvoke({"messages": opening}, config("bo"))
-            newest = (await saver.aget_tuple(config("ada"))).config
+            newest = (await compiled.aget_state(config("ada"))).config
             await saver.aput_writes(newest, [("steps", ["waiting"])], "task")
 
     asyncio.run(work())
@@ -202,7 +202,8 @@ def test_a_fork_is_a_thread_of_langgraph(ok, run, talk):
 
     async def go_on():
         async with LocusSaver(URL) as saver:
-            waiting = (await saver.aget_tuple(config("again"))).pending_writes
+            allowed = saver.with_allowlist([Boat, Trip])
+            waiting = (await allowed.aget_tuple(config("again"))).pending_writes
             state = await graph(saver).ainvoke({"messages": [HumanMessage("on")]}, config("again"))
             return waiting, state["messages"]
 

@@ -40,10 +40,10 @@ def odd(empty_directory):
 
 
 RECORDS = [
-    (("threads",), 1, 4),
+    (("threads",), 1, 5),
     (("ls",), 3, 1),
     (("ls", "n"), 1, 4),
-    (("checkpoints", "t"), 2, 5),
+    (("checkpoints", "t"), 2, 6),
     (("show", "t"), 2, 3),
     (("memories",), 1, 6),
     (("memories", "--sources"), 1, 7),
@@ -101,6 +101,12 @@ def test_numbers_can_be_reckoned_with(ok, empty_directory, on_a_pipe):
 
     asyncio.run(work())
     assert int(ok("threads").out.split("\t")[2]) > 10_000
+
+
+def test_where_a_fork_comes_from_is_the_last_field(ok, odd, on_a_pipe):
+    ok("fork", "t@1", "u")
+    assert [line.split("\t")[-1] for line in ok("threads").out.splitlines()] == ["", "t@c1"]
+    assert [line.split("\t")[-1] for line in ok("checkpoints", "u").out.splitlines()] == ["t@c1"]
 
 
 def test_what_forget_would_erase_is_records(run, odd, on_a_pipe):
@@ -185,7 +191,7 @@ def test_a_message_is_wrapped_below_itself(small, chat, ok, write):
     ok("import", write("long.json", [{"role": "user", "content": f"{text}\nA second line."}]))
     printed = on_a_terminal(40, "show", "long")
     first, *others = printed.splitlines()[1:]
-    assert first == "   1  user: Four thousand pounds for"
+    assert first.rstrip() == "   1  user: Four thousand pounds for"
     assert all(line.startswith("      ") for line in others)
     assert others[-1] == "      A second line."
     assert " ".join(printed.split()).endswith(f"user: {text} A second line.")

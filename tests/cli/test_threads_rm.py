@@ -27,7 +27,7 @@ def test_rm_deletes_what_it_names_and_nothing_else(ok, fails, sessions, chat):
 
 def test_rm_says_what_goes(ok, chat):
     before = ok("threads", "rm", "chat", "--dry-run").out.splitlines()
-    assert before[0].split() == ["thread", "checkpoints", "bytes", "stored"]
+    assert before[0].split() == ["thread", "checkpoints", "bytes"]
     assert before[1].split()[:2] == ["chat", "5"]
     assert before[-1] == "would delete 1 thread"
     assert names(ok("threads", "--json")) == ["chat"]
