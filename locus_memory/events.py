@@ -87,7 +87,8 @@ class FailureLog:
     ) -> None:
         self._logger = logger
         self._clock = clock
-        self._lock = threading.Lock()
+        # What is collected as garbage meanwhile may emit as well.
+        self._lock = threading.RLock()
         self._kinds: dict[tuple[str, str], tuple[float, int]] = {}
 
     def note(self, event: Event) -> None:
