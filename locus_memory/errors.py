@@ -240,13 +240,11 @@ class CheckpointConflictError(CheckpointError):
         self.expected = expected
         self.actual = actual
         if expected is None:
-            message = f"thread {quote(thread_id)} exists, its newest checkpoint is {quote(actual)}"
+            message = f" exists, its newest checkpoint is {quote(actual)}"
         else:
-            message = (
-                f"thread {quote(thread_id)}: expected the newest checkpoint to be "
-                f"{quote(expected)}, found {quote(actual)}"
-            )
-        super().__init__(message)
+            message = f": expected the newest checkpoint to be {quote(expected)}, "
+            message += f"found {quote(actual)}"
+        super().__init__(f"thread {quote(thread_id)}{message}")
 
 
 class CheckpointCorruptError(CheckpointError):

@@ -46,6 +46,14 @@ class Backend(Resource, ABC, Generic[StateT]):
         """
         raise ConfigurationError(f"{self.provider}: has no checkpoints, only a store")
 
+    async def problems(self) -> list[str]:
+        """Return what is wrong with the database as a whole, as far as it can tell by itself.
+
+        It may read all of it. What is wrong with an item or a checkpoint, `integrity.verify`
+        finds.
+        """
+        return []
+
     @abstractmethod
     @override
     async def close(self) -> None:

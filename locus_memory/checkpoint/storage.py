@@ -207,6 +207,13 @@ class DeltaStorage(ABC):
                 count += 1
         return count
 
+    async def sequences(self, thread_id: str) -> list[int]:
+        """Return the sequences of a thread's records, newest first, whatever their heads say.
+
+        It is asked where a list cannot be read because one of its heads is damaged.
+        """
+        return [head.sequence for head in await self.list_checkpoints(thread_id, None)]
+
     async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
         """Return the heads of all threads whose metadata match, newest first."""
         found: list[RecordHead] = []

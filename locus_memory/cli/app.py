@@ -28,6 +28,7 @@ from locus_memory.cli import (
     threads,
     transfer,
     vacuuming,
+    verifying,
 )
 from locus_memory.cli.examples import EXAMPLES
 from locus_memory.cli.help_page import Command, Group
@@ -61,6 +62,7 @@ def _add(name: str, command: Callable[..., None], panel: str) -> None:
 
 _add("demo", demo.demo, _START)
 _add("doctor", doctor.doctor, _START)
+_add("verify", verifying.verify, _START)
 _add("chat", chat.chat, _START)
 _add("memories", memories.list_memories, _MEMORIES)
 _add("remember", memories.remember, _MEMORIES)

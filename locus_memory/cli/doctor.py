@@ -21,6 +21,7 @@ from locus_memory.cli.outcome import CommandError
 from locus_memory.cli.session import Session
 from locus_memory.cli.tables import Cell, Cut, print_table
 from locus_memory.cli.unlogged import unlogged
+from locus_memory.cli.verifying import Walk, look_at
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import subscribe
 
@@ -35,6 +36,9 @@ __all__ = ["doctor"]
 _DETAIL = 400
 
 Check = dict[str, Any]
+
+_PATIENCE = 5.0
+"""Seconds after which it looks at no more of what is stored."""
 
 
 def doctor(context: typer.Context, *, url: Url = None, as_json: AsJson = False) -> None:
@@ -156,8 +160,10 @@ async def _probe_backend(backend: Backend) -> list[Check]:
     try:
         store = backend.store
     except ConfigurationError as error:
+        checks.append(await _look(backend))
         return [{"check": "store", "ok": True, "detail": str(error)}, *checks]
     detail = await _store_round_trip(backend)
+    checks.append(await _look(backend))
     able = _claims(asdict(store.capabilities))
     return [
         {"check": "store", "ok": True, "detail": detail},
@@ -169,6 +175,18 @@ async def _probe_backend(backend: Backend) -> list[Check]:
             "detail": _claims(asdict(backend.checkpointer.capabilities)),
         },
     ]
+
+
+async def _look(backend: Backend) -> Check:
+    """Look at what is stored, of a large database at some of it."""
+    walk = Walk()
+    await look_at(backend, walk=walk, seconds=_PATIENCE)
+    if walk.damaged:
+        first = walk.damaged[0]
+        detail = f"{len(walk.damaged)} damaged, {walk.summary}; first: {first.reason}"
+        return {"check": "data", "ok": False, "detail": f"{detail}; see locus-memory verify"}
+    rest = "" if walk.is_through else "; locus-memory verify looks at the rest"
+    return {"check": "data", "ok": True, "detail": f"{walk.summary}{rest}"}
 
 
 def _claims(capabilities: dict[str, Any]) -> str:

@@ -17,6 +17,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         ),
         "demo": ("locus-memory demo", "locus-memory demo ./tried --fresh"),
         "doctor": ("locus-memory doctor", "locus-memory doctor --url redis:localhost:6379"),
+        "verify": (
+            "locus-memory verify",
+            """locus-memory verify --after '["thread","trip"]' --json""",
+        ),
         "chat": (
             "locus-memory chat --user ada",
             "locus-memory chat trip --user ada --model gpt-4o-mini",

@@ -112,6 +112,14 @@ class FileDeltaStorage(DeltaStorage):
         return await self._read_with(work, thread_id)
 
     @override
+    async def sequences(self, thread_id: str) -> list[int]:
+        def work() -> list[int]:
+            with self._locked(thread_id, shared=True):
+                return [entry.sequence for entry in reversed(self._entries(thread_id))]
+
+        return await self._run(work)
+
+    @override
     async def delete(
         self,
         thread_id: str,

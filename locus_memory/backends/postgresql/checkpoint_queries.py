@@ -25,6 +25,7 @@ __all__ = [
     "REMOVE_NAMED",
     "REMOVE_THREAD",
     "RENEW",
+    "SEQUENCES",
     "THREADS",
     "TOGETHER",
     "VACUUM",
@@ -164,6 +165,10 @@ SELECT {HEAD} FROM {{checkpoints}} WHERE thread = ({_THREAD}) AND digest = $2
 LIST: Final = f"""
 SELECT {HEAD} FROM {{checkpoints}} WHERE thread = ({_THREAD}) AND sequence < $2
 ORDER BY sequence DESC LIMIT $3
+"""  # noqa: S608
+
+SEQUENCES: Final = f"""
+SELECT sequence FROM {{checkpoints}} WHERE thread = ({_THREAD}) ORDER BY sequence DESC
 """  # noqa: S608
 
 # A base is older than what builds on it; so the search ends even where links run in a circle.

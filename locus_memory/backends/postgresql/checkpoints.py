@@ -33,6 +33,7 @@ from locus_memory.backends.postgresql.checkpoint_queries import (
     REMOVE_NAMED,
     REMOVE_THREAD,
     RENEW,
+    SEQUENCES,
     THREADS,
     TOGETHER,
     VACUUM,
@@ -245,6 +246,11 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         )
         rows = await self._pool.fetch(LIST, digest_of(thread_id), *bounds)
         return [read_head(thread_id, row) for row in rows]
+
+    @override
+    async def sequences(self, thread_id: str) -> list[int]:
+        rows = await self._pool.fetch(SEQUENCES, digest_of(thread_id))
+        return [row["sequence"] for row in rows]
 
     @override
     async def delete(

@@ -185,6 +185,10 @@ class RedisDeltaStorage(DeltaStorage):
         return [read_head(thread_id, row) for row in rows]
 
     @override
+    async def sequences(self, thread_id: str) -> list[int]:
+        return [int(row[1]) for row in await self._run(LIST, thread_id, ("+inf", -1))]
+
+    @override
     async def delete(
         self,
         thread_id: str,

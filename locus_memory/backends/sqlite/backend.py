@@ -6,9 +6,12 @@ import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from typing_extensions import override
+
 from locus_memory.backends.base import Backend
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
 from locus_memory.backends.sqlite.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.problems import find_problems
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.checkpoint.chain import CheckpointerOptions
 from locus_memory.options import checked
@@ -63,6 +66,11 @@ class SQLiteBackend(Backend):
     def checkpointer(self) -> SQLiteCheckpointer:
         """The checkpointer."""
         return self._checkpointer
+
+    @override
+    async def problems(self) -> list[str]:
+        """Return what SQLite finds, and what has lost what belongs to it."""
+        return await find_problems(self._database)
 
     async def open(self) -> None:
         """Open the file and set it up now, rather than on first use."""

@@ -95,6 +95,10 @@ SELECT {HEAD} FROM checkpoints WHERE thread = ({_THREAD}) AND sequence < ?
 ORDER BY sequence DESC LIMIT ?
 """  # noqa: S608
 
+_SEQUENCES: Final = f"""
+SELECT sequence FROM checkpoints WHERE thread = ({_THREAD}) ORDER BY sequence DESC
+"""  # noqa: S608
+
 _CHAIN: Final = f"""
 WITH RECURSIVE chain (thread, sequence, base) AS (
   SELECT * FROM (SELECT thread, sequence, base FROM checkpoints WHERE %s)
@@ -232,6 +236,14 @@ class SQLiteDeltaStorage(DeltaStorage):
     ) -> list[RecordHead]:
         with blaming(thread_id, None):
             return await self._database.read(lambda c: _heads(c, thread_id, limit, before))
+
+    @override
+    async def sequences(self, thread_id: str) -> list[int]:
+        name = (encode_text(thread_id),)
+        with blaming(thread_id, None):
+            return await self._database.read(
+                lambda c: [row[0] for row in c.execute(_SEQUENCES, name)]
+            )
 
     @override
     async def delete(

@@ -143,7 +143,7 @@ def blaming(thread_id: str, checkpoint_id: str | None = None) -> Generator[None]
         yield
     except BackendCorruptError as error:
         reason = str(error)
-        in_rows = "SQLITE_CORRUPT" in reason or "decode to UTF-8" in reason
+        in_rows = "SQLITE_CORRUPT" in reason or "not UTF-8" in reason
         if not in_rows or "database schema" in reason:
             raise
         raise CheckpointCorruptError(thread_id, checkpoint_id, reason) from error

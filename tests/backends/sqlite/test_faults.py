@@ -409,6 +409,6 @@ class TestWrongFiles:
             raw.execute("UPDATE items SET value = CAST(x'22736563726574ff22' AS TEXT)")
         async with SQLiteStore(path) as store:
             for call in (store.get(NS, "k"), store.scan(NS), store.search(NS, "secret")):
-                with pytest.raises(BackendCorruptError) as caught:
+                with pytest.raises(BackendCorruptError, match="the item 'k'") as caught:
                     await call
                 assert "secret" not in "".join(traceback.format_exception(caught.value))

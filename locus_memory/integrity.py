@@ -1,0 +1,369 @@
+"""Looking at everything that is stored, for what is damaged.
+
+`verify` walks through the items of a store and the checkpoints of every thread. What is damaged is
+named, and the walk goes on. Behind a name that cannot be read it goes on with the next one that it
+can guess the beginning of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import orjson
+
+from locus_memory.backends.base import Backend
+from locus_memory.checkpoint.base import BaseCheckpointer
+from locus_memory.checkpoint.chain import DeltaCheckpointer
+from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.checkpoint.storage import DeltaStorage
+from locus_memory.checkpoint.tips import replay
+from locus_memory.errors import (
+    BackendCorruptError,
+    CheckpointCorruptError,
+    ConfigurationError,
+    InvalidArgumentError,
+)
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Namespace
+
+__all__ = ["Finding", "verify", "verify_checkpoints", "verify_items"]
+
+T = TypeVar("T")
+
+_DAMAGE: Final = (BackendCorruptError, CheckpointCorruptError)
+_PAGE: Final = 100
+_THREAD_PARTS: Final = 2
+_TOGETHER: Final = 16
+"""How many vectors are asked for at once."""
+
+_LADDER: Final = (*map(chr, range(0x20, 0x80)), "\u0100", "\u0800", "\u4e00", "\U00010000")
+"""Where names may go on behind one that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that was looked at.
+
+    Attributes:
+        kind: `"item"`, `"checkpoint"`, or `"database"` for what is neither.
+        place: The labels and the key of an item, the thread and the id of a checkpoint; fewer
+            where it is not known which of them is damaged.
+        reason: Why it is damaged; `None`: it is intact.
+        cursor: What `after` takes to go on behind it. Of a thread that is not through yet it goes
+            on with the beginning of this thread.
+    """
+
+    kind: str
+    place: tuple[str, ...]
+    reason: str | None
+    cursor: str
+
+
+async def verify(backend: Backend, *, after: str | None = None) -> AsyncGenerator[Finding]:
+    """Yield all that is stored, one after the other, and whether it is intact.
+
+    Args:
+        backend: What to look at.
+        after: The `cursor` of a finding of an earlier walk.
+
+    Raises:
+        InvalidArgumentError: `after` is no cursor.
+        BackendError: The database fails, and not because something is damaged.
+    """
+    kind, *place = _parsed(after)
+    if kind == "":
+        for problem in await backend.problems():
+            yield Finding("database", (), problem, _cursor("item"))
+    if kind != "thread" and (store := _store_of(backend)) is not None:
+        name = (tuple(place[:-1]), place[-1]) if len(place) > 1 else None
+        async for finding in verify_items(store, after=name):
+            yield finding
+    thread = place[0] if kind == "thread" else None
+    async for finding in verify_checkpoints(backend.checkpointer, after=thread):
+        yield finding
+
+
+def _store_of(backend: Backend) -> BaseStore | None:
+    try:
+        return backend.store
+    except ConfigurationError:
+        return None
+
+
+def _cursor(kind: str, *place: str) -> str:
+    return orjson.dumps([kind, *place]).decode()
+
+
+def _parsed(cursor: str | None) -> list[str]:
+    """Return the parts of a cursor; the first is empty at the beginning."""
+    try:
+        parts = [""] if cursor is None else orjson.loads(cursor)
+        whole = all(isinstance(part, str) for part in parts)
+        genuine = whole and parts[0] in ("", "item", "thread")
+    except (orjson.JSONDecodeError, LookupError, TypeError):
+        genuine = False
+    if not genuine or (parts[0] == "thread" and len(parts) != _THREAD_PARTS):
+        raise InvalidArgumentError('after is the cursor of a finding, such as ["thread","t"]')
+    return list(parts)
+
+
+async def verify_items(
+    store: BaseStore, *, after: tuple[Namespace, str] | None = None
+) -> AsyncGenerator[Finding]:
+    """Yield the items of a store in the order of their names, each with its vector.
+
+    Args:
+        store: Which store.
+        after: Only what comes after this namespace and key.
+    """
+    if after is not None:
+        async for finding in _items_in(store, *after):
+            yield finding
+
+    async def read(limit: int, start: Namespace | None) -> list[Namespace]:
+        return await store.list_namespaces(None, limit, after=start)
+
+    walk = _Walk(read, _namespaces_beyond, None if after is None else after[0])
+    async for namespace in walk.names():
+        if isinstance(namespace, Exception):
+            yield Finding("item", walk.last or (), _unread(namespace), _cursor("item"))
+            continue
+        async for finding in _items_in(store, namespace, None):
+            yield finding
+
+
+async def _items_in(
+    store: BaseStore, namespace: Namespace, after: str | None
+) -> AsyncGenerator[Finding]:
+    keys: list[str] | None = []
+    while keys is not None:
+        if errors := await _errors_of_vectors(store, namespace, keys):
+            for key, error in errors:
+                yield _item(namespace, key, error)
+            after = keys[-1]
+        try:
+            items = await store.scan(namespace, _PAGE, after=after)
+        except _DAMAGE:
+            break
+        keys = [item.key for item in items] or None
+    else:
+        return
+
+    # Something on this page is damaged: from here on one by one.
+    async def read(limit: int, start: str | None) -> list[str]:
+        return await store.list_keys(namespace, limit, after=start)
+
+    walk = _Walk(read, _beyond, after)
+    async for found in walk.names():
+        if isinstance(found, Exception):
+            cursor = _cursor("item", *namespace, walk.last or "")
+            yield Finding("item", namespace, _unread(found), cursor)
+            continue
+        error = await _error_of(store.get_item(namespace, found))
+        ((_, worse),) = await _errors_of_vectors(store, namespace, [found])
+        yield _item(namespace, found, error or worse)
+
+
+def _item(namespace: Namespace, key: str, error: Exception | None) -> Finding:
+    reason = None if error is None else str(error)
+    return Finding("item", (*namespace, key), reason, _cursor("item", *namespace, key))
+
+
+def _unread(error: Exception) -> str:
+    return f"{error}; what comes next by name was passed over"
+
+
+async def _errors_of_vectors(
+    store: BaseStore, namespace: Namespace, keys: Sequence[str]
+) -> list[tuple[str, Exception | None]]:
+    """Return for each key why its vector is damaged, or `None`."""
+    if not store.capabilities.semantic_search:
+        return [(key, None) for key in keys]
+    errors: list[Exception | None] = []
+    for start in range(0, len(keys), _TOGETHER):
+        some = keys[start : start + _TOGETHER]
+        errors += await asyncio.gather(
+            *(_error_of(store.get_embedding(namespace, key)) for key in some)
+        )
+    return list(zip(keys, errors, strict=True))
+
+
+async def _error_of(call: Awaitable[Any]) -> Exception | None:
+    try:
+        await call
+    except _DAMAGE as error:
+        return error
+    return None
+
+
+async def verify_checkpoints(
+    checkpointer: BaseCheckpointer, *, after: str | None = None
+) -> AsyncGenerator[Finding]:
+    """Yield the checkpoints of every thread, the threads by name, in each the newest first.
+
+    Args:
+        checkpointer: Which checkpointer.
+        after: Only the threads after this one.
+    """
+
+    async def read(limit: int, start: str | None) -> list[str]:
+        return await checkpointer.list_threads(limit, after=start)
+
+    walk = _Walk(read, _beyond, after)
+    done = after or ""
+    async for thread in walk.names():
+        cursor = _cursor("thread", done)
+        if isinstance(thread, Exception):
+            yield Finding("checkpoint", (), _unread(thread), cursor)
+            continue
+        count = 0
+        async for name, error in _checkpoints_of(checkpointer, thread):
+            place = (thread,) if name is None else (thread, name)
+            yield Finding("checkpoint", place, None if error is None else str(error), cursor)
+            count += 1
+        # One that was deleted meanwhile is not listed any more.
+        if not count and thread in await _listed(checkpointer, thread):
+            reason = "it is listed, and none of its checkpoints is found"
+            yield Finding("checkpoint", (thread,), reason, cursor)
+        done = thread
+
+
+async def _listed(checkpointer: BaseCheckpointer, thread: str) -> list[str]:
+    try:
+        return await checkpointer.list_threads(1, prefix=thread)
+    except _DAMAGE:
+        return []
+
+
+Checked = tuple[str | None, Exception | None]
+"""A checkpoint, `None` if its name is not known, and why it is damaged."""
+
+
+async def _checkpoints_of(checkpointer: BaseCheckpointer, thread: str) -> AsyncIterator[Checked]:
+    if not isinstance(checkpointer, DeltaCheckpointer):
+        # No more than the contract says is known of it.
+        infos = await checkpointer.list_with_metadata(thread, 1_000_000)
+        for info in infos:
+            yield info.checkpoint_id, await _error_of(checkpointer.load(thread, info.checkpoint_id))
+        return
+    storage = checkpointer.storage
+    async for head in _heads_of(storage, thread):
+        if isinstance(head, Exception):
+            yield getattr(head, "checkpoint_id", None), head
+        else:
+            name = head.checkpoint_id
+            yield name, await _error_of(storage.with_chain(thread, name, _replayed))
+
+
+def _replayed(chain: Sequence[Record]) -> int:
+    return len(replay(chain))
+
+
+async def _heads_of(storage: DeltaStorage, thread: str) -> AsyncIterator[RecordHead | Exception]:
+    """Yield the heads of a thread, the newest first, and an error in place of each damaged one."""
+    before: int | None = None
+    while True:
+        try:
+            heads = await storage.list_checkpoints(thread, _PAGE, before=before)
+        except _DAMAGE as error:
+            async for head in _heads_one_by_one(storage, thread, before, error):
+                yield head
+            return
+        for head in heads:
+            yield head
+        if not heads:
+            return
+        before = heads[-1].sequence
+
+
+async def _heads_one_by_one(
+    storage: DeltaStorage, thread: str, before: int | None, error: Exception
+) -> AsyncIterator[RecordHead | Exception]:
+    try:
+        sequences = await storage.sequences(thread)
+    except _DAMAGE:
+        yield error
+        return
+    for sequence in sequences:
+        if before is None or sequence < before:
+            try:
+                for head in await storage.list_checkpoints(thread, 1, before=sequence + 1):
+                    yield head
+            except _DAMAGE as found:
+                yield found
+
+
+class _Walk(Generic[T]):
+    """Names in their order, page by page, whatever is damaged among them.
+
+    Args:
+        read: Returns at most so many names that come after one.
+        beyond: Returns what comes after a name, nearer first, without looking.
+        after: The name to begin behind.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[int, T | None], Awaitable[list[T]]],
+        beyond: Callable[[T | None], Iterable[T]],
+        after: T | None,
+    ) -> None:
+        self._read = read
+        self._beyond = beyond
+        self.last = after
+
+    async def names(self) -> AsyncIterator[T | Exception]:
+        """Yield the names, and an error where one cannot be read."""
+        limit = _PAGE
+        while True:
+            try:
+                page = await self._read(limit, self.last)
+            except _DAMAGE as error:
+                if limit > 1:
+                    limit //= 2
+                    continue
+                yield error
+                if not await self._skip():
+                    return
+                continue
+            if not page:
+                return
+            limit = min(2 * limit, _PAGE)
+            for name in page:
+                self.last = name
+                yield name
+
+    async def _skip(self) -> bool:
+        """Go on behind what cannot be read; return whether there is such a place."""
+        for name in self._beyond(self.last):
+            try:
+                found = await self._read(1, name)
+            except _DAMAGE:
+                continue
+            self.last = name
+            return bool(found)
+        return False
+
+
+def _beyond(name: str | None) -> Iterator[str]:
+    """Yield texts after a name, ever further away."""
+    name = name or ""
+    step = 1
+    while step <= len(name):
+        head, last = name[: len(name) - step], name[len(name) - step]
+        if last < "\ud7ff":
+            yield head + chr(ord(last) + 1)
+        step *= 2
+    yield from (each for each in _LADDER if each > name[:1])
+
+
+def _namespaces_beyond(namespace: Namespace | None) -> Iterator[Namespace]:
+    for length in range(len(namespace or ()), 0, -1):
+        *labels, last = (namespace or ())[:length]
+        for text in _beyond(last):
+            yield (*labels, text)
+    if not namespace:
+        yield from ((text,) for text in _LADDER)
