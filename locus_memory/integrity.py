@@ -8,7 +8,15 @@ can guess the beginning of.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -35,7 +43,10 @@ T = TypeVar("T")
 
 _DAMAGE: Final = (BackendCorruptError, CheckpointCorruptError)
 _PAGE: Final = 100
-_THREAD_PARTS: Final = 2
+_ALL: Final = 1_000_000
+_START: Final = str(2**63 - 1)
+"""In a cursor, above every sequence of a thread."""
+
 _TOGETHER: Final = 16
 """How many vectors are asked for at once."""
 
@@ -52,8 +63,7 @@ class Finding:
         place: The labels and the key of an item, the thread and the id of a checkpoint; fewer
             where it is not known which of them is damaged.
         reason: Why it is damaged; `None`: it is intact.
-        cursor: What `after` takes to go on behind it. Of a thread that is not through yet it goes
-            on with the beginning of this thread.
+        cursor: What `after` takes to go on behind it.
     """
 
     kind: str
@@ -81,8 +91,8 @@ async def verify(backend: Backend, *, after: str | None = None) -> AsyncGenerato
         name = (tuple(place[:-1]), place[-1]) if len(place) > 1 else None
         async for finding in verify_items(store, after=name):
             yield finding
-    thread = place[0] if kind == "thread" else None
-    async for finding in verify_checkpoints(backend.checkpointer, after=thread):
+    at = (place[0], int(place[1]) if place[1:] else None) if kind == "thread" else None
+    async for finding in verify_checkpoints(backend.checkpointer, after=at):
         yield finding
 
 
@@ -103,9 +113,12 @@ def _parsed(cursor: str | None) -> list[str]:
         parts = [""] if cursor is None else orjson.loads(cursor)
         whole = all(isinstance(part, str) for part in parts)
         genuine = whole and parts[0] in ("", "item", "thread")
-    except (orjson.JSONDecodeError, LookupError, TypeError):
+        if genuine and parts[0] == "thread":
+            _, thread, *sequence = parts
+            genuine = len(list(map(int, sequence))) <= 1 and isinstance(thread, str)
+    except (LookupError, TypeError, ValueError):
         genuine = False
-    if not genuine or (parts[0] == "thread" and len(parts) != _THREAD_PARTS):
+    if not genuine:
         raise InvalidArgumentError('after is the cursor of a finding, such as ["thread","t"]')
     return list(parts)
 
@@ -200,35 +213,60 @@ async def _error_of(call: Awaitable[Any]) -> Exception | None:
 
 
 async def verify_checkpoints(
-    checkpointer: BaseCheckpointer, *, after: str | None = None
+    checkpointer: BaseCheckpointer, *, after: tuple[str, int | None] | None = None
 ) -> AsyncGenerator[Finding]:
     """Yield the checkpoints of every thread, the threads by name, in each the newest first.
 
     Args:
         checkpointer: Which checkpointer.
-        after: Only the threads after this one.
+        after: Only what comes after this thread, or after this sequence in it.
     """
 
     async def read(limit: int, start: str | None) -> list[str]:
         return await checkpointer.list_threads(limit, after=start)
 
-    walk = _Walk(read, _beyond, after)
-    done = after or ""
-    async for thread in walk.names():
-        cursor = _cursor("thread", done)
-        if isinstance(thread, Exception):
-            yield Finding("checkpoint", (), _unread(thread), cursor)
+    thread, before = after or (None, None)
+    if thread is not None and before is not None:
+        async for finding in _findings_in(checkpointer, thread, before):
+            yield finding
+    walk = _Walk(read, _beyond, thread)
+    async for found in walk.names():
+        if isinstance(found, Exception):
+            yield Finding("checkpoint", (), _unread(found), _cursor("thread", walk.last or ""))
             continue
         count = 0
-        async for name, error in _checkpoints_of(checkpointer, thread):
-            place = (thread,) if name is None else (thread, name)
-            yield Finding("checkpoint", place, None if error is None else str(error), cursor)
+        async for finding in _findings_in(checkpointer, found, None):
+            yield finding
             count += 1
         # One that was deleted meanwhile is not listed any more.
-        if not count and thread in await _listed(checkpointer, thread):
+        if not count and found in await _listed(checkpointer, found):
             reason = "it is listed, and none of its checkpoints is found"
-            yield Finding("checkpoint", (thread,), reason, cursor)
-        done = thread
+            yield Finding("checkpoint", (found,), reason, _cursor("thread", found))
+
+
+async def _findings_in(
+    checkpointer: BaseCheckpointer, thread: str, before: int | None
+) -> AsyncIterator[Finding]:
+    cursor = _cursor("thread", thread, _START)
+    if not isinstance(checkpointer, DeltaCheckpointer):
+        # No more than the contract says is known of it.
+        for info in await checkpointer.list_with_metadata(thread, _ALL):
+            error = await _error_of(checkpointer.load(thread, info.checkpoint_id))
+            yield _checkpoint(thread, info.checkpoint_id, error, cursor)
+        return
+    async for sequence, head in _heads_of(checkpointer.storage, thread, before):
+        cursor = cursor if sequence is None else _cursor("thread", thread, str(sequence))
+        if isinstance(head, Exception):
+            yield _checkpoint(thread, getattr(head, "checkpoint_id", None), head, cursor)
+        else:
+            name = head.checkpoint_id
+            error = await _error_of(checkpointer.storage.with_chain(thread, name, _replayed))
+            yield _checkpoint(thread, name, error, cursor)
+
+
+def _checkpoint(thread: str, name: str | None, error: Exception | None, cursor: str) -> Finding:
+    place = (thread,) if name is None else (thread, name)
+    return Finding("checkpoint", place, None if error is None else str(error), cursor)
 
 
 async def _listed(checkpointer: BaseCheckpointer, thread: str) -> list[str]:
@@ -238,42 +276,25 @@ async def _listed(checkpointer: BaseCheckpointer, thread: str) -> list[str]:
         return []
 
 
-Checked = tuple[str | None, Exception | None]
-"""A checkpoint, `None` if its name is not known, and why it is damaged."""
-
-
-async def _checkpoints_of(checkpointer: BaseCheckpointer, thread: str) -> AsyncIterator[Checked]:
-    if not isinstance(checkpointer, DeltaCheckpointer):
-        # No more than the contract says is known of it.
-        infos = await checkpointer.list_with_metadata(thread, 1_000_000)
-        for info in infos:
-            yield info.checkpoint_id, await _error_of(checkpointer.load(thread, info.checkpoint_id))
-        return
-    storage = checkpointer.storage
-    async for head in _heads_of(storage, thread):
-        if isinstance(head, Exception):
-            yield getattr(head, "checkpoint_id", None), head
-        else:
-            name = head.checkpoint_id
-            yield name, await _error_of(storage.with_chain(thread, name, _replayed))
-
-
 def _replayed(chain: Sequence[Record]) -> int:
     return len(replay(chain))
 
 
-async def _heads_of(storage: DeltaStorage, thread: str) -> AsyncIterator[RecordHead | Exception]:
-    """Yield the heads of a thread, the newest first, and an error in place of each damaged one."""
-    before: int | None = None
+Place = tuple[int | None, RecordHead | Exception]
+"""A sequence, `None` if it is not known, and the head, or why it is damaged."""
+
+
+async def _heads_of(storage: DeltaStorage, thread: str, before: int | None) -> AsyncIterator[Place]:
+    """Yield the heads of a thread below a sequence, the newest first."""
     while True:
         try:
             heads = await storage.list_checkpoints(thread, _PAGE, before=before)
         except _DAMAGE as error:
-            async for head in _heads_one_by_one(storage, thread, before, error):
-                yield head
+            async for place in _heads_one_by_one(storage, thread, before, error):
+                yield place
             return
         for head in heads:
-            yield head
+            yield head.sequence, head
         if not heads:
             return
         before = heads[-1].sequence
@@ -281,19 +302,19 @@ async def _heads_of(storage: DeltaStorage, thread: str) -> AsyncIterator[RecordH
 
 async def _heads_one_by_one(
     storage: DeltaStorage, thread: str, before: int | None, error: Exception
-) -> AsyncIterator[RecordHead | Exception]:
+) -> AsyncIterator[Place]:
     try:
         sequences = await storage.sequences(thread)
     except _DAMAGE:
-        yield error
+        yield None, error
         return
     for sequence in sequences:
         if before is None or sequence < before:
             try:
                 for head in await storage.list_checkpoints(thread, 1, before=sequence + 1):
-                    yield head
+                    yield sequence, head
             except _DAMAGE as found:
-                yield found
+                yield sequence, found
 
 
 class _Walk(Generic[T]):

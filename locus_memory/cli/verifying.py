@@ -97,7 +97,7 @@ def verify(
             note(f"go on with: {same_command(context, after=walk.cursor)}", verbatim=True)
     session.answer(_document(walk), partial(_render, walk=walk))
     if walk.damaged:
-        raise CommandError(f"{number(len(walk.damaged))} damaged")
+        raise CommandError(f"{number(len(walk.damaged))} damaged", answered=True)
 
 
 async def look_at(

@@ -13,7 +13,7 @@ from locus_memory.cli import main, outcome
 from locus_memory.installing import install_command
 
 COMMANDS = [
-    "demo", "doctor", "chat",
+    "demo", "doctor", "verify", "chat",
     "memories", "remember", "history", "undo", "forget",
     "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import",
     "export",

@@ -16,7 +16,7 @@ def test_a_healthy_database(ok):
     document = ok("doctor", "--json").json
     assert document["ok"] is True
     assert set(findings(document)) == {
-        "python", "sqlite", "url", "journal", "store", "checkpoints", "store can",
+        "python", "sqlite", "url", "journal", "store", "checkpoints", "data", "store can",
         "checkpoints can",
     }  # fmt: skip
     assert "FTS5" in findings(document)["sqlite"]
