@@ -13,7 +13,7 @@ from locus_memory.backends.postgresql.driver import (
     UndefinedTableError,
 )
 from locus_memory.backends.postgresql.schema import FUNCTIONS, MIGRATIONS, PROBE, Names
-from locus_memory.errors import ConfigurationError
+from locus_memory.errors import BackendCorruptError, ConfigurationError
 from locus_memory.events import emit
 
 __all__ = ["Features", "prepare"]
@@ -55,6 +55,8 @@ _CREATE_SCHEMA: Final = "CREATE SCHEMA {schema}"
 _CREATE_MIGRATIONS: Final = """
 CREATE TABLE {migrations} (part text PRIMARY KEY, version integer NOT NULL)
 """
+
+_TABLES: Final = {"core": ("{threads}", "{checkpoints}", "{items}"), "vector": ("{vectors}",)}
 
 _CREATE_VECTOR: Final = "CREATE EXTENSION IF NOT EXISTS vector"
 
@@ -157,11 +159,28 @@ async def _migrate(connection: Connection, names: Names, part: str, where: str) 
         if part == "vector" and not await connection.fetchval(names.fill(_HAS_EMBEDDINGS)):
             await _drop_vectors(connection, names, where, version)
             version = 0
+        if not version:
+            await _refuse_unversioned(connection, names, part, where)
         if version <= len(MIGRATIONS[part]):
             statements = [each for group in MIGRATIONS[part][version:] for each in group]
             for statement in (*statements, FUNCTIONS[part]):
                 await connection.execute(names.fill(statement), timeout=_PATIENCE)
             await connection.execute(names.fill(_SET_VERSION), part, len(MIGRATIONS[part]))
+
+
+async def _refuse_unversioned(connection: Connection, names: Names, part: str, where: str) -> None:
+    """Raise if tables are there, and nothing says of which version they are.
+
+    Raises:
+        BackendCorruptError: They are.
+    """
+    for table in _TABLES[part]:
+        if await connection.fetchval(_TABLE_IS_THERE, names.fill(table)):
+            known = names.fill("{migrations}")
+            raise BackendCorruptError(
+                f"{where}: the table {names.fill(table)} is there, and {known} does not say of "
+                f"which version it is; restore its row {part!r} from a backup"
+            )
 
 
 async def _drop_vectors(connection: Connection, names: Names, where: str, version: int) -> None:

@@ -41,6 +41,10 @@ _STATES: Final[dict[str, type[LocusMemoryError]]] = {
     "3D": ConfigurationError,
     "40001": BackendUnavailableError,
     "40P01": BackendUnavailableError,
+    # A column, a function or a table is not there: the tables are not as we left them.
+    "42703": BackendCorruptError,
+    "42883": BackendCorruptError,
+    "42P01": BackendCorruptError,
     "53": BackendUnavailableError,
     "53100": BackendWriteError,
     "55P03": BackendUnavailableError,
@@ -53,6 +57,9 @@ _FULL: Final = "53100"
 
 _PREPARED: Final = frozenset({"26000", "42P05"})
 """A prepared statement is not there, or is there already."""
+
+_QUOTING: Final = "22"
+"""The class of the errors whose messages quote the data they are about."""
 
 _ROLLED_BACK: Final = frozenset({"40001", "40P01"})
 
@@ -84,8 +91,7 @@ def _of_network(error: OSError, where: str) -> LocusMemoryError:
 def _of_server(error: BaseException, where: str) -> LocusMemoryError:
     state = str(getattr(error, "sqlstate", None) or "")
     kind = _STATES.get(state) or _STATES.get(state[:2], BackendError)
-    # The messages of class 22 quote the data they are about.
-    message = type(error).__name__ if state[:2] == "22" else str(error.args[0])
+    message = type(error).__name__ if _quotes_data(error) else str(error.args[0])
     if state in _PREPARED:
         message += "; behind a pooler in transaction mode, pass pooler=True"
     remedy = f"; {NO_ROOM}" if state == _FULL else ""
@@ -112,6 +118,10 @@ def _quotes_an_argument(error: BaseException) -> bool:
     return isinstance(error, InterfaceError) and isinstance(error, ValueError)
 
 
+def _quotes_data(error: BaseException) -> bool:
+    return str(getattr(error, "sqlstate", None) or "").startswith(_QUOTING)
+
+
 @contextlib.contextmanager
 def translated(where: str) -> Generator[None]:
     """Raise the driver's errors as the library's own, naming the database."""
@@ -121,7 +131,7 @@ def translated(where: str) -> Generator[None]:
         described = translate(error, where)
         if described is error:
             raise
-        if _quotes_an_argument(error):
+        if _quotes_an_argument(error) or _quotes_data(error):
             raise described from None
         raise described from error
 

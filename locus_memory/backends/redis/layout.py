@@ -22,6 +22,7 @@ from locus_memory.backends.redis.redisearch import RediSearch
 from locus_memory.backends.redis.store_scripts import script
 from locus_memory.errors import (
     BackendClosedError,
+    BackendCorruptError,
     BackendError,
     BackendUnavailableError,
     BackendWriteError,
@@ -38,6 +39,7 @@ SearchIndex = Literal["auto", "own", "redisearch"]
 Holder = Literal["own", "redisearch", "none"]
 """What holds texts or vectors; of vectors, `own` are vector sets."""
 
+_HOLDERS: Final[frozenset[bytes | None]] = frozenset((b"own", b"redisearch", b"none"))
 _NOT_THERE: Final = "the server has no RediSearch, or the user must not use it"
 _NUL: Final = "its key_prefix has a NUL character"
 _NAMES: Final = {
@@ -297,6 +299,9 @@ def _layout_of(answer: Any) -> Layout | None:
     found: Mapping[bytes, bytes] = answer if isinstance(answer, Mapping) else dict(pairs)
     if not found:
         return None
+    text, vectors = found.get(b"text"), found.get(b"vectors")
+    if not {text, vectors} <= _HOLDERS or not found.get(b"mark"):
+        raise BackendCorruptError("redis: the record of what holds texts and vectors is damaged")
     return Layout(
         text=cast("Holder", found[b"text"].decode()),
         vectors=cast("Holder", found[b"vectors"].decode()),

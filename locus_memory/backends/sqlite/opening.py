@@ -26,6 +26,7 @@ from locus_memory.errors import (
 __all__ = ["MEMORY", "Identity", "Settings", "roll_back", "translate", "translated"]
 
 MEMORY: Final = ":memory:"
+_TABLE_COUNT: Final = "SELECT count(*) FROM sqlite_master"
 _RETRY_SECONDS: Final = 0.005
 
 Identity = tuple[int, int]
@@ -64,6 +65,8 @@ _FULL: Final = ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
 # What SQLite says, under no code of its own, of a file that says it is ours and is not as we
 # left it.
 _DAMAGE: Final = (
+    "already exists",
+    "duplicate column name",
     "decode to UTF-8",
     "foreign key mismatch",
     "has no column named",
@@ -260,11 +263,12 @@ def _version(connection: sqlite3.Connection, path: str) -> int:
     """
     version = _number(connection, "PRAGMA user_version")
     owner = _number(connection, "PRAGMA application_id")
-    empty = (
-        version == 0
-        and owner == 0
-        and not _number(connection, "SELECT count(*) FROM sqlite_master")
-    )
+    empty = version == 0 and owner == 0 and not _number(connection, _TABLE_COUNT)
+    if owner == APPLICATION_ID and version == 0 and _number(connection, _TABLE_COUNT):
+        raise BackendCorruptError(
+            f"sqlite {path}: its tables are there, and it does not say of which version they are; "
+            "restore it from a backup, or set PRAGMA user_version to that version"
+        )
     if owner != APPLICATION_ID and not empty:
         raise BackendCorruptError(f"sqlite {path}: this database belongs to another program")
     if version > len(MIGRATIONS):

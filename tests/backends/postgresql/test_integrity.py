@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.postgresql.store import PostgreSQLStore
-from locus_memory.errors import BackendCorruptError
+from locus_memory.errors import BackendCorruptError, BackendError
 
 HERE = ("users", "ada/b")
 SECRET = "the secret of Ada"
@@ -166,3 +168,51 @@ async def test_a_statement_of_before_writes_nothing(pool, store):
             " ON CONFLICT (name) DO UPDATE SET value = '2'"
         )
     assert await store.get(HERE, "k") == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ("DROP TABLE {migrations}", "core"),
+        ("DELETE FROM {migrations}", "core"),
+        ("DELETE FROM {migrations} WHERE part = 'core'", "core"),
+        ("DELETE FROM {migrations} WHERE part = 'vector'", "vector"),
+    ],
+)
+async def test_tables_that_nothing_says_the_version_of(pool, make_pool, store, change, part):
+    await store.put_with_embedding(HERE, "k", 1, [3.0, 4.0])
+    await pool.execute(change)
+    later = PostgreSQLStore(pool=make_pool())
+    with pytest.raises(BackendCorruptError, match=f"restore its row '{part}'"):
+        await later.get(HERE, "k")
+    assert await pool.fetchval("SELECT count(*) FROM {items}") == 1
+    assert await pool.fetchval("SELECT count(*) FROM {vectors}") == 1
+
+
+async def test_a_table_that_is_gone(pool, store):
+    await store.put(HERE, "k", 1)
+    await pool.execute("DROP TABLE {items} CASCADE")
+    with pytest.raises(BackendCorruptError):
+        await store.get(HERE, "k")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT 'SECRET'::integer",
+        "SELECT '{\"SECRET'::jsonb",
+        "SELECT 'SECRET'::timestamptz",
+        "SELECT 'SECRET'::{vector}.vector",
+        "INSERT INTO {items} SELECT * FROM {items}",
+        "UPDATE {items} SET checksum = NULL WHERE value = '\"SECRET\"'",
+    ],
+)
+async def test_no_error_of_the_server_quotes_a_value(pool, store, statement):
+    await store.put(HERE, "k", "SECRET")
+    with pytest.raises(BackendError) as caught:
+        await pool.execute(statement)
+    assert "SECRET" not in str(caught.value)
+    if "::" in statement:
+        assert "SECRET" not in "".join(traceback.format_exception(caught.value)).replace(
+            statement, ""
+        )

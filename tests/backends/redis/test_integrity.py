@@ -159,3 +159,22 @@ async def test_a_lost_or_damaged_vector_is_noticed(store, fields, server, raw, p
         with pytest.raises(BackendCorruptError, match=f"the vector of the item '{key}'"):
             await store.get_embedding(HERE, key)
         assert await store.get(HERE, key) == 1
+
+
+@pytest.mark.parametrize("change", [("text", ""), ("vectors", "x"), ("mark", ""), ("text", None)])
+async def test_a_damaged_record_of_the_layout_is_not_believed(
+    redisearch_server, raw, prefix, change
+):
+    options = {"search_index": "redisearch", "key_prefix": prefix}
+    async with RedisStore(redisearch_server.url, **options) as store:
+        await store.put(HERE, "k", SECRET)
+    field, value = change
+    client = raw(redisearch_server)
+    if value is None:
+        client.hdel(f"{prefix}layout", field)
+    else:
+        client.hset(f"{prefix}layout", field, value)
+    store = RedisStore(redisearch_server.url, **options)
+    with pytest.raises(BackendCorruptError, match="record of what holds texts"):
+        await store.search(HERE, "secret")
+    await store.close()
