@@ -113,7 +113,7 @@ def test_a_lost_vector(database, found):
     database("DELETE FROM vectors")
     document = found()
     reasons = [damage["reason"] for damage in document["damaged"]]
-    assert reasons[0] == "sqlite: 1 items without their vector"
+    assert reasons[0] == "sqlite: items without their vector: 1"
     assert places(document)[1:] == [(["notes"], "v")]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
+from typing_extensions import override
+
 from locus_memory.backends.base import Backend
 from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
 from locus_memory.backends.postgresql.connection import (
@@ -13,6 +15,7 @@ from locus_memory.backends.postgresql.connection import (
     pool_for,
 )
 from locus_memory.backends.postgresql.driver import Pool
+from locus_memory.backends.postgresql.queries import LOST_VECTORS
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.checkpoint.chain import CheckpointerOptions
 from locus_memory.options import checked
@@ -60,6 +63,15 @@ class PostgreSQLBackend(Backend):
     def checkpointer(self) -> PostgreSQLCheckpointer:
         """The checkpointer."""
         return self._checkpointer
+
+    @override
+    async def problems(self) -> list[str]:
+        """Return how many vectors are lost, which a search does not miss."""
+        await self._pool.open()
+        if not self._pool.features.has_vector:
+            return []
+        lost = await self._pool.fetchval(LOST_VECTORS)
+        return [f"postgresql: items without their vector: {lost}"] if lost else []
 
     async def open(self) -> None:
         """Connect and make the tables now, rather than on first use."""

@@ -29,6 +29,7 @@ __all__ = [
     "GET_VECTOR",
     "INDEX_IS_THERE",
     "LOCK_NAME",
+    "LOST_VECTORS",
     "NAMESPACES",
     "PURGE",
     "PUT",
@@ -391,6 +392,12 @@ GET_VECTOR: Final = f"""
 SELECT i.checksum, {{vector}}.vector_send(v.embedding) AS sent, v.checksum AS own
 FROM {{items}} AS i LEFT JOIN {{vectors}} AS v ON v.name = i.name AND v.revision = i.revision
 WHERE i.name = $1 AND {_LIVE_2}
+"""
+
+# The lowest bit of a checksum says whether the item has a vector.
+LOST_VECTORS: Final = """
+SELECT count(*) FROM {items} AS i WHERE i.checksum & 1 = 1 AND NOT EXISTS (
+  SELECT FROM {vectors} AS v WHERE v.name = i.name AND v.revision = i.revision)
 """
 
 # How far it goes, and that it does go: the planner thinks little of an index that may have to be

@@ -50,7 +50,7 @@ def _pages(connection: sqlite3.Connection) -> list[str]:
 
 def _orphans(connection: sqlite3.Connection) -> list[str]:
     counts = {what: connection.execute(query).fetchone()[0] for what, query in _ORPHANS.items()}
-    return [f"sqlite: {count} {what}" for what, count in counts.items() if count]
+    return [f"sqlite: {what}: {count}" for what, count in counts.items() if count]
 
 
 def _texts(connection: sqlite3.Connection) -> list[str]:

@@ -263,12 +263,10 @@ async def test_tables_of_another_version_than_the_file_says(tmp_path, version):
         await store.put(HERE, "k", SECRET)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
-    before = path.read_bytes()
     store = SQLiteStore(path)
     with pytest.raises(BackendCorruptError, match="version" if version == 0 else "latest|last"):
         await store.get(HERE, "k")
     await store.close()
-    assert path.read_bytes() == before
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     async with SQLiteStore(path) as store:
