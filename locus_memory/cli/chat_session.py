@@ -106,7 +106,10 @@ class ChatSession:
             raise CommandError(f"{failures} of the messages had no answer", answered=True)
 
     async def _open(self, stack: AsyncExitStack, thread_id: str) -> _Talk:
-        backend = await stack.enter_async_context(open_backend(self.session.url, state_type=None))
+        backend = open_backend(self.session.url, state_type=None)
+        # One that could not be opened holds something all the same.
+        stack.push_async_callback(backend.close)
+        await stack.enter_async_context(backend)
         if isinstance(self.model, OpenAIChat):
             await stack.enter_async_context(self.model)
         manager = None

@@ -96,8 +96,13 @@ class Session:
     async def _run(self, work: Callable[[Backend], Awaitable[Answer]]) -> Answer:
         from locus_memory.registry import open_backend  # noqa: PLC0415 - help must be quick
 
-        async with open_backend(self.url, state_type=None) as backend:
-            return await work(backend)
+        backend = open_backend(self.url, state_type=None)
+        try:
+            async with backend:
+                return await work(backend)
+        finally:
+            # One that could not be opened holds something all the same.
+            await backend.close()
 
     def answer(self, document: Any, render: Callable[[Console], None]) -> None:
         """Print the JSON document, or let `render` print it for people."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import pytest
 
 import locus_memory
 from locus_memory.cli import main, outcome
+from locus_memory.events import subscribe
 from locus_memory.installing import install_command
 
 COMMANDS = [
@@ -331,3 +333,17 @@ def test_an_interrupted_process_says_nothing(empty_directory):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
     assert (process.returncode, out, err) == (130, b"", b"")
+
+
+@pytest.mark.parametrize("arguments", [("threads",), ("chat", "t", "--scripted")])
+def test_a_database_that_cannot_be_opened_is_closed(run, write, arguments):
+    write("locus.db", "this is a text file, and far too long to be an empty database" * 20)
+    gc.collect()
+    names = []
+    unsubscribe = subscribe(lambda event: names.append(event.name))
+    try:
+        assert run(*arguments, stdin=b"hello\n").code == 1
+        gc.collect()
+    finally:
+        unsubscribe()
+    assert "resource.unclosed" not in names

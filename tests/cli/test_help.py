@@ -80,7 +80,7 @@ def test_commands_come_in_groups(ok):
     titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)
     assert titles == [
         "Options", "To begin with", "What is remembered", "Threads and their checkpoints",
-        "Items of the store", "Examples",
+        "Items of the store", "Models of this machine", "Examples",
     ]  # fmt: skip
 
 
