@@ -109,8 +109,10 @@ def _cursor(kind: str, *place: str) -> str:
 
 def _parsed(cursor: str | None) -> list[str]:
     """Return the parts of a cursor; the first is empty at the beginning."""
+    parts: list[Any] = [""]
     try:
-        parts = [""] if cursor is None else orjson.loads(cursor)
+        if cursor is not None:
+            parts = orjson.loads(cursor)
         whole = all(isinstance(part, str) for part in parts)
         genuine = whole and parts[0] in ("", "item", "thread")
         if genuine and parts[0] == "thread":
@@ -382,9 +384,9 @@ def _beyond(name: str | None) -> Iterator[str]:
 
 
 def _namespaces_beyond(namespace: Namespace | None) -> Iterator[Namespace]:
-    for length in range(len(namespace or ()), 0, -1):
-        *labels, last = (namespace or ())[:length]
-        for text in _beyond(last):
-            yield (*labels, text)
+    names = namespace or ()
+    for place in range(len(names) - 1, -1, -1):
+        for text in _beyond(names[place]):
+            yield (*names[:place], text)
     if not namespace:
         yield from ((text,) for text in _LADDER)

@@ -33,7 +33,8 @@ class Reading(BaseModel):
 
 
 class Odd:
-    pass
+    def __repr__(self):
+        return "Odd()"
 
 
 @dataclass

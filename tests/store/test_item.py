@@ -162,7 +162,7 @@ class Colour(Enum):
         (math.nan, "nan is not a JSON number: pass None or a string"),
         ("\ud800", "half a character"),
         ({1: "a"}, "the key 1 is not a string: pass str(key)"),
-        (object(), "object is not a JSON type"),
+        (..., "ellipsis is not a JSON type"),
     ],
     ids=repr,
 )

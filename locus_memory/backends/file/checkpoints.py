@@ -114,10 +114,9 @@ class FileDeltaStorage(DeltaStorage):
     @override
     async def sequences(self, thread_id: str) -> list[int]:
         def work() -> list[int]:
-            with self._locked(thread_id, shared=True):
-                return [entry.sequence for entry in reversed(self._entries(thread_id))]
+            return [entry.sequence for entry in reversed(self._threads.entries(thread_id))]
 
-        return await self._run(work)
+        return await self._read_with(work, thread_id)
 
     @override
     async def delete(

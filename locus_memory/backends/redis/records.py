@@ -48,7 +48,7 @@ def pack_head(head: RecordHead) -> bytes:
     """Return what Redis holds of a head; its sequence and stored size are kept elsewhere."""
     name = head.checkpoint_id.encode()
     base = _NO_BASE if head.base is None else head.base
-    rest = [head.level, head.created_at, head.metadata, head.size, head.seal()]
+    rest: list[Any] = [head.level, head.created_at, head.metadata, head.size, head.seal()]
     if head.forked_from is not None:
         rest.append(head.forked_from)
     return _LINKS.pack(head.revision, base, len(name)) + name + orjson.dumps(rest)
