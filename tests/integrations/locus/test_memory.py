@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from locus.core.messages import Role
 from locus.memory.manager import BaseMemoryManager, Memory, MemoryType
@@ -240,6 +242,7 @@ def test_in_the_background(make_agent, tmp_path):
     assert manager.pending_extractions == 0
     agent.run_sync("hello", thread_id="two")
     assert len(blocks(agent.model.received_messages[-1])) == 1
+    asyncio.run(manager.close())
 
 
 async def test_work_in_the_background_is_drained(make_agent):
