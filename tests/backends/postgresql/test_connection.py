@@ -202,7 +202,8 @@ class TestOpening:
         postgresql_server.run(f"CREATE DATABASE {schema} {template}")
         url = postgresql_server.url.replace("/postgres", f"/{schema}")
         with pytest.raises(ConfigurationError, match="LATIN1, not UTF8"):
-            await PostgreSQLPool(url).open()
+            async with PostgreSQLPool(url):
+                pass
         postgresql_server.run(f"DROP DATABASE {schema}")
 
     async def test_a_role_that_may_make_nothing_uses_what_is_there(

@@ -372,7 +372,8 @@ checkpointer = RedisCheckpointer(sys.argv[1], state_type=None, pool_size=4)
 async def work():
     tasks = [asyncio.create_task(checkpointer.save({"n": n}, f"t{n}")) for n in range(12)]
     await tasks[0]
-    blocked = asyncio.create_task(checkpointer.storage._connection.execute("BLPOP", "k", 0))
+    connection = checkpointer.storage._connection
+    blocked = asyncio.create_task(connection.execute("BLPOP", "k", 0, again=True))
     for _ in range(3):
         await asyncio.sleep(0)
 
