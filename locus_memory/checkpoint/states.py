@@ -19,7 +19,7 @@ from locus_memory.checkpoint.base import Unset
 from locus_memory.errors import InvalidArgumentError, StateTypeError, ValueNotSerializableError
 from locus_memory.state import AgentState, shared_checkpoint
 
-__all__ = ["Kind", "Written", "check_state_type", "restored", "write_state"]
+__all__ = ["AgentDocument", "Kind", "Written", "check_state_type", "restored", "write_state"]
 
 _REMEDY = "give it to_checkpoint() and a classmethod from_checkpoint(dict)"
 
@@ -33,7 +33,11 @@ class Kind(Enum):
     MAPPING = b"m"
     OBJECT = b"o"
     UNSAID = b""
-    """A record of a version that kept no kind, or a subclass of `AgentState`."""
+    """A record of a version that kept no kind, a subclass of `AgentState`, or JSON of one."""
+
+
+class AgentDocument(dict[str, Any]):
+    """The JSON of an agent's state, not validated: it is loaded as an `AgentState` if it fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ def write_state(state: Any) -> Written:
         StateTypeError: It is no state.
         ValueNotSerializableError: A number in a model that JSON cannot hold; names the path.
     """
+    if isinstance(state, AgentDocument):
+        return Written(dict(state), Kind.UNSAID)
     if isinstance(state, Mapping):
         return Written(state if isinstance(state, dict) else dict(state), Kind.MAPPING)
     if isinstance(state, type):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from locus_memory.checkpoint.states import AgentDocument
 from locus_memory.cli.outcome import CommandError
 from locus_memory.cli.transcripts import Conversation
 from locus_memory.errors import CheckpointConflictError, ConfigurationError
@@ -167,11 +168,11 @@ async def _save_turn(
     metadata: dict[str, Any] = {"turn": index + 1}
     if "id" in message:
         metadata["turn_id"] = message["id"]
-    state = {
-        "run_id": conversation.thread_id,
-        "messages": conversation.messages[: index + 1],
-        "metadata": conversation.metadata,
-    }
+    state = AgentDocument(
+        run_id=conversation.thread_id,
+        messages=conversation.messages[: index + 1],
+        metadata=conversation.metadata,
+    )
     try:
         await checkpointer.save(
             state,

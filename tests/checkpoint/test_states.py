@@ -14,6 +14,7 @@ from locus_memory.backends.inmemory.checkpoints import InMemoryDeltaStorage
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.checkpoint.dictionary import DICTIONARY
 from locus_memory.checkpoint.record import Record
+from locus_memory.checkpoint.states import AgentDocument
 from locus_memory.errors import (
     CheckpointCorruptError,
     InvalidArgumentError,
@@ -105,6 +106,14 @@ async def test_a_subclass_of_the_agents_state():
     assert await loaded(record) == {"run_id": "r", "messages": [], "steps": ["pack"]}
     assert await loaded(record, state_type=Plan) == plan
     assert await loaded(await written(Plan(run_id="r"))) == AgentState(run_id="r")
+
+
+async def test_the_json_of_an_agents_state_is_one_if_it_fits():
+    state = AgentState(run_id="r").with_message(Message.user("hello"))
+    record = await written(AgentDocument(state.to_checkpoint()))
+    assert await loaded(record) == state
+    other = AgentDocument(run_id="r", messages=[{"role": "robot"}])
+    assert await loaded(await written(other)) == {"run_id": "r", "messages": [{"role": "robot"}]}
 
 
 async def test_an_agents_state_that_does_not_fit_is_told():

@@ -21,6 +21,7 @@ from locus_memory.cli.outcome import CommandError
 from locus_memory.cli.sample import load_sample
 from locus_memory.cli.transcripts import Conversation
 from locus_memory.registry import open_backend
+from locus_memory.state import AgentState
 
 URL = "sqlite:./locus.db"
 
@@ -265,6 +266,14 @@ async def test_however_often_it_is_stopped_it_ends_up_the_same(count, stops, bat
         assert (await backend.checkpointer.load("t"))["messages"] == whole.messages
         again = await import_conversation(backend, whole, batch=batch)
         assert (again.saved, again.stored) == (0, 0)
+
+
+async def test_an_imported_thread_is_an_agents():
+    async with open_backend("memory") as backend:
+        await import_conversation(backend, conversation(2))
+        loaded = await backend.checkpointer.load("t")
+        assert isinstance(loaded, AgentState)
+        assert len(loaded.messages) == 2
 
 
 async def test_two_imports_at_once_lose_nothing():
