@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from locus_memory.errors import InvalidMessageError
 from locus_memory.message_documents import MessageDocuments
 from locus_memory.messages import Message
+from locus_memory.notebook import table
 from locus_memory.sameness import own_copy
 
 __all__ = ["AgentState", "shared_checkpoint"]
@@ -34,6 +35,10 @@ class AgentState(BaseModel):
     messages: tuple[Message, ...] = ()
     iteration: int = 0
     metadata: dict[str, Any] = Field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        said = [(message.role.value, message.content or "") for message in self.messages]
+        return table([("run_id", self.run_id), ("metadata", self.metadata), *said])
 
     def with_message(self, message: Message) -> Self:
         """Return the state with one more message.

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol, Self, runtime_checkable
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.messages import Message
+from locus_memory.notebook import table
 from locus_memory.quoting import quote
 
 __all__ = [
@@ -71,6 +72,15 @@ class Memory:
     key: str
     content: str
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [
+            ("type", self.type.value),
+            ("key", self.key),
+            ("content", self.content),
+            ("metadata", self.metadata),
+        ]
+        return table(rows)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", _memory_type(self.type))

@@ -23,6 +23,7 @@ from locus_memory.errors import (
     InvalidNamespaceError,
     ValueNotSerializableError,
 )
+from locus_memory.notebook import table
 from locus_memory.quoting import quote
 
 __all__ = [
@@ -106,6 +107,25 @@ class StoreItem:
     version: int = 1
     score: float | None = None
     expires_at: datetime | None = None
+
+    def __repr__(self) -> str:
+        """Return the fields that tell items apart; a long value is cut."""
+        score = "" if self.score is None else f", score={self.score:.3f}"
+        return (
+            f"StoreItem({quote(self.namespace)}, {quote(self.key)}, {quote(self.value)}, "
+            f"metadata={quote(self.metadata)}, version={self.version}{score})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [
+            ("namespace", quote(self.namespace)),
+            ("key", self.key),
+            ("value", self.value),
+            ("metadata", self.metadata),
+            ("version", self.version),
+            ("updated", self.updated_at.isoformat(sep=" ", timespec="seconds")),
+        ]
+        return table(rows if self.score is None else [*rows, ("score", round(self.score, 3))])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the item as plain JSON: the namespace a list, times in ISO 8601."""

@@ -1,0 +1,29 @@
+"""What a notebook shows of an object: a small table, every text of it escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from locus_memory.quoting import quote, shorten
+
+__all__ = ["table"]
+
+_MOST_ROWS = 50
+
+
+def table(rows: Iterable[tuple[str, object]]) -> str:
+    """Return an HTML table of names and values; texts are shown as they are, cut where long."""
+    known = list(rows)
+    shown = "".join(
+        f"<tr><th style='text-align:left'>{escape(shorten(name))}</th>"
+        f"<td style='text-align:left'><pre>{escape(_text(value))}</pre></td></tr>"
+        for name, value in known[:_MOST_ROWS]
+    )
+    left = len(known) - _MOST_ROWS
+    more = f"<tr><td colspan='2'>and {left} more</td></tr>" if left > 0 else ""
+    return f"<table>{shown}{more}</table>"
+
+
+def _text(value: object) -> str:
+    return shorten(value) if isinstance(value, str) else quote(value)
