@@ -121,10 +121,10 @@ def from_synchronous_code() -> None:
         store.put(("a",), "k")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue] # no value
         store.putt(("a",), "k", 1)  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] # no such verb
     assert_type(blocking(get_store("memory")), BlockingStore)
-    with blocking(open_backend("memory")) as backend:
+    with blocking(open_backend("memory", state_type=AgentState)) as backend:
         assert_type(backend.store.exists(("a",), "k"), bool)
         assert_type(backend.checkpointer.list_threads(5), list[str])
-    with blocking(get_checkpointer("memory")) as checkpointer:
+    with blocking(get_checkpointer("memory", state_type=AgentState)) as checkpointer:
         assert_type(checkpointer, BlockingCheckpointer)
         assert_type(checkpointer.save({"a": 1}, "t", metadata={"m": 1}), str)
         assert_type(checkpointer.list_with_metadata("t"), list[CheckpointInfo])
