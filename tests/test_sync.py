@@ -202,7 +202,8 @@ store = blocking(get_store("sqlite:{tmp_path / "f.db"}"))
 store.put(("a",), "k", 1)
 child = os.fork()
 if child == 0:
-    print(blocking(get_store("sqlite:{tmp_path / "f.db"}")).get(("a",), "k"), flush=True)
+    with blocking(get_store("sqlite:{tmp_path / "f.db"}")) as mine:
+        print(mine.get(("a",), "k"), flush=True)
     os._exit(0)
 os.waitpid(child, 0)
 store.close()
