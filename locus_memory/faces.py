@@ -115,6 +115,7 @@ class BlockingBackend(Blocking):
         provider: str
         store: BlockingStore
         checkpointer: BlockingCheckpointer
+        problems = _Blocks(Backend.problems)
         open = _Blocks(Backend.open)
         close = _Blocks(Backend.close)
 
