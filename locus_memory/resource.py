@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from locus_memory.errors import ConfigurationError
+from locus_memory.errors import BackendUnavailableError
 from locus_memory.events import emit
 
 __all__ = ["Resource", "warn_unless_closed"]
@@ -54,8 +54,11 @@ class Resource:
     async def __aenter__(self) -> Self:
         try:
             await self.open()
-        except ConfigurationError:
-            # What cannot be used is not tried again, and it may be connected already.
+        except BackendUnavailableError:
+            # The same object may be tried again.
+            raise
+        except BaseException:
+            # Nobody else closes what failed to open, and it may be connected already.
             await self.close()
             raise
         return self

@@ -28,7 +28,7 @@ from locus_memory.checkpoint.drafting import drafted_by
 from locus_memory.checkpoint.encode import Draft, draft
 from locus_memory.checkpoint.forks import with_heir
 from locus_memory.checkpoint.record import Record, RecordHead
-from locus_memory.checkpoint.retention import age_of, cutoff, expendable
+from locus_memory.checkpoint.retention import age_of, cutoff, expendable, kept_base
 from locus_memory.checkpoint.states import (
     Kind,
     check_state_type,
@@ -415,14 +415,11 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
     async def _rebase(self, heads: Sequence[RecordHead], removed: Collection[int]) -> list[Record]:
         """Return the records that build on removed ones, rewritten to build on what stays."""
         bases = {head.revision: head.base for head in heads}
-        rebased: list[Record] = []
-        for head in heads:
-            if head.base in removed and head.revision not in removed:
-                base = head.base
-                while base is not None and base in removed:
-                    base = bases.get(base)
-                rebased.append(await self._rewrite(head, base))
-        return rebased
+        return [
+            await self._rewrite(head, kept_base(head, bases, removed))
+            for head in heads
+            if head.base in removed and head.revision not in removed
+        ]
 
     async def _rewrite(self, head: RecordHead, base: int | None) -> Record:
         """Return the record of the same state as a delta against another of its chain."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from locus_memory.checkpoint.record import RecordHead
@@ -10,7 +10,7 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.quoting import quote
 from locus_memory.store.item import check_limit
 
-__all__ = ["age_of", "cutoff", "expendable"]
+__all__ = ["age_of", "cutoff", "expendable", "kept_base"]
 
 _LONGEST = timedelta.max.days
 
@@ -67,3 +67,21 @@ def expendable(
     if kept < 1:
         raise InvalidArgumentError("keep_last is at least 1: the newest checkpoint stays")
     return {head.revision for head in heads[kept:] if before is None or head.created_at < before}
+
+
+def kept_base(
+    head: RecordHead, bases: Mapping[int, int | None], removed: Collection[int]
+) -> int | None:
+    """Return the nearest record that a record builds on and that stays, or `None`.
+
+    Raises:
+        CheckpointCorruptError: Records that build on one another in a circle.
+    """
+    base = head.base
+    for _ in bases:
+        if base == head.revision:
+            break
+        if base is None or base not in removed:
+            return base
+        base = bases.get(base)
+    raise head.corrupt("the records that it builds on form a circle")

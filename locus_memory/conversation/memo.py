@@ -8,6 +8,8 @@ from operator import is_
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from locus_memory.sameness import own_copy, same
+
 __all__ = ["MessageMemo"]
 
 _Value = TypeVar("_Value")
@@ -16,10 +18,11 @@ _CAPACITY = 8_192
 
 
 class _Seen(NamedTuple):
-    """All of a message that a value may depend on, where none of it can change in place."""
+    """All of a message that a value may depend on."""
 
     fields: tuple[Any, ...]
     calls: tuple[Any, ...]
+    arguments: list[Any]
 
     def is_same(self, other: _Seen) -> bool:
         # Calls that are equal may still be written differently, with `True` for 1.
@@ -27,7 +30,12 @@ class _Seen(NamedTuple):
             self.fields == other.fields
             and len(self.calls) == len(other.calls)
             and all(map(is_, self.calls, other.calls))
+            and same(self.arguments, other.arguments)
         )
+
+    def kept(self) -> _Seen:
+        """Return it with a copy of the arguments, which their owner may change in place."""
+        return self._replace(arguments=own_copy(self.arguments))
 
 
 class _Entry(NamedTuple, Generic[_Value]):
@@ -42,8 +50,9 @@ class MessageMemo(Generic[_Value]):
     """Computes a value once a message, as long as the message is in use.
 
     A message is known by identity. One whose class is not frozen is computed again when one of
-    its attributes has another value, and one whose content or calls may change in place each
-    time: a content that is no text, calls that are not frozen.
+    its attributes has another value, and any when the arguments of its calls have changed. One
+    whose content or calls may change in place is computed each time: a content that is no text,
+    calls that are not frozen.
     """
 
     def __init__(self, compute: Callable[[Any], _Value], capacity: int = _CAPACITY) -> None:
@@ -76,9 +85,9 @@ class MessageMemo(Generic[_Value]):
             return entry.value
         value = self._compute(message)
         frozen = _is_frozen(type(message))  # type: ignore[arg-type] # a class is hashable
-        is_fixed = frozen and not isinstance(message.tool_calls, list)
         with self._lock:
-            self._entries[id(message)] = _Entry(message, seen, is_fixed, value)
+            is_fixed = frozen and not message.tool_calls
+            self._entries[id(message)] = _Entry(message, seen.kept(), is_fixed, value)
         return value
 
     def _shrink(self, capacity: int) -> None:
@@ -95,7 +104,8 @@ def _seen(message: Any) -> _Seen | None:
     if calls and not all(map(_is_frozen, map(type, calls))):
         return None
     name, call_id = getattr(message, "name", None), getattr(message, "tool_call_id", None)
-    return _Seen((message.role, content, name, call_id), tuple(calls or ()))
+    arguments = [getattr(call, "arguments", None) for call in calls or ()]
+    return _Seen((message.role, content, name, call_id), tuple(calls or ()), arguments)
 
 
 @lru_cache

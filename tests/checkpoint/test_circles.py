@@ -36,3 +36,21 @@ async def test_a_circle_of_records_is_an_error():
     with pytest.raises(CheckpointCorruptError, match="builds on is missing"):
         async with asyncio.timeout(QUICKLY):
             await checkpointer.load("t")
+
+
+class CirclingHeads(InMemoryDeltaStorage):
+    """Tells of every record that it builds on the next newer one, and the newest on the oldest."""
+
+    async def list_checkpoints(self, thread_id, limit=10, *, before=None):
+        heads = await super().list_checkpoints(thread_id, limit, before=before)
+        bases = [heads[-1], *heads[:-1]]
+        return [replace(head, base=base.revision) for head, base in zip(heads, bases, strict=True)]
+
+
+async def test_removing_from_a_circle_is_an_error():
+    checkpointer = DeltaCheckpointer(CirclingHeads())
+    for n in range(4):
+        await checkpointer.save({"n": n}, "t", f"c{n}")
+    with pytest.raises(CheckpointCorruptError, match="circle"):
+        async with asyncio.timeout(QUICKLY):
+            await checkpointer.prune("t", keep_last=1)

@@ -20,6 +20,15 @@ def test_a_value_is_computed_once_a_message():
     assert len(computed) == 2
 
 
+def test_arguments_that_change_in_place_are_seen():
+    memo = MessageMemo(lambda message: str(message.tool_calls[0].arguments))
+    call = ToolCall(id="a", name="look", arguments={"at": [1]})
+    message = Message.assistant(tool_calls=[call])
+    assert memo.value(message) == "{'at': [1]}"
+    message.tool_calls[0].arguments["at"][0] = True
+    assert memo.value(message) == "{'at': [True]}"
+
+
 def test_it_is_bounded():
     computed = []
     memo = MessageMemo(lambda message: computed.append(message) or 1, capacity=3)
