@@ -31,6 +31,7 @@ from locus_memory.backends.file.schema import (
     hashed_name,
     thread_name,
 )
+from locus_memory.backends.folders import make_folder
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.record import Record
 from locus_memory.checkpoint.storage import (
@@ -85,7 +86,7 @@ class ThreadFolders:
 
     def open(self) -> None:
         """Make the folder, and remove what dead writers left aside."""
-        self.base.mkdir(parents=True, exist_ok=True)
+        make_folder(self.base, f"file {self.base}")
         self.is_made = True
         with contextlib.suppress(OSError):
             self.discard_dead()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from locus_memory.backends.folders import make_folder
 from locus_memory.backends.sqlite.filters import register_functions
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.errors import (
@@ -197,15 +198,8 @@ class Settings:
         return found.st_dev, found.st_ino
 
     def _make_parents(self) -> None:
-        folder = self.file.parent
         try:
-            if not folder.exists():
-                if not folder.parent.exists():
-                    raise ConfigurationError(
-                        f"sqlite {self.path}: neither {folder} nor {folder.parent} exists; make "
-                        "the folder first, or correct the path: only one missing folder is made"
-                    )
-                folder.mkdir(exist_ok=True)
+            make_folder(self.file.parent, f"sqlite {self.path}")
         except OSError as error:
             raise BackendUnavailableError(
                 f"sqlite {self.path}: cannot make its folder: {error.strerror}"
