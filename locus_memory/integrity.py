@@ -18,6 +18,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
 import orjson
@@ -164,6 +165,8 @@ async def _items_in(
         except _DAMAGE:
             break
         keys = [item.key for item in items] or None
+        if after is not None and keys is not None and keys[-1] <= after:
+            break
     else:
         return
 
@@ -295,6 +298,9 @@ async def _heads_of(storage: DeltaStorage, thread: str, before: int | None) -> A
             async for place in _heads_one_by_one(storage, thread, before, error):
                 yield place
             return
+        if heads and before is not None and heads[-1].sequence >= before:
+            yield None, BackendCorruptError("an index is damaged: checkpoints are out of order")
+            return
         for head in heads:
             yield head.sequence, head
         if not heads:
@@ -355,9 +361,18 @@ class _Walk(Generic[T]):
             if not page:
                 return
             limit = min(2 * limit, _PAGE)
+            if not self._is_ahead(page):
+                # It would go round in circles.
+                yield BackendCorruptError("an index is damaged: names come out of their order")
+                return
             for name in page:
                 self.last = name
                 yield name
+
+    def _is_ahead(self, page: list[Any]) -> bool:
+        """Whether names come after the last one, each after the one before."""
+        names = [*([] if self.last is None else [self.last]), *page]
+        return all(before < name for before, name in pairwise(names))
 
     async def _skip(self) -> bool:
         """Go on behind what cannot be read; return whether there is such a place."""

@@ -96,3 +96,16 @@ async def test_one_that_is_damaged_hides_no_other(provider, alter):
         assert (intact.count("item"), intact.count("checkpoint")) == (121, 15)
         lost = [finding.reason for finding in found if finding.kind == "database"]
         assert lost == (["postgresql: items without their vector: 1"] if url[:5] == "postg" else [])
+
+
+async def test_names_that_go_round_in_circles_end_the_walk(monkeypatch):
+    async with open_backend("memory", state_type=None) as backend:
+        await backend.checkpointer.save({"n": 1}, "a")
+
+        async def list_threads(limit=100, *, prefix=None, after=None):
+            return ["a"]
+
+        monkeypatch.setattr(backend.checkpointer, "list_threads", list_threads)
+        found = await findings(backend)
+        assert next(finding.place for finding in found if finding.reason is None)[0] == "a"
+        assert "out of their order" in found[-1].reason
