@@ -371,7 +371,7 @@ class _Walk(Generic[T]):
 
     def _is_ahead(self, page: list[Any]) -> bool:
         """Whether names come after the last one, each after the one before."""
-        names = [*([] if self.last is None else [self.last]), *page]
+        names: list[Any] = [*([] if self.last is None else [self.last]), *page]
         return all(before < name for before, name in pairwise(names))
 
     async def _skip(self) -> bool:

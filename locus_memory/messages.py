@@ -14,8 +14,10 @@ from uuid import uuid4
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import override
 
 from locus_memory.errors import InvalidMessageError
+from locus_memory.quoting import quote
 from locus_memory.sameness import own_copy, same
 
 __all__ = ["Message", "Role", "ToolCall", "ToolResult"]
@@ -104,6 +106,15 @@ class Message(BaseModel):
     name: str | None = None
     id: str | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @override
+    def __repr__(self) -> str:
+        """Return the fields that are set, long ones cut."""
+        fields = ((name, value) for name, value in self if value not in (None, (), {}))
+        shown = ", ".join(f"{name}={quote(value)}" for name, value in fields)
+        return f"{type(self).__name__}({shown})"
+
+    __str__ = __repr__
 
     @classmethod
     def system(cls, content: str) -> Message:

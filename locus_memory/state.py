@@ -7,11 +7,13 @@ from typing import Any, Self
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import override
 
 from locus_memory.errors import InvalidMessageError
 from locus_memory.message_documents import MessageDocuments
 from locus_memory.messages import Message
 from locus_memory.notebook import table
+from locus_memory.quoting import quote
 from locus_memory.sameness import own_copy
 
 __all__ = ["AgentState", "shared_checkpoint"]
@@ -35,6 +37,15 @@ class AgentState(BaseModel):
     messages: tuple[Message, ...] = ()
     iteration: int = 0
     metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @override
+    def __repr__(self) -> str:
+        """Return the fields, long ones cut, and how many messages there are."""
+        fields = ((name, value) for name, value in self if name != "messages" and value is not None)
+        shown = "".join(f", {name}={quote(value)}" for name, value in fields)
+        return f"<{type(self).__name__}: {len(self.messages)} messages{shown}>"
+
+    __str__ = __repr__
 
     def _repr_html_(self) -> str:
         said = [(message.role.value, message.content or "") for message in self.messages]

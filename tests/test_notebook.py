@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from locus_memory.checkpoint import compare
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.messages import Message
 from locus_memory.notebook import table
@@ -37,6 +38,7 @@ SHOWN = [
     item({EVIL: [EVIL]}),
     Memory(MemoryType.USER, EVIL, EVIL, {EVIL: EVIL}),
     AgentState(run_id=EVIL, messages=(Message.user(EVIL),), metadata={EVIL: EVIL}),
+    compare({"messages": [EVIL], EVIL: EVIL}, {"messages": [EVIL, EVIL], EVIL: [EVIL]}),
 ]
 
 

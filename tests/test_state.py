@@ -180,3 +180,11 @@ def test_what_is_no_list_of_messages_is_refused_with_the_remedy(given):
 def test_messages_may_come_from_anything_that_yields_them():
     added = (Message.user(each) for each in "ab")
     assert [each.content for each in AgentState().with_messages(added).messages] == ["a", "b"]
+
+
+def test_a_repr_is_short_whatever_the_state_holds():
+    long = "x" * 100_000
+    state = AgentState(run_id="r", metadata={"k": long}).with_messages([Message.user(long)] * 9)
+    assert repr(state).startswith("<AgentState: 9 messages, run_id='r', iteration=0, metadata=")
+    assert repr(Message.user("hi")) == "Message(role=<Role.USER: 'user'>, content='hi')"
+    assert max(map(len, (repr(state), repr(state.messages[0]), str(state)))) < 1000

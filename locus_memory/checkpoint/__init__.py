@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
     from locus_memory.checkpoint.delta import apply, diff
+    from locus_memory.checkpoint.differences import StateDifference, compare
     from locus_memory.checkpoint.record import Record, RecordHead
     from locus_memory.checkpoint.storage import DeltaStorage
 else:
@@ -33,10 +34,12 @@ else:
             "DeltaStorage": "storage",
             "Record": "record",
             "RecordHead": "record",
+            "StateDifference": "differences",
             "StorageStats": "base",
             "UNSET": "base",
             "Unset": "base",
             "apply": "delta",
+            "compare": "differences",
             "diff": "delta",
         },
     )
@@ -52,8 +55,10 @@ __all__ = [
     "DeltaStorage",
     "Record",
     "RecordHead",
+    "StateDifference",
     "StorageStats",
     "Unset",
     "apply",
+    "compare",
     "diff",
 ]

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from locus_memory.cli.differences import (
-    Change,
-    MessageChanges,
-    compare_messages,
-    find_changes,
-    messages_of,
-)
+from locus_memory.checkpoint.differences import compare, messages_of
 from locus_memory.cli.names import find_reference
 from locus_memory.cli.options import AsJson, Url
 from locus_memory.cli.output import compact, snippet, visible, visible_name
@@ -52,34 +46,15 @@ def diff(
 async def compare_checkpoints(backend: Backend, *, a: str, b: str) -> dict[str, Any]:
     """Return what differs between two checkpoints, as the JSON that `diff --json` prints."""
     sides: list[dict[str, Any]] = []
-    states: list[tuple[list[Any], Any]] = []
+    states: list[Any] = []
     for reference in (a, b):
         thread_id, checkpoint_id = await find_reference(backend.checkpointer, reference)
         state = await read_state(backend.checkpointer, thread_id, checkpoint_id)
-        sides.append({"thread_id": thread_id, "checkpoint_id": checkpoint_id})
-        states.append(messages_of(state))
-    (old, old_rest), (new, new_rest) = states
-    for side, (messages, _) in zip(sides, states, strict=True):
-        side["messages"] = len(messages)
-    changes = list(find_changes(old_rest, new_rest))
-    return {"a": sides[0], "b": sides[1], **_to_dict(compare_messages(old, new), changes)}
-
-
-def _to_dict(messages: MessageChanges, changes: list[Change]) -> dict[str, Any]:
-    return {
-        "messages": {
-            "common": messages.common,
-            "edits": [
-                {"removed": _numbered(removed), "added": _numbered(added)}
-                for removed, added in messages.edits
-            ],
-        },
-        "changes": [change.to_dict() for change in changes],
-    }
-
-
-def _numbered(entries: list[tuple[int, Any]]) -> list[dict[str, Any]]:
-    return [{"place": place, "message": message} for place, message in entries]
+        messages, _ = messages_of(state)
+        side = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "messages": len(messages)}
+        sides.append(side)
+        states.append(state)
+    return {"a": sides[0], "b": sides[1], **compare(*states).to_dict()}
 
 
 def render_difference(console: Console, document: dict[str, Any]) -> None:

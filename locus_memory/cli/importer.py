@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from locus_memory.checkpoint.states import AgentDocument
 from locus_memory.cli.outcome import CommandError
 from locus_memory.cli.transcripts import Conversation
 from locus_memory.errors import CheckpointConflictError, ConfigurationError
@@ -164,6 +163,8 @@ async def _resume_at(
 async def _save_turn(
     checkpointer: BaseCheckpointer, conversation: Conversation, ids: list[str], index: int
 ) -> None:
+    from locus_memory.checkpoint.states import AgentDocument  # noqa: PLC0415 - pydantic is slow
+
     message = conversation.messages[index]
     metadata: dict[str, Any] = {"turn": index + 1}
     if "id" in message:

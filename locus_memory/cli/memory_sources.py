@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from locus_memory.cli.differences import messages_of
+from locus_memory.checkpoint.differences import messages_of
 from locus_memory.cli.names import find_checkpoint, find_thread
 from locus_memory.cli.reading import read_state
 from locus_memory.errors import CheckpointError, ConfigurationError, MissingDriverError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.differences import messages_of
+from locus_memory.checkpoint.differences import messages_of
 from locus_memory.cli.foreign import Foreign
 from locus_memory.cli.metadata_filter import Condition, FilterOption, parse_filters
 from locus_memory.cli.names import all_checkpoints, find_checkpoint, find_reference, find_thread

@@ -15,7 +15,7 @@ import orjson
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from locus_memory.cli.differences import messages_of
+from locus_memory.checkpoint.differences import messages_of
 from locus_memory.cli.importer import Imported, import_conversation
 from locus_memory.cli.interruption import Account
 from locus_memory.cli.models import EmbedderOption, open_embedder

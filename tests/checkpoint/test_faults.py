@@ -345,6 +345,7 @@ async def test_what_is_read_only_is_read_and_refuses_to_be_written(kind, tmp_pat
 
 async def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("not a folder")
+    (tmp_path / "kept").mkdir()
     for kind, make in KINDS.items():
         async with make(tmp_path / "kept" / kind, state_type=None) as fine:
             await fine.save({}, "t")

@@ -186,7 +186,9 @@ class SQLiteDatabase:
             raise BackendClosedError(f"sqlite {self.path}: used after close()")
         if self._process is None:
             self._process = os.getpid()
-            self._warning = warn_unless_closed(self, f"sqlite {self.path}", lambda: True)
+            self._warning = warn_unless_closed(
+                self, f"sqlite {self.path}", self._settings.connected.is_set
+            )
         elif self._process != os.getpid():
             # SQLite's own bookkeeping does not survive a fork, whoever opens the file then:
             # https://www.sqlite.org/howtocorrupt.html#_carrying_an_open_database_connection_across_a_fork_

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sqlite3
 import sys
+import threading
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -136,12 +137,14 @@ class Settings:
         busy_timeout: Seconds to wait for others.
         synchronous: See `SQLiteDatabase`.
         opened: Which file it was when the first thread opened it.
+        connected: Set once a thread has opened it.
     """
 
     path: str
     busy_timeout: float
     synchronous: str
     opened: list[Identity] = field(default_factory=list)
+    connected: threading.Event = field(default_factory=threading.Event)
 
     @property
     def file(self) -> Path:
@@ -150,17 +153,22 @@ class Settings:
 
     def connect(self) -> tuple[sqlite3.Connection, bool]:
         """Return a connection to an up-to-date file, and whether it may be kept open."""
+        connection, is_kept = self._connection()
+        self.connected.set()
+        return connection, is_kept
+
+    def _connection(self) -> tuple[sqlite3.Connection, bool]:
         if self.path == MEMORY:
             return self._prepared(MEMORY), True
         self.check_file()
         self._make_parents()
-        connection, is_kept = self._connected()
+        connection, is_kept = self._connection_to_file()
         # Windows lets nobody take away a file that is open.
         if not self.opened and sys.platform != "win32":
             self.opened.append(self._identity())
         return connection, is_kept
 
-    def _connected(self) -> tuple[sqlite3.Connection, bool]:
+    def _connection_to_file(self) -> tuple[sqlite3.Connection, bool]:
         deadline = time.monotonic() + self.busy_timeout
         while True:
             try:

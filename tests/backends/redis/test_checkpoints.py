@@ -18,7 +18,6 @@ from locus_memory.errors import (
     CheckpointConflictError,
     CheckpointCorruptError,
     ConfigurationError,
-    InvalidArgumentError,
     InvalidKeyError,
 )
 
@@ -207,7 +206,7 @@ class TestExpiry:
 
     @pytest.mark.parametrize("ttl", ["5", True, False, b"5", [5]])
     def test_a_ttl_that_is_no_number(self, ttl):
-        with pytest.raises(InvalidArgumentError, match="ttl"):
+        with pytest.raises(ConfigurationError, match="ttl"):
             RedisCheckpointer(ttl=ttl)
 
     @pytest.mark.parametrize("ttl", [0, -1, 0.0001, 1e12, float("inf"), float("nan")])

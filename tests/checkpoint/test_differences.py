@@ -3,7 +3,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.cli.differences import compare_messages, find_changes
+from locus_memory.checkpoint.differences import compare, compare_messages, find_changes
+from locus_memory.messages import Message
+from locus_memory.state import AgentState
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
@@ -39,3 +41,16 @@ def test_edits_turn_one_conversation_into_the_other(old, new):
     assert len(kept) == changes.common
     assert all(old[place - 1] == message for place, message in changes.removed)
     assert all(new[place - 1] == message for place, message in changes.added)
+
+
+def test_states_are_compared_whatever_their_kind():
+    old = AgentState(run_id="a", messages=(Message.user("hi"),), metadata={"n": 1})
+    new = old.with_message(Message.assistant("hello")).with_metadata(n=2)
+    found = compare(old, new)
+    assert found == compare(old.to_checkpoint(), new.to_checkpoint())
+    assert repr(found) == "<StateDifference: 0 messages removed, 1 added, 1 other changes>"
+    assert [message["content"] for _, message in found.messages.added] == ["hello"]
+    assert found.to_dict()["changes"] == [
+        {"path": "metadata.n", "kind": "changed", "before": 1, "after": 2}
+    ]
+    assert not compare(old, old)

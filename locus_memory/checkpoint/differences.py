@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
 import orjson
 
-__all__ = ["Change", "MessageChanges", "compare_messages", "find_changes", "messages_of"]
+from locus_memory.notebook import table
+
+__all__ = [
+    "Change",
+    "MessageChanges",
+    "StateDifference",
+    "compare",
+    "compare_messages",
+    "find_changes",
+    "messages_of",
+]
 
 _MISSING: Any = object()
 
@@ -87,6 +97,74 @@ class MessageChanges:
     def added(self) -> list[tuple[int, Any]]:
         """Every message that only the second has."""
         return [entry for _, added in self.edits for entry in added]
+
+
+@dataclass(frozen=True, slots=True)
+class StateDifference:
+    """What differs between two states.
+
+    Attributes:
+        messages: What differs between their conversations.
+        changes: What differs in all else, in the order of the paths.
+    """
+
+    messages: MessageChanges
+    changes: tuple[Change, ...]
+
+    def __bool__(self) -> bool:
+        """Whether there is any difference."""
+        return bool(self.messages.edits or self.changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the difference as plain JSON."""
+        return {
+            "messages": {
+                "common": self.messages.common,
+                "edits": [
+                    {"removed": _numbered(removed), "added": _numbered(added)}
+                    for removed, added in self.messages.edits
+                ],
+            },
+            "changes": [change.to_dict() for change in self.changes],
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"<StateDifference: {len(self.messages.removed)} messages removed, "
+            f"{len(self.messages.added)} added, {len(self.changes)} other changes>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = []
+        for removed, added in self.messages.edits:
+            rows += [(f"- message {place}", message) for place, message in removed]
+            rows += [(f"+ message {place}", message) for place, message in added]
+        for change in self.changes:
+            if change.kind != "added":
+                rows.append((f"- {change.path}", change.before))
+            if change.kind != "removed":
+                rows.append((f"+ {change.path}", change.after))
+        return table(rows or [("no difference", "")])
+
+
+def compare(old: Any, new: Any) -> StateDifference:
+    """Return what differs between two states.
+
+    Args:
+        old: A state as `load` returns it: a dict, or an object with `to_checkpoint`.
+        new: Likewise.
+    """
+    (old_messages, old_rest), (new_messages, new_rest) = map(messages_of, map(_plain, (old, new)))
+    changes = tuple(find_changes(old_rest, new_rest))
+    return StateDifference(compare_messages(old_messages, new_messages), changes)
+
+
+def _plain(state: Any) -> Any:
+    return state if isinstance(state, Mapping) else state.to_checkpoint()
+
+
+def _numbered(entries: list[tuple[int, Any]]) -> list[dict[str, Any]]:
+    return [{"place": place, "message": message} for place, message in entries]
 
 
 def compare_messages(old: list[Any], new: list[Any]) -> MessageChanges:
