@@ -13,6 +13,8 @@ DEMO_READY := $(if $(wildcard $(VENV)/.ready),$(VENV)/.ready,$(VENV)/.demo-ready
 PEERS := $(VENV)/.peers
 # More arguments for the tool of a target, such as `make test ARGS="-k sqlite"`.
 ARGS ?=
+# How many processes share the tests; each starts the servers that it needs. `JOBS=0` is one.
+JOBS ?= 3
 
 PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
 PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -48,7 +50,7 @@ demo: $(DEMO_READY) ## run `locus-memory demo` in a new, empty folder
 		&& echo "To go on: cd $$folder && ../../$(BIN)/locus-memory --help"
 
 test: $(READY) ## run the tests; they need no server
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(ARGS)
 
 live: $(READY) ## run the long tests with real processes and servers
 	$(BIN)/python -m pytest integration $(ARGS)
