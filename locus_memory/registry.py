@@ -35,7 +35,7 @@ from locus_memory.address import (
     path_of_url,
 )
 from locus_memory.backends.base import Backend, ComposedBackend
-from locus_memory.checkpoint.base import BaseCheckpointer, StateT
+from locus_memory.checkpoint.base import AnyState, BaseCheckpointer, StateT
 from locus_memory.drivers import require
 from locus_memory.errors import ConfigurationError, UnknownProviderError
 from locus_memory.events import emit
@@ -307,7 +307,7 @@ def get_store(where: str, **options: Any) -> BaseStore:
 
 
 @overload
-def get_checkpointer(
+def get_checkpointer(  # pyright: ignore[reportOverlappingOverload] # the third takes any other option
     where: str, *, state_type: type[StateT], **options: Any
 ) -> BaseCheckpointer[StateT]: ...
 @overload
@@ -315,7 +315,7 @@ def get_checkpointer(
     where: str, *, state_type: None, **options: Any
 ) -> BaseCheckpointer[dict[str, Any]]: ...
 @overload
-def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer: ...
+def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer[AnyState]: ...
 def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer:
     """Return a new checkpointer; whoever called closes it.
 
@@ -344,11 +344,13 @@ def _has_no(where: str, part: str, have: Iterable[str]) -> ConfigurationError:
 
 
 @overload
-def open_backend(where: str, *, state_type: type[StateT], **options: Any) -> Backend[StateT]: ...
+def open_backend(  # pyright: ignore[reportOverlappingOverload] # as above
+    where: str, *, state_type: type[StateT], **options: Any
+) -> Backend[StateT]: ...
 @overload
 def open_backend(where: str, *, state_type: None, **options: Any) -> Backend[dict[str, Any]]: ...
 @overload
-def open_backend(where: str, **options: Any) -> Backend: ...
+def open_backend(where: str, **options: Any) -> Backend[AnyState]: ...
 def open_backend(where: str, **options: Any) -> Backend:
     """Return a new backend: a store and a checkpointer over one connection.
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "UNSET",
+    "AnyState",
     "BaseCheckpointer",
     "CheckpointInfo",
     "Checkpointable",
@@ -72,6 +73,17 @@ State: TypeAlias = "Checkpointable | Mapping[str, Any] | BaseModel | _Dataclass"
 
 StateT = TypeVar("StateT", default=Any)
 """What `load` returns, if there is such a checkpoint."""
+
+
+if TYPE_CHECKING:
+
+    class AnyState(Any):  # type: ignore[misc] # it is what it is for
+        """Whatever was saved: a type checker lets the caller use it as what they know it to be.
+
+        Unlike `Any` itself, it leaves no overload in doubt, such as those of `blocking`.
+        """
+else:
+    AnyState = Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ from locus_memory import (
     subscribe,
     tool,
 )
+from locus_memory.checkpoint.base import AnyState
 from locus_memory.conversation import Fault, repair, validate
 from locus_memory.faces import BlockingCheckpointer, BlockingStore
 
@@ -121,10 +122,10 @@ def from_synchronous_code() -> None:
         store.put(("a",), "k")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue] # no value
         store.putt(("a",), "k", 1)  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] # no such verb
     assert_type(blocking(get_store("memory")), BlockingStore)
-    with blocking(open_backend("memory", state_type=AgentState)) as backend:
+    with blocking(open_backend("memory")) as backend:
         assert_type(backend.store.exists(("a",), "k"), bool)
         assert_type(backend.checkpointer.list_threads(5), list[str])
-    with blocking(get_checkpointer("memory", state_type=AgentState)) as checkpointer:
+    with blocking(get_checkpointer("memory")) as checkpointer:
         assert_type(checkpointer, BlockingCheckpointer)
         assert_type(checkpointer.save({"a": 1}, "t", metadata={"m": 1}), str)
         assert_type(checkpointer.list_with_metadata("t"), list[CheckpointInfo])
@@ -248,8 +249,13 @@ async def checkpoints() -> None:
         assert_type(typed, BaseCheckpointer[Research])
         assert_type(await typed.load("t"), Research | None)
     async with get_checkpointer("memory", max_chain_depth=3) as as_saved:
-        assert_type(as_saved, BaseCheckpointer)
-        assert_type(await as_saved.load("t"), Any | None)
+        assert_type(as_saved, BaseCheckpointer[AnyState])
+        assert_type(await as_saved.load("t"), AnyState | None)
+        if (state := await as_saved.load("t")) is not None:
+            # It may be used as either, without a cast.
+            plain: dict[str, Any] = state
+            agents: AgentState = state
+            assert plain["n"] == agents.metadata["n"] == state["n"]
     async with SQLiteCheckpointer("agent.db", state_type=Research) as checkpointer:
         saved = await checkpointer.save(Research("why?"), "t", metadata={"n": 1})
         assert_type(saved, str)
@@ -299,9 +305,9 @@ def storages() -> list[DeltaCheckpointer]:
 
 async def backends(where: BaseStore | Backend | str) -> None:
     async with open_backend("sqlite:./agent.db", busy_timeout=5) as backend:
-        assert_type(backend, Backend)
+        assert_type(backend, Backend[AnyState])
         assert_type(backend.store, BaseStore)
-        assert_type(backend.checkpointer, BaseCheckpointer)
+        assert_type(backend.checkpointer, BaseCheckpointer[AnyState])
     async with open_backend("memory", state_type=Ticket) as tickets:
         assert_type(tickets, Backend[Ticket])
         assert_type(await tickets.checkpointer.load("t"), Ticket | None)
