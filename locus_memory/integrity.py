@@ -317,12 +317,13 @@ async def _heads_one_by_one(
         yield None, error
         return
     for sequence in sequences:
-        if before is None or sequence < before:
-            try:
-                for head in await storage.list_checkpoints(thread, 1, before=sequence + 1):
-                    yield sequence, head
-            except _DAMAGE as found:
-                yield sequence, found
+        if before is not None and sequence >= before:
+            continue
+        try:
+            for head in await storage.list_checkpoints(thread, 1, before=sequence + 1):
+                yield sequence, head
+        except _DAMAGE as found:
+            yield sequence, found
 
 
 class _Walk(Generic[T]):

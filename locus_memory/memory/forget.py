@@ -46,20 +46,18 @@ async def forget(
     - With `user_id` alone, everything of that user: the memories with their vectors and
       histories, messages that wait for extraction, the items of `("users", user_id)`, which a
       `StoreContext` writes, and whole every thread whose checkpoints or newest state have that
-      `user_id` in their metadata, with the rolling summaries of it and the items of
-      `("sessions", thread_id)`, which a `StoreContext` writes for it. Of a thread without
-      checkpoints, the user's reading mark tells whose those items are.
+      `user_id` in their metadata, with its rolling summaries and its `("sessions", thread_id)`
+      items. Of a thread without checkpoints, the user's reading mark tells whose they are.
     - With `key`, that memory, of the user or else of the scope that has no user. The report
       names the threads, forks included, that still hold the messages it came from; with
       `threads`, these go as well. What waits for extraction of these messages goes in any case.
     - With `query`, the memories that have all its words, stop words aside; of one that has them
       in past versions only, just those. Waiting messages with these words go, too.
 
-    A run that is under way may write anew: let the user's runs end first. More in the module.
+    Let the user's runs end first: a run in progress may write again. More in the module.
 
     Args:
-        where: A store, a backend or a provider string; with `user_id` alone, one without a
-            store will do: then there are only threads to erase.
+        where: A store, a backend or a provider string; with `user_id` alone, it needs no store.
         checkpointer: Where the threads are; by default the backend's. Without: no threads.
         user_id: Whose memories.
         key: The memory's key.
