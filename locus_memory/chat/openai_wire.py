@@ -16,7 +16,7 @@ from locus_memory.errors import (
     ValueNotSerializableError,
 )
 from locus_memory.messages import Message, Role, ToolCall
-from locus_memory.store.item import decode_json, encode_json
+from locus_memory.store.json_values import decode_json, encode_json
 
 __all__ = ["StreamedAnswer", "read_answer", "write_message"]
 

@@ -8,7 +8,7 @@ from locus_memory.chat.base import INVALID_ARGUMENTS
 from locus_memory.errors import ValueNotSerializableError
 from locus_memory.events import emit
 from locus_memory.messages import Message, ToolCall
-from locus_memory.store.item import encode_json
+from locus_memory.store.json_values import encode_json
 
 __all__ = ["storable", "whole"]
 

@@ -50,12 +50,8 @@ from locus_memory.options import checked
 from locus_memory.quoting import quote
 from locus_memory.state import AgentState
 from locus_memory.store.filters import parse_filter
-from locus_memory.store.item import (
-    check_identifier,
-    check_limit,
-    decode_json,
-    encode_metadata,
-)
+from locus_memory.store.item import check_identifier, check_limit
+from locus_memory.store.json_values import decode_json, encode_metadata
 
 __all__ = ["CheckpointerOptions", "DeltaCheckpointer"]
 

@@ -17,7 +17,7 @@ from locus_memory.checkpoint.levels import place
 from locus_memory.checkpoint.tips import Link, Tip
 from locus_memory.errors import ValueNotSerializableError
 from locus_memory.sameness import is_plain, own_copy
-from locus_memory.store.item import round_trip
+from locus_memory.store.json_values import round_trip
 
 __all__ = ["MAX_REPLAY_RATIO", "Draft", "draft"]
 

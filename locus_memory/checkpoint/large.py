@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 
 from locus_memory.errors import ValueNotSerializableError
-from locus_memory.store.item import encode_json
+from locus_memory.store.json_values import encode_json
 
 __all__ = ["Frozen", "freeze", "is_large", "read_json"]
 

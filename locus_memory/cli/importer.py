@@ -20,7 +20,8 @@ from locus_memory.retrieval.dates import find_dates
 from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
 from locus_memory.retrieval.embedding import embed
 from locus_memory.store.base import BaseStore, scan_all
-from locus_memory.store.item import Put, encode_json
+from locus_memory.store.item import Put
+from locus_memory.store.json_values import encode_json
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend

@@ -25,7 +25,7 @@ from locus_memory.cli.exact_json import InexactNumberError, parse_json
 from locus_memory.cli.openai_format import read_message, write_message
 from locus_memory.cli.outcome import CommandError
 from locus_memory.errors import ValueNotSerializableError
-from locus_memory.store.item import encode_json
+from locus_memory.store.json_values import encode_json
 
 __all__ = ["Conversation", "Format", "read_conversations", "write_messages"]
 

@@ -35,7 +35,7 @@ from locus_memory.checkpoint.base import CheckpointInfo
 from locus_memory.errors import CheckpointCorruptError, ValueNotSerializableError
 from locus_memory.integrations.langgraph_texts import Pool, unfold
 from locus_memory.integrations.langgraph_values import decode_value, encode_value
-from locus_memory.store.item import encode_json
+from locus_memory.store.json_values import encode_json
 
 __all__ = [
     "COUNTERS",

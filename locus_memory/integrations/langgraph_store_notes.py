@@ -28,7 +28,8 @@ from typing import Any, Self
 
 from locus_memory.integrations.langgraph_store_filters import NOTES
 from locus_memory.store.companions import further_vectors
-from locus_memory.store.item import Namespace, StoreItem, encode_json
+from locus_memory.store.item import Namespace, StoreItem
+from locus_memory.store.json_values import encode_json
 
 __all__ = [
     "Name",

@@ -22,7 +22,8 @@ from locus_memory.integrations.langgraph_store_notes import (
 )
 from locus_memory.integrations.langgraph_store_search import side_by_side
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Delete, Put, StoreItem, check_key, check_ttl, encode_json
+from locus_memory.store.item import Delete, Put, StoreItem, check_key, check_ttl
+from locus_memory.store.json_values import encode_json
 
 __all__ = ["renew", "write"]
 

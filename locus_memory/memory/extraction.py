@@ -25,7 +25,8 @@ from locus_memory.memory.recall import Recall
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.secrets import find_secret
 from locus_memory.memory.thread import read_document, text_of
-from locus_memory.store.item import check_key, encode_json
+from locus_memory.store.item import check_key
+from locus_memory.store.json_values import encode_json
 
 __all__ = ["Extraction", "Origin", "Rules", "as_memories", "as_memory", "check_length"]
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 from locus_memory.memory.inject import strip
 from locus_memory.messages import Message, Role
-from locus_memory.store.item import encode_json
+from locus_memory.store.json_values import encode_json
 
 __all__ = [
     "Cursor",

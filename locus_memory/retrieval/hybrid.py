@@ -23,13 +23,8 @@ from locus_memory.retrieval.query import Query, read_query
 from locus_memory.retrieval.ranking import Name, Ranked, blend, prefer_current, rank
 from locus_memory.store.base import BaseStore
 from locus_memory.store.candidates import Candidate, Candidates
-from locus_memory.store.item import (
-    Namespace,
-    StoreItem,
-    check_limit,
-    check_namespace,
-    round_trip,
-)
+from locus_memory.store.item import Namespace, StoreItem, check_limit, check_namespace
+from locus_memory.store.json_values import round_trip
 from locus_memory.store.opening import StoreUser, store_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from locus_memory.errors import InvalidFilterError, ValueNotSerializableError
 from locus_memory.quoting import quote
-from locus_memory.store.item import encode_json
+from locus_memory.store.json_values import encode_json
 
 __all__ = [
     "MISSING",

@@ -14,14 +14,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 
-import orjson
-
 from locus_memory.errors import (
     InvalidArgumentError,
     InvalidEmbeddingError,
     InvalidKeyError,
     InvalidNamespaceError,
-    ValueNotSerializableError,
 )
 from locus_memory.notebook import table
 from locus_memory.quoting import quote
@@ -42,12 +39,7 @@ __all__ = [
     "check_threshold",
     "check_ttl",
     "check_version",
-    "decode_json",
-    "encode_all",
-    "encode_json",
-    "encode_metadata",
     "plain_put",
-    "round_trip",
     "timestamp",
 ]
 
@@ -383,150 +375,6 @@ def check_embedding(embedding: Sequence[float], dimension: int | None = None) ->
     # Scaled first, so that squares neither overflow nor vanish.
     vector = vector / peak
     return (vector / np.linalg.norm(vector)).astype("<f4").tobytes()
-
-
-_TOO_DEEP = "Recursion limit reached"
-_MOST_LEVELS = 254
-"""How deep orjson writes."""
-
-# By the name of a class or of one it inherits from: what they are in need not be imported.
-_REMEDIES = {
-    "BaseModel": 'value.model_dump(mode="json")',
-    "Decimal": "str(value)",
-    "Enum": "value.value",
-    "Mapping": "dict(value)",
-    "PurePath": "str(value)",
-    "UUID": "str(value)",
-    "bytearray": "value.hex(), or base64",
-    "bytes": "value.decode(), or base64",
-    "complex": "[value.real, value.imag]",
-    "date": "value.isoformat()",
-    "dict": "dict(value)",
-    "float": "float(value)",
-    "frozenset": "list(value)",
-    "generic": "value.item()",
-    "int": "int(value)",
-    "list": "list(value)",
-    "ndarray": "value.tolist()",
-    "set": "list(value)",
-    "str": "str(value)",
-    "time": "value.isoformat()",
-    "timedelta": "value.total_seconds()",
-    "tuple": "list(value)",
-}
-
-_STRICT = (
-    orjson.OPT_PASSTHROUGH_DATACLASS
-    | orjson.OPT_PASSTHROUGH_DATETIME
-    | orjson.OPT_PASSTHROUGH_SUBCLASS
-)
-
-
-def encode_json(value: Any) -> bytes:
-    """Return `value` as JSON that decodes to an equal value.
-
-    Raises:
-        ValueNotSerializableError: It would not: NaN, a tuple, a datetime, a set, a key that
-            is not a string, an integer of more than 64 bits. Names the path.
-    """
-    return round_trip(value)[0]
-
-
-def encode_all(values: list[Any]) -> list[bytes]:
-    """Return each of the values as `encode_json` does, in half the time.
-
-    Raises:
-        ValueNotSerializableError: As for `encode_json`, for the first that is no JSON.
-    """
-    with suppress(TypeError, ValueError, RecursionError):
-        encoded = [orjson.dumps(value, option=_STRICT) for value in values]
-        if list(map(orjson.loads, encoded)) == values:
-            return encoded
-    return [encode_json(value) for value in values]
-
-
-def round_trip(value: Any) -> tuple[bytes, Any]:
-    """Return `value` as JSON, and the copy of it that the JSON decodes to.
-
-    Raises:
-        ValueNotSerializableError: As for `encode_json`.
-    """
-    try:
-        encoded = orjson.dumps(value, option=_STRICT)
-        # orjson writes NaN as null and a tuple as a list, silently: compare.
-        decoded = orjson.loads(encoded)
-        if decoded == value:
-            return encoded, decoded
-    except (TypeError, ValueError, RecursionError) as error:
-        reason = str(error)
-    else:
-        reason = "it would not come back as it went in"
-    if reason == _TOO_DEEP:
-        reason = f"it is nested more than {_MOST_LEVELS} levels deep"
-    with suppress(RecursionError):
-        _refuse(value, "$")
-    raise ValueNotSerializableError(path="$", reason=reason)
-
-
-def encode_metadata(metadata: Mapping[str, Any] | None) -> bytes:
-    """Return the metadata of an item as a JSON object; `None` is `{}`.
-
-    Raises:
-        InvalidArgumentError: It is no mapping.
-        ValueNotSerializableError: As for `encode_json`.
-    """
-    return b"{}" if metadata is None else encode_json(_as_dict(metadata))
-
-
-def _as_dict(metadata: object) -> dict[Any, Any]:
-    if not isinstance(metadata, Mapping):
-        raise InvalidArgumentError(f"metadata is an object, not {type(metadata).__name__}")
-    return dict(metadata)
-
-
-def decode_json(encoded: bytes | str) -> Any:
-    """Return the value that `encode_json` wrote."""
-    return orjson.loads(encoded)
-
-
-def _refuse(value: Any, path: str) -> None:
-    """Raise for the first part of `value` that JSON cannot hold unchanged."""
-    if type(value) is dict:
-        for key, child in value.items():
-            if type(key) is not str:
-                reason = f"the key {quote(key)} is not a string: pass str(key)"
-                raise ValueNotSerializableError(path, reason)
-            name = f".{key}" if key.isidentifier() else f"[{quote(key)}]"
-            _refuse(child, path + name)
-    elif type(value) is list:
-        for index, child in enumerate(value):
-            _refuse(child, f"{path}[{index}]")
-    elif isinstance(value, float) and not math.isfinite(value):
-        reason = f"{value} is not a JSON number: pass None or a string"
-        raise ValueNotSerializableError(path, reason)
-    else:
-        _refuse_leaf(value, path)
-
-
-def _refuse_leaf(value: Any, path: str) -> None:
-    with suppress(TypeError, ValueError, RecursionError):
-        if orjson.loads(orjson.dumps(value, option=_STRICT)) == value:
-            return
-    raise ValueNotSerializableError(path, _reason(value))
-
-
-def _reason(value: Any) -> str:
-    """Say why a value that stands alone is no JSON, and what to pass in its place."""
-    if type(value) is str:
-        return "a string with half a character, a lone surrogate, is not text"
-    if type(value) is int:
-        return "an integer of more than 64 bits: pass str(value)"
-    kinds = [kind.__name__ for kind in type(value).__mro__]
-    remedies = [_REMEDIES[kind] for kind in ("Enum", *kinds) if kind in kinds and kind in _REMEDIES]
-    if not remedies and hasattr(value, "__dataclass_fields__"):
-        remedies = ["dataclasses.asdict(value)"]
-    remedy = f": pass {remedies[0]}" if remedies else ""
-    return f"{type(value).__name__} is not a JSON type{remedy}"
 
 
 def timestamp(moment: float) -> datetime:

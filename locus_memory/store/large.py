@@ -8,14 +8,8 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from locus_memory.offload import in_thread
-from locus_memory.store.item import (
-    Delete,
-    Put,
-    check_text,
-    decode_json,
-    encode_metadata,
-    round_trip,
-)
+from locus_memory.store.item import Delete, Put, check_text
+from locus_memory.store.json_values import decode_json, encode_metadata, round_trip
 
 __all__ = ["LONG", "are_long", "from_query", "prepared"]
 

@@ -13,14 +13,8 @@ from locus_memory.retrieval.embedders.marks import embedded_put, without_mark
 from locus_memory.retrieval.embedding import embed
 from locus_memory.retrieval.hybrid import HybridSearch, Mode
 from locus_memory.store.base import BaseStore, has_semantic_search
-from locus_memory.store.item import (
-    Namespace,
-    Put,
-    SemanticSearchResult,
-    StoreItem,
-    check_namespace,
-    encode_json,
-)
+from locus_memory.store.item import Namespace, Put, SemanticSearchResult, StoreItem, check_namespace
+from locus_memory.store.json_values import encode_json
 from locus_memory.store.opening import StoreUser, store_of
 from locus_memory.store.text import index_text
 

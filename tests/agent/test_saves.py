@@ -18,7 +18,7 @@ from locus_memory.errors import (
 )
 from locus_memory.messages import Message, Role, ToolCall
 from locus_memory.state import AgentState
-from locus_memory.store.item import encode_json
+from locus_memory.store.json_values import encode_json
 from locus_memory.testing.model import FakeModel
 
 BACKENDS = ["memory", "file:threads", "sqlite:agent.db"]

@@ -42,13 +42,15 @@ from locus_memory.store.item import (
     check_namespace,
     check_ttl,
     check_version,
+    plain_put,
+    timestamp,
+)
+from locus_memory.store.json_values import (
     decode_json,
     encode_all,
     encode_json,
     encode_metadata,
-    plain_put,
     round_trip,
-    timestamp,
 )
 from locus_memory.testing.store_items import NOT_JSON, NOT_KEYS, NOT_NAMESPACES
 from locus_memory.testing.store_suite import json_values

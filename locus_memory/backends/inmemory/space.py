@@ -18,11 +18,9 @@ from locus_memory.store.item import (
     SemanticSearchResult,
     StoreItem,
     check_embedding,
-    decode_json,
-    encode_json,
-    encode_metadata,
     timestamp,
 )
+from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
 from locus_memory.store.text import count_tokens, searchable, stem
 
 __all__ = ["Content", "Hit", "Record", "Space", "best", "newest", "ranked", "similar"]

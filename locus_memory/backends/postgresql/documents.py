@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import orjson
 
-from locus_memory.store.item import encode_all, encode_json, encode_metadata
+from locus_memory.store.json_values import encode_all, encode_json, encode_metadata
 
 __all__ = [
     "NO_METADATA",

@@ -29,11 +29,9 @@ from locus_memory.store.item import (
     check_text,
     check_ttl,
     check_version,
-    decode_json,
-    encode_json,
-    encode_metadata,
     timestamp,
 )
+from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
 from locus_memory.store.text import searchable, tokens
 
 __all__ = [

@@ -21,7 +21,7 @@ from locus_memory.store.filters import (
     Negation,
     matches,
 )
-from locus_memory.store.item import decode_json
+from locus_memory.store.json_values import decode_json
 
 __all__ = ["compile_filter", "register_functions"]
 

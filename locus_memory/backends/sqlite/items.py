@@ -38,11 +38,9 @@ from locus_memory.store.item import (
     check_namespace,
     check_ttl,
     check_version,
-    decode_json,
-    encode_json,
-    encode_metadata,
     timestamp,
 )
+from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
 from locus_memory.store.listing import Listing
 from locus_memory.store.text import searchable
 

@@ -28,9 +28,8 @@ from locus_memory.store.item import (
     check_key,
     check_namespace,
     check_text,
-    encode_json,
-    encode_metadata,
 )
+from locus_memory.store.json_values import encode_json, encode_metadata
 from locus_memory.store.text import index_text
 from locus_memory.store.wrappers.base import StoreWrapper
 

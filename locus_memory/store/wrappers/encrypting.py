@@ -29,9 +29,8 @@ from locus_memory.store.item import (
     check_limit,
     check_namespace,
     check_text,
-    decode_json,
-    encode_json,
 )
+from locus_memory.store.json_values import decode_json, encode_json
 from locus_memory.store.wrappers.base import StoreWrapper
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.sqlite.filters import compile_filter, register_functions
 from locus_memory.store.filters import matches, parse_filter
-from locus_memory.store.item import encode_json
+from locus_memory.store.json_values import encode_json
 
 FIELDS = [
     "a",

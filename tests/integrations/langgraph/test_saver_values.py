@@ -26,7 +26,7 @@ from locus_memory.integrations.langgraph_known import Known, encode_channels
 from locus_memory.integrations.langgraph_serializer import StrictSerializer
 from locus_memory.integrations.langgraph_texts import Pool, bytes_of, text_of, unfold
 from locus_memory.integrations.langgraph_values import decode_value, encode_value
-from locus_memory.store.item import round_trip
+from locus_memory.store.json_values import round_trip
 
 SERDE = StrictSerializer()
 WORDS = st.text(
