@@ -1,15 +1,15 @@
 """What a type checker knows of a blocking face: the methods of what is behind it, without `await`.
 
-At run time a face has no method of its own, and asks what is behind it; see `locus_memory.sync`.
+At run time a face has no method of its own, and asks what is behind it; see `locus_memory.bridge`.
 The types are taken from the asynchronous methods themselves, so there is nothing to keep alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from locus_memory.sync import Blocking
+from locus_memory.bridge import Blocking
 
 if TYPE_CHECKING:
     from locus_memory.agent import Agent
@@ -26,7 +26,6 @@ __all__ = [
     "BlockingCheckpointer",
     "BlockingMemoryManager",
     "BlockingStore",
-    "face_of",
 ]
 
 _Arguments = ParamSpec("_Arguments")
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
         ) -> Callable[_Arguments, Iterator[_Result]]: ...
 
 
-class BlockingStore(Blocking):
+class BlockingStore(Blocking, of="locus_memory.store.base.BaseStore"):
     """The face of a store."""
 
     if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class BlockingStore(Blocking):
         close = _Blocks(BaseStore.close)
 
 
-class BlockingCheckpointer(Blocking):
+class BlockingCheckpointer(Blocking, of="locus_memory.checkpoint.base.BaseCheckpointer"):
     """The face of a checkpointer."""
 
     if TYPE_CHECKING:
@@ -108,7 +107,7 @@ class BlockingCheckpointer(Blocking):
         close = _Blocks(BaseCheckpointer.close)
 
 
-class BlockingBackend(Blocking):
+class BlockingBackend(Blocking, of="locus_memory.backends.base.Backend"):
     """The face of a backend, whose two parts are faces as well."""
 
     if TYPE_CHECKING:
@@ -120,7 +119,7 @@ class BlockingBackend(Blocking):
         close = _Blocks(Backend.close)
 
 
-class BlockingMemoryManager(Blocking):
+class BlockingMemoryManager(Blocking, of="locus_memory.memory.base.BaseMemoryManager"):
     """The face of a memory manager; a manager of your own need not have all of it."""
 
     if TYPE_CHECKING:
@@ -148,7 +147,7 @@ class BlockingMemoryManager(Blocking):
             ...
 
 
-class BlockingAgent(Blocking):
+class BlockingAgent(Blocking, of="locus_memory.agent.Agent"):
     """The face of an agent."""
 
     if TYPE_CHECKING:
@@ -160,19 +159,3 @@ class BlockingAgent(Blocking):
         fork = _Blocks(Agent.fork)
         open = _Blocks(Agent.open)
         close = _Blocks(Agent.close)
-
-
-# By the name of a class, so that none has to be imported that nobody uses.
-_FACES: Final[dict[str, type[Blocking]]] = {
-    "locus_memory.agent.Agent": BlockingAgent,
-    "locus_memory.backends.base.Backend": BlockingBackend,
-    "locus_memory.checkpoint.base.BaseCheckpointer": BlockingCheckpointer,
-    "locus_memory.memory.base.BaseMemoryManager": BlockingMemoryManager,
-    "locus_memory.store.base.BaseStore": BlockingStore,
-}
-
-
-def face_of(target: object) -> type[Blocking]:
-    """Return the class of the face of an object."""
-    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in type(target).__mro__)
-    return next((_FACES[name] for name in names if name in _FACES), Blocking)

@@ -27,6 +27,7 @@ from locus_memory.checkpoint.delta import diff
 from locus_memory.checkpoint.drafting import drafted_by
 from locus_memory.checkpoint.encode import Draft, draft
 from locus_memory.checkpoint.forks import with_heir
+from locus_memory.checkpoint.inmemory import InMemoryDeltaStorage
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.retention import age_of, cutoff, expendable, kept_base
 from locus_memory.checkpoint.states import (
@@ -114,7 +115,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
     ) -> None:
         if not 0 <= compression_level <= 9:  # noqa: PLR2004 - zlib's levels
             raise InvalidArgumentError(f"compression_level is 0 to 9, not {compression_level}")
-        self.storage = storage if storage is not None else _in_memory()
+        self.storage = storage if storage is not None else InMemoryDeltaStorage()
         self.max_chain_depth = check_limit(max_chain_depth, "max_chain_depth")
         self.compression_level = compression_level
         self.state_type = check_state_type(state_type)
@@ -479,11 +480,3 @@ def _busy(thread_id: str) -> BackendUnavailableError:
     return BackendUnavailableError(
         f"thread {quote(thread_id)} kept changing while it was written; try again"
     )
-
-
-def _in_memory() -> DeltaStorage:
-    from locus_memory.backends.inmemory.checkpoints import (  # noqa: PLC0415 - the other way round
-        InMemoryDeltaStorage,
-    )
-
-    return InMemoryDeltaStorage()

@@ -1,0 +1,250 @@
+"""A bridge from synchronous code: an event loop in a thread of its own, and faces that block.
+
+See `locus_memory.sync.blocking`, which makes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from concurrent.futures import CancelledError, Future
+from functools import cache, wraps
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from typing_extensions import override
+
+from locus_memory.errors import BlockingCallError
+
+__all__ = ["Blocking", "Bridge", "face"]
+
+T = TypeVar("T")
+
+
+class Bridge:
+    """An event loop in a thread of its own, and calls into it that wait for their result.
+
+    Any number of threads may call at once; their calls run side by side. The thread starts with
+    the first call, and again in a process that was forked.
+
+    ```python
+    with Bridge() as bridge, blocking(get_store("sqlite:./agent.db"), bridge=bridge) as store:
+        store.put(("users", "ada"), "tea", {"likes": "oolong"})
+    ```
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread: threading.Thread | None = None
+        self._process = os.getpid()
+        self._closed = False
+
+    def run(self, awaitable: Awaitable[T]) -> T:
+        """Return what an awaitable returns, once it is done.
+
+        The caller's context variables are those of the call. An interrupt, such as Ctrl-C,
+        cancels what it waited for.
+
+        Raises:
+            BlockingCallError: An event loop runs in this thread, which would stand still
+                meanwhile; or the bridge is closed. The awaitable was not started.
+        """
+        try:
+            loop = self._running_loop()
+        except BlockingCallError:
+            if inspect.iscoroutine(awaitable):
+                awaitable.close()
+            raise
+        future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), loop)
+        try:
+            return future.result()
+        except CancelledError:
+            if not self._closed:
+                # The awaitable was cancelled by something else, which is its own affair.
+                raise
+            raise BlockingCallError("the bridge was closed while a call was running") from None
+        except BaseException:
+            # An interrupt of the wait; where the call itself failed, there is nothing to cancel.
+            future.cancel()
+            raise
+
+    def iterate(self, iterator: AsyncIterator[T]) -> Iterator[T]:
+        """Yield what an asynchronous iterator yields, and close it with this one.
+
+        Raises:
+            BlockingCallError: As for `run`.
+        """
+        try:
+            while True:
+                try:
+                    yield self.run(anext(iterator))
+                except StopAsyncIteration:
+                    return
+        finally:
+            close: Callable[[], Awaitable[None]] | None = getattr(iterator, "aclose", None)
+            if close is not None:
+                self.run(close())
+
+    def close(self) -> None:
+        """Cancel what is still running, and end the thread; calling it again is harmless.
+
+        Raises:
+            BlockingCallError: It is called from the bridge's own thread.
+        """
+        with self._lock:
+            self._closed = True
+            thread, loop, stop = self._thread, self._loop, self._stop
+            self._thread = self._loop = self._stop = None
+        if thread is None or loop is None or stop is None or self._process != os.getpid():
+            return
+        if thread is threading.current_thread():
+            raise BlockingCallError("a bridge cannot wait for the end of the thread it runs in")
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if _loop_runs_here():
+            raise BlockingCallError(
+                "a blocking call would hold up the event loop that runs in this thread: await "
+                "the original instead, or call from another thread (asyncio.to_thread)"
+            )
+        with self._lock:
+            if self._closed:
+                raise BlockingCallError("the bridge is closed")
+            if self._loop is None or self._process != os.getpid():
+                self._process = os.getpid()
+                self._loop = self._start()
+            return self._loop
+
+    def _start(self) -> asyncio.AbstractEventLoop:
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+        async def serve() -> None:
+            stop = asyncio.Event()
+            started.set_result((asyncio.get_running_loop(), stop))
+            await stop.wait()
+
+        # asyncio.run() cancels the tasks that are left, and lets asynchronous generators end.
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(serve()), name="locus-memory-bridge", daemon=True
+        )
+        self._thread.start()
+        loop, self._stop = started.result()
+        return loop
+
+
+# By the name of the class behind it, so that none has to be imported that nobody uses.
+_FACES: dict[str, type[Blocking]] = {}
+
+
+def face(target: object, bridge: Bridge) -> Blocking:
+    """Return the face of an object, of the class that its own class has, if there is one."""
+    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in type(target).__mro__)
+    return next((_FACES[name] for name in names if name in _FACES), Blocking)(target, bridge)
+
+
+class Blocking:
+    """Looks like the object it was made of, but its methods block.
+
+    A subclass names the class that it is the face of: `class BlockingStore(Blocking, of="...")`.
+    """
+
+    def __init_subclass__(cls, *, of: str, **options: Any) -> None:
+        """Make this the face of the class of that name."""
+        super().__init_subclass__(**options)
+        _FACES[of] = cls
+
+    def __init__(self, target: Any, bridge: Bridge) -> None:
+        self._target = target
+        self._bridge = bridge
+
+    if not TYPE_CHECKING:
+        # A type checker knows the attributes of each face, see `locus_memory.faces`.
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return self._faced(getattr(self._target, name))
+
+    @override
+    def __repr__(self) -> str:
+        return f"blocking({self._target!r})"
+
+    @override
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(self._target) if not name.startswith("_")]
+
+    def __enter__(self) -> Self:
+        """Open what is behind it, if that can be opened."""
+        if hasattr(self._target, "__aenter__"):
+            self._bridge.run(self._target.__aenter__())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if hasattr(self._target, "__aexit__"):
+            self._bridge.run(self._target.__aexit__(kind, error, traceback))
+
+    def _faced(self, value: Any) -> Any:
+        """Return an attribute, or what a method returned, such that nobody has to await it."""
+        if inspect.isawaitable(value):
+            return self._faced(self._bridge.run(value))
+        if isinstance(value, AsyncIterator):
+            return self._bridge.iterate(value)
+        if inspect.ismethod(value):
+            return self._blocking_method(value)
+        return face(value, self._bridge) if _is_async(value.__class__) else value
+
+    def _blocking_method(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def unwrapped(value: Any) -> Any:
+            return value._target if isinstance(value, Blocking) else value  # noqa: SLF001 - its own
+
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            named = {name: unwrapped(value) for name, value in kwargs.items()}
+            return self._faced(method(*map(unwrapped, args), **named))
+
+        return call
+
+
+async def _awaited(awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+def _loop_runs_here() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+@cache
+def _is_async(kind: Hashable) -> bool:
+    """Whether objects of this class have asynchronous methods of their own."""
+    names = (name for name in dir(kind) if not name.startswith("_"))
+    functions = (inspect.getattr_static(kind, name, None) for name in names)
+    return any(
+        inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+        for function in functions
+    )
