@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
 
 from locus_memory.backends.redis.stems import names_in
@@ -167,7 +168,12 @@ class Preparer:
 
 def encoded_name(namespace: Namespace, key: str) -> tuple[bytes, bytes]:
     """Return the name of an item as its checksums cover it."""
-    return encode_namespace(namespace).encode(), encode_text(key).encode()
+    return _encoded_path(namespace), encode_text(key).encode()
+
+
+@lru_cache(maxsize=1024)
+def _encoded_path(namespace: Namespace) -> bytes:
+    return encode_namespace(namespace).encode()
 
 
 def _packed(name: int, value: bytes, metadata: bytes, vector: bytes, *, is_exact: bool) -> bytes:
