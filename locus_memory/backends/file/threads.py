@@ -21,7 +21,6 @@ from locus_memory.backends.file.folders import (
     sync_folder,
     write_synced,
 )
-from locus_memory.backends.file.locks import locked
 from locus_memory.backends.file.schema import (
     Entry,
     decode_record,
@@ -42,6 +41,7 @@ from locus_memory.checkpoint.storage import (
     copied,
 )
 from locus_memory.errors import BackendUnavailableError, CheckpointConflictError
+from locus_memory.locks import locked
 
 __all__ = ["ThreadFolders", "UnfinishedError", "named"]
 

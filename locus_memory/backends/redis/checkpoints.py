@@ -49,10 +49,8 @@ from locus_memory.checkpoint.storage import (
 from locus_memory.errors import (
     CheckpointConflictError,
     ConfigurationError,
-    InvalidArgumentError,
 )
 from locus_memory.options import checked
-from locus_memory.quoting import quote
 from locus_memory.store.filters import Condition, matches
 
 __all__ = ["RedisCheckpointer", "RedisCheckpointerOptions", "RedisDeltaStorage"]
@@ -286,12 +284,8 @@ class RedisDeltaStorage(DeltaStorage):
         return thread_keys(self._connection.key(), thread_id)
 
 
-def _check_ttl(ttl: object) -> None:
-    if ttl is None:
-        return
-    if isinstance(ttl, bool) or not isinstance(ttl, int | float):
-        raise InvalidArgumentError(f"redis: ttl is a number of seconds or None, not {quote(ttl)}")
-    if not _SHORTEST <= ttl <= _LONGEST:
+def _check_ttl(ttl: float | None) -> None:
+    if ttl is not None and not _SHORTEST <= ttl <= _LONGEST:
         raise ConfigurationError(f"redis: ttl is seconds above 0 or None, not {ttl}")
 
 
