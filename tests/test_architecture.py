@@ -6,6 +6,8 @@ import ast
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -46,3 +48,15 @@ def test_no_import_leads_round_in_a_circle():
     assert "locus_memory.checkpoint.chain" in graph["locus_memory.backends.sqlite.checkpoints"]
     # It raises CycleError with the modules of the circle.
     assert len(list(TopologicalSorter(graph).static_order())) == len(graph)
+
+
+@pytest.mark.parametrize("room", ["checkpoint", "conversation", "memory", "retrieval", "store"])
+def test_what_knows_the_contracts_knows_no_backend(room):
+    inside = f"locus_memory.{room}"
+    found = {
+        (name, other)
+        for name, others in import_graph().items()
+        for other in others
+        if name.startswith(inside) and other.startswith("locus_memory.backends.")
+    }
+    assert {pair for pair in found if pair[1] != "locus_memory.backends.base"} == set()
