@@ -63,7 +63,9 @@ if TYPE_CHECKING:
     from locus_memory.backends.postgresql.checkpoints import (
         PostgreSQLDeltaStorage as PostgreSQLDeltaStorage,
     )
-    from locus_memory.backends.postgresql.connection import PostgreSQLPool as PostgreSQLPool
+    from locus_memory.backends.postgresql.connection.connection import (
+        PostgreSQLPool as PostgreSQLPool,
+    )
     from locus_memory.backends.postgresql.store import PostgreSQLStore as PostgreSQLStore
     from locus_memory.backends.redis.backend import RedisBackend as RedisBackend
     from locus_memory.backends.redis.checkpoints import (
@@ -72,11 +74,11 @@ if TYPE_CHECKING:
     from locus_memory.backends.redis.checkpoints import (
         RedisDeltaStorage as RedisDeltaStorage,
     )
-    from locus_memory.backends.redis.connection import RedisConnection as RedisConnection
+    from locus_memory.backends.redis.connection.connection import RedisConnection as RedisConnection
     from locus_memory.backends.redis.store import RedisStore as RedisStore
     from locus_memory.backends.sqlite.backend import SQLiteBackend
     from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer, SQLiteDeltaStorage
-    from locus_memory.backends.sqlite.connection import SQLiteDatabase
+    from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
     from locus_memory.backends.sqlite.store import SQLiteStore
     from locus_memory.chat.base import ChatModel, StreamingModel, ToolModel, ToolSpec
     from locus_memory.chat.openai import OpenAIChat
@@ -187,7 +189,7 @@ else:
             "Role": "messages",
             "SQLiteBackend": "backends.sqlite.backend",
             "SQLiteCheckpointer": "backends.sqlite.checkpoints",
-            "SQLiteDatabase": "backends.sqlite.connection",
+            "SQLiteDatabase": "backends.sqlite.connection.connection",
             "SQLiteDeltaStorage": "backends.sqlite.checkpoints",
             "SQLiteStore": "backends.sqlite.store",
             "Saved": "agent_events",
@@ -234,11 +236,11 @@ else:
             "PostgreSQLBackend": "backends.postgresql.backend",
             "PostgreSQLCheckpointer": "backends.postgresql.checkpoints",
             "PostgreSQLDeltaStorage": "backends.postgresql.checkpoints",
-            "PostgreSQLPool": "backends.postgresql.connection",
+            "PostgreSQLPool": "backends.postgresql.connection.connection",
             "PostgreSQLStore": "backends.postgresql.store",
             "RedisBackend": "backends.redis.backend",
             "RedisCheckpointer": "backends.redis.checkpoints",
-            "RedisConnection": "backends.redis.connection",
+            "RedisConnection": "backends.redis.connection.connection",
             "RedisDeltaStorage": "backends.redis.checkpoints",
             "RedisStore": "backends.redis.store",
         },

@@ -11,15 +11,15 @@ from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.postgresql.backend import PostgreSQLBackend
 from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
-from locus_memory.backends.postgresql.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.backends.redis.backend import RedisBackend
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer
-from locus_memory.backends.redis.connection import RedisConnection
+from locus_memory.backends.redis.connection.connection import RedisConnection
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.backends.sqlite.backend import SQLiteBackend
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
-from locus_memory.backends.sqlite.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.errors import ConfigurationError, LocusMemoryError

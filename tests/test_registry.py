@@ -332,7 +332,7 @@ async def test_an_option_that_both_parts_have_goes_to_both(tmp_path):
 
 
 async def test_a_connection_passed_in_stays_open(tmp_path):
-    from locus_memory.backends.sqlite.connection import SQLiteDatabase  # noqa: PLC0415
+    from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase  # noqa: PLC0415
 
     database = SQLiteDatabase(tmp_path / "a.db")
     async with open_backend("sqlite", database=database) as backend:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from redis import Redis
 
-from locus_memory.backends.postgresql.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 from locus_memory.integrity import verify
 from locus_memory.registry import open_backend
 

@@ -15,7 +15,7 @@ import numpy as np
 from redis import Redis
 from rows import Row
 
-from locus_memory.backends.redis.layout import SearchIndex
+from locus_memory.backends.redis.search.layout import SearchIndex
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.errors import MissingDriverError
 from locus_memory.store.item import Put

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from rows import Row, typical
 
-from locus_memory.backends.sqlite.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.store.item import Put
 

@@ -9,13 +9,13 @@ from typing_extensions import override
 
 from locus_memory.backends.base import Backend
 from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
-from locus_memory.backends.postgresql.connection import (
+from locus_memory.backends.postgresql.connection.connection import (
     ConnectionOptions,
     PostgreSQLPool,
     pool_for,
 )
-from locus_memory.backends.postgresql.driver import Pool
-from locus_memory.backends.postgresql.queries import LOST_VECTORS
+from locus_memory.backends.postgresql.connection.driver import Pool
+from locus_memory.backends.postgresql.items.queries import LOST_VECTORS
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.checkpoint.chain import CheckpointerOptions
 from locus_memory.options import checked

@@ -38,14 +38,13 @@ from locus_memory.backends.postgresql.checkpoint_queries import (
     TOGETHER,
     VACUUM,
 )
-from locus_memory.backends.postgresql.connection import (
+from locus_memory.backends.postgresql.connection.connection import (
     Connection,
     ConnectionOptions,
     PostgreSQLPool,
     pool_for,
 )
-from locus_memory.backends.postgresql.driver import Pool, UniqueViolationError
-from locus_memory.backends.postgresql.filters import compile_filter
+from locus_memory.backends.postgresql.connection.driver import Pool, UniqueViolationError
 from locus_memory.backends.postgresql.grouping import Grouping
 from locus_memory.backends.postgresql.records import (
     check_name,
@@ -60,6 +59,7 @@ from locus_memory.backends.postgresql.records import (
     to_row,
     to_text,
 )
+from locus_memory.backends.postgresql.search.filters import compile_filter
 from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead, moved

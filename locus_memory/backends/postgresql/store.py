@@ -10,25 +10,25 @@ from typing import Any, Final, Literal, Unpack
 
 from typing_extensions import override
 
-from locus_memory.backends.postgresql import items, queries
-from locus_memory.backends.postgresql.connection import (
+from locus_memory.backends.postgresql.connection.connection import (
     ConnectionOptions,
     PostgreSQLPool,
     pool_for,
 )
-from locus_memory.backends.postgresql.driver import Pool
-from locus_memory.backends.postgresql.namespaces import list_namespaces
-from locus_memory.backends.postgresql.naming import Address
-from locus_memory.backends.postgresql.ranges import KeyRange, Page, Scope
-from locus_memory.backends.postgresql.rows import Columns, Row
-from locus_memory.backends.postgresql.texts import search_text
-from locus_memory.backends.postgresql.vectors import (
+from locus_memory.backends.postgresql.connection.driver import Pool
+from locus_memory.backends.postgresql.items import items, queries
+from locus_memory.backends.postgresql.items.namespaces import list_namespaces
+from locus_memory.backends.postgresql.items.naming import Address
+from locus_memory.backends.postgresql.items.ranges import KeyRange, Page, Scope
+from locus_memory.backends.postgresql.items.rows import Columns, Row
+from locus_memory.backends.postgresql.search.texts import search_text
+from locus_memory.backends.postgresql.search.vectors import (
     VectorQuery,
     VectorSearch,
     read_vector,
     vector_text,
 )
-from locus_memory.backends.postgresql.words import query_stems
+from locus_memory.backends.postgresql.search.words import query_stems
 from locus_memory.errors import (
     BackendError,
     BackendUnavailableError,

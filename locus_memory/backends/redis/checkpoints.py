@@ -9,9 +9,9 @@ from typing import Any, Final, Generic, Unpack
 
 from typing_extensions import override
 
-from locus_memory.backends.redis.connection import RedisConnection, Script
-from locus_memory.backends.redis.driver import Client
-from locus_memory.backends.redis.loss import named_threads
+from locus_memory.backends.redis.connection.connection import RedisConnection, Script
+from locus_memory.backends.redis.connection.driver import Client
+from locus_memory.backends.redis.connection.lost_keys import named_threads
 from locus_memory.backends.redis.records import (
     Row,
     check_name,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from locus_memory.backends.redis.connection import Script
+from locus_memory.backends.redis.connection.connection import Script
 from locus_memory.store.encoding import decode_text, encode_text, prefix_upper_bound
 
 __all__ = [

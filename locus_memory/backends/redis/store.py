@@ -12,14 +12,9 @@ from typing import Any, Final
 from redis.asyncio import Redis, RedisCluster
 from typing_extensions import override
 
-from locus_memory.backends.redis.connection import RedisConnection
-from locus_memory.backends.redis.hits import Page
-from locus_memory.backends.redis.indexed import (
-    Target,
-    search_indexed_text,
-    search_indexed_vectors,
-)
-from locus_memory.backends.redis.items import (
+from locus_memory.backends.redis.connection.connection import RedisConnection
+from locus_memory.backends.redis.connection.lost_keys import named
+from locus_memory.backends.redis.items.items import (
     KeyRange,
     Operation,
     Preparer,
@@ -27,21 +22,26 @@ from locus_memory.backends.redis.items import (
     decode_vector,
     is_expired,
 )
-from locus_memory.backends.redis.layout import (
+from locus_memory.backends.redis.items.namespaces import list_namespaces
+from locus_memory.backends.redis.items.reading import read_values, scan
+from locus_memory.backends.redis.items.scripts import script
+from locus_memory.backends.redis.items.spaces import Spaces
+from locus_memory.backends.redis.search.hits import Page
+from locus_memory.backends.redis.search.indexed import (
+    Target,
+    search_indexed_text,
+    search_indexed_vectors,
+)
+from locus_memory.backends.redis.search.layout import (
     Layout,
     LayoutChangedError,
     Layouts,
     SearchIndex,
     ours,
 )
-from locus_memory.backends.redis.loss import named
-from locus_memory.backends.redis.namespaces import list_namespaces
-from locus_memory.backends.redis.newest import newest
-from locus_memory.backends.redis.reading import read_values, scan
-from locus_memory.backends.redis.spaces import Spaces
-from locus_memory.backends.redis.store_scripts import script
-from locus_memory.backends.redis.texts import search_text
-from locus_memory.backends.redis.vectors import VectorQuery, search_vectors
+from locus_memory.backends.redis.search.newest import newest
+from locus_memory.backends.redis.search.texts import search_text
+from locus_memory.backends.redis.search.vectors import VectorQuery, search_vectors
 from locus_memory.errors import BackendError, ConfigurationError
 from locus_memory.options import checked
 from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts

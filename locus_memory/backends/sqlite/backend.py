@@ -10,8 +10,8 @@ from typing_extensions import override
 
 from locus_memory.backends.base import Backend
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
-from locus_memory.backends.sqlite.connection import SQLiteDatabase
-from locus_memory.backends.sqlite.problems import find_problems
+from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.connection.problems import find_problems
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.checkpoint.chain import CheckpointerOptions
 from locus_memory.options import checked

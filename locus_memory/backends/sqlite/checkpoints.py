@@ -9,9 +9,8 @@ from typing import Any, Final, Literal, TypeVar, Unpack
 
 from typing_extensions import override
 
-from locus_memory.backends.sqlite.connection import SQLiteDatabase
-from locus_memory.backends.sqlite.filters import compile_filter
-from locus_memory.backends.sqlite.opening import MEMORY
+from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.connection.opening import MEMORY
 from locus_memory.backends.sqlite.records import (
     HEAD,
     blaming,
@@ -23,6 +22,7 @@ from locus_memory.backends.sqlite.records import (
     to_row,
     to_text,
 )
+from locus_memory.backends.sqlite.search.filters import compile_filter
 from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead, moved

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
 from locus_memory.backends.sqlite import queries
-from locus_memory.backends.sqlite.filters import compile_filter
+from locus_memory.backends.sqlite.search.filters import compile_filter
 from locus_memory.errors import BackendCorruptError, VersionConflictError
 from locus_memory.quoting import quote
 from locus_memory.store.checksum import (

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from typing_extensions import override
 
 from locus_memory.backends.sqlite import items, queries
-from locus_memory.backends.sqlite.candidates import Found, Held, ItemCache
-from locus_memory.backends.sqlite.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.items import (
     Address,
     KeyRange,
@@ -22,7 +21,8 @@ from locus_memory.backends.sqlite.items import (
     Scope,
     prepare,
 )
-from locus_memory.backends.sqlite.texts import TextSearch
+from locus_memory.backends.sqlite.search.candidates import Found, Held, ItemCache
+from locus_memory.backends.sqlite.search.texts import TextSearch
 from locus_memory.errors import ConfigurationError
 from locus_memory.options import checked
 from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
@@ -45,7 +45,7 @@ from locus_memory.store.listing import Listing
 from locus_memory.store.text import query_words
 
 if TYPE_CHECKING:
-    from locus_memory.backends.sqlite.vectors import VectorCache
+    from locus_memory.backends.sqlite.search.vectors import VectorCache
 
 __all__ = ["SQLiteStore"]
 
@@ -310,7 +310,7 @@ class SQLiteStore(BaseStore, CandidateStore):
         offset: int = 0,
         recursive: bool = False,
     ) -> list[SemanticSearchResult]:
-        from locus_memory.backends.sqlite import vectors  # noqa: PLC0415 - it loads numpy
+        from locus_memory.backends.sqlite.search import vectors  # noqa: PLC0415 - it loads numpy
 
         scope = self._scope(namespace, recursive=recursive)
         query = vectors.VectorQuery(
@@ -356,7 +356,7 @@ class SQLiteStore(BaseStore, CandidateStore):
         self, scope: Scope, embedding: Sequence[float], condition: Condition, page: Page
     ) -> Callable[[sqlite3.Connection], list[Found]]:
         """Return what finds the nearest vectors on a connection."""
-        from locus_memory.backends.sqlite import vectors  # noqa: PLC0415 - it loads numpy
+        from locus_memory.backends.sqlite.search import vectors  # noqa: PLC0415 - it loads numpy
 
         query = vectors.VectorQuery(check_embedding(embedding, self._dimension), None, condition)
         cache = self._vectors()
@@ -366,7 +366,7 @@ class SQLiteStore(BaseStore, CandidateStore):
         ]
 
     def _vectors(self) -> VectorCache:
-        from locus_memory.backends.sqlite import vectors  # noqa: PLC0415 - it loads numpy
+        from locus_memory.backends.sqlite.search import vectors  # noqa: PLC0415 - it loads numpy
 
         if self._cache is None:
             self._cache = vectors.VectorCache(self._cache_bytes)

@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 import pytest
 
-from locus_memory.backends.postgresql.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 
 PATIENCE = 60
 

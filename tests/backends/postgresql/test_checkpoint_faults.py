@@ -9,7 +9,7 @@ import random
 import pytest
 
 from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
-from locus_memory.backends.postgresql.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 from locus_memory.errors import BackendError, BackendUnavailableError, ConfigurationError
 from locus_memory.testing.servers import PostgreSQLServer
 

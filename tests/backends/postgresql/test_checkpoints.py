@@ -21,7 +21,7 @@ from locus_memory.backends.postgresql.checkpoints import (
     PostgreSQLCheckpointer,
     PostgreSQLDeltaStorage,
 )
-from locus_memory.backends.postgresql.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 from locus_memory.backends.postgresql.records import digest_of, to_row
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import StaleChainError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.postgresql.columns import (
+from locus_memory.backends.postgresql.items.columns import (
     join_column,
     join_names,
     join_paths,
@@ -17,7 +17,7 @@ from locus_memory.backends.postgresql.columns import (
     split_names,
     split_paths,
 )
-from locus_memory.backends.postgresql.naming import name_of
+from locus_memory.backends.postgresql.items.naming import name_of
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.store.encoding import encode_namespace, encode_text
 from locus_memory.store.item import Delete, Put

@@ -14,9 +14,9 @@ import threading
 import asyncpg
 import pytest
 
-from locus_memory.backends.postgresql.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.connection.driver_errors import translate
 from locus_memory.backends.postgresql.schema import MIGRATIONS, Names
-from locus_memory.backends.postgresql.translation import translate
 from locus_memory.errors import (
     BackendClosedError,
     BackendCorruptError,
@@ -34,7 +34,7 @@ ADD = "INSERT INTO {threads} (digest, thread_id) VALUES ($1, 'x')"
 
 RACE = """
 import asyncio, sys
-from locus_memory.backends.postgresql.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 
 async def race():
     pools = [PostgreSQLPool(sys.argv[1], schema=sys.argv[2], pool_size=1) for _ in range(3)]
@@ -628,7 +628,7 @@ del task, tasks, loop
     def test_a_loop_may_end_with_work_pending(self, run_python, url, schema, end):
         script = f"""
 import asyncio, gc, sys
-from locus_memory.backends.postgresql.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 pool = PostgreSQLPool(sys.argv[1], schema=sys.argv[2], pool_size=3)
 
 async def block():
@@ -654,7 +654,7 @@ gc.collect()
     def test_a_child_of_a_fork_has_connections_of_its_own(self, run_python, url, schema):
         script = """
 import asyncio, os, sys, warnings
-from locus_memory.backends.postgresql.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 pool = PostgreSQLPool(sys.argv[1], schema=sys.argv[2], pool_size=2)
 who = "SELECT pg_backend_pid()"
 

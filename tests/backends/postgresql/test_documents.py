@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.postgresql.documents import (
+from locus_memory.backends.postgresql.items.documents import (
     decode_document,
     encode_document,
     encode_object,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.postgresql.documents import encode_document
-from locus_memory.backends.postgresql.filters import compile_filter
+from locus_memory.backends.postgresql.items.documents import encode_document
+from locus_memory.backends.postgresql.search.filters import compile_filter
 from locus_memory.store.filters import MOST_TERMS, matches, parse_filter
 
 FIELDS = [

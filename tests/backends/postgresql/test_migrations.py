@@ -11,7 +11,7 @@ from locus_memory.backends.postgresql.checkpoints import (
     PostgreSQLCheckpointer,
     PostgreSQLDeltaStorage,
 )
-from locus_memory.backends.postgresql.documents import encode_document
+from locus_memory.backends.postgresql.items.documents import encode_document
 from locus_memory.backends.postgresql.records import digest_of
 from locus_memory.backends.postgresql.schema import FUNCTIONS, MIGRATIONS, Names
 from locus_memory.checkpoint.chain import DeltaCheckpointer

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.postgresql.naming import (
+from locus_memory.backends.postgresql.items.naming import (
     LONGEST,
     Address,
     first_name,

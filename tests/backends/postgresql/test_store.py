@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 import asyncpg
 import pytest
 
-from locus_memory.backends.postgresql import items, queries
-from locus_memory.backends.postgresql.connection import PostgreSQLPool
-from locus_memory.backends.postgresql.naming import Address, path_of
-from locus_memory.backends.postgresql.rows import Row
+from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.items import items, queries
+from locus_memory.backends.postgresql.items.naming import Address, path_of
+from locus_memory.backends.postgresql.items.rows import Row
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.errors import (
     BackendError,
@@ -203,8 +203,8 @@ class TestConcurrency:
     async def test_versions_are_exact_across_processes(self, url, schema, store, run_python):
         script = """
 import asyncio, sys
-from locus_memory.backends.postgresql.naming import Address, path_of
-from locus_memory.backends.postgresql.rows import Row
+from locus_memory.backends.postgresql.items.naming import Address, path_of
+from locus_memory.backends.postgresql.items.rows import Row
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 
 async def main():

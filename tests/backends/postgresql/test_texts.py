@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from locus_memory.backends.postgresql.search.words import any_of, index_words, query_stems
 from locus_memory.backends.postgresql.store import PostgreSQLStore
-from locus_memory.backends.postgresql.words import any_of, index_words, query_stems
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.store.text import tokens
 
@@ -150,7 +150,7 @@ async def test_both_ways_to_find_candidates_find_the_same(store, monkeypatch, la
         expected = await store.search((name,), query, 50, filter={"even": True})
         below = await store.search((name,), query, 50, filter={"even": True}, recursive=True)
         with monkeypatch.context() as patch:
-            patch.setattr("locus_memory.backends.postgresql.queries._IS_LARGE", large)
+            patch.setattr("locus_memory.backends.postgresql.items.queries._IS_LARGE", large)
             found = await store.search((name,), query, 50, filter={"even": True})
         assert found
         assert found == expected == below

@@ -8,9 +8,9 @@ import asyncpg
 import numpy as np
 import pytest
 
-from locus_memory.backends.postgresql import vectors
+from locus_memory.backends.postgresql.search import vectors
+from locus_memory.backends.postgresql.search.vectors import VectorSearch, read_vector, vector_text
 from locus_memory.backends.postgresql.store import PostgreSQLStore
-from locus_memory.backends.postgresql.vectors import VectorSearch, read_vector, vector_text
 from locus_memory.errors import BackendWriteError, InvalidEmbeddingError
 from locus_memory.events import subscribe
 from locus_memory.store.item import Put

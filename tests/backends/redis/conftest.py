@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 from redis import Redis
 
-from locus_memory.backends.redis.connection import RedisConnection
+from locus_memory.backends.redis.connection.connection import RedisConnection
 from locus_memory.events import subscribe
 from locus_memory.testing.servers import RedisServer, ValkeyServer
 

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from locus_memory.backends.redis.backend import RedisBackend
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer
-from locus_memory.backends.redis.connection import RedisConnection
+from locus_memory.backends.redis.connection.connection import RedisConnection
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.errors import BackendUnavailableError
 

@@ -10,7 +10,7 @@ import pytest
 from redis import Redis
 
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer
-from locus_memory.backends.redis.connection import RedisConnection, Script
+from locus_memory.backends.redis.connection.connection import RedisConnection, Script
 from locus_memory.errors import (
     BackendError,
     BackendUnavailableError,

@@ -14,8 +14,8 @@ import pytest
 from redis import Redis, exceptions
 from redis import asyncio as driver
 
-from locus_memory.backends.redis.connection import RedisConnection, Script, tag
-from locus_memory.backends.redis.faults import FAILURES, is_lost, translate
+from locus_memory.backends.redis.connection.connection import RedisConnection, Script, tag
+from locus_memory.backends.redis.connection.driver_errors import FAILURES, is_lost, translate
 from locus_memory.errors import (
     NO_ROOM,
     BackendClosedError,
@@ -403,7 +403,7 @@ class TestLoops:
 
 FORK = """
 import asyncio, os, sys, time
-from locus_memory.backends.redis.connection import RedisConnection
+from locus_memory.backends.redis.connection.connection import RedisConnection
 connection = RedisConnection(sys.argv[1])
 uses = sys.argv[2] == "uses"
 

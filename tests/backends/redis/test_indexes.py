@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from redis import Redis
 
-from locus_memory.backends.redis import spaces, store_scripts
-from locus_memory.backends.redis.connection import tag
-from locus_memory.backends.redis.items import terms
-from locus_memory.backends.redis.stems import names_in
+from locus_memory.backends.redis.connection.connection import tag
+from locus_memory.backends.redis.items import scripts, spaces
+from locus_memory.backends.redis.items.items import terms
+from locus_memory.backends.redis.search.stems import names_in
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.store.encoding import encode_namespace
 from locus_memory.store.item import Put
@@ -50,7 +50,7 @@ class Entry:
 @pytest.fixture
 def small_limits(monkeypatch):
     """Let the scripts do in a few steps what they otherwise do in thousands."""
-    read = store_scripts.read_part
+    read = scripts.read_part
     small = {"CHUNK = 1000": "CHUNK = 2", "BLOCK = 4096": f"BLOCK = {BLOCK}"}
     small |= {
         "WAITING = 512": "WAITING = 3",
@@ -65,11 +65,11 @@ def small_limits(monkeypatch):
             text = text.replace(before, after)
         return text
 
-    store_scripts.script.cache_clear()
-    monkeypatch.setattr(store_scripts, "read_part", read_small)
+    scripts.script.cache_clear()
+    monkeypatch.setattr(scripts, "read_part", read_small)
     monkeypatch.setattr(spaces, "_CLEARED", 2)
     yield
-    store_scripts.script.cache_clear()
+    scripts.script.cache_clear()
 
 
 class Life(RuleBasedStateMachine):

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from locus_memory.backends.redis.connection import RedisConnection
-from locus_memory.backends.redis.spaces import Spaces
+from locus_memory.backends.redis.connection.connection import RedisConnection
+from locus_memory.backends.redis.items.spaces import Spaces
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.errors import BackendCorruptError
 from locus_memory.testing.fakes import FakeClock

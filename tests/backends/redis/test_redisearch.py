@@ -15,8 +15,8 @@ import redis.asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.redis import indexed, redisearch
-from locus_memory.backends.redis.stems import label, name_of
+from locus_memory.backends.redis.search import indexed, redisearch
+from locus_memory.backends.redis.search.stems import label, name_of
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.errors import (
     BackendUnavailableError,

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
+from locus_memory.backends.redis.items.scripts import SCRIPTS, read_part, script
 from locus_memory.backends.redis.store import RedisStore
-from locus_memory.backends.redis.store_scripts import SCRIPTS, read_part, script
 from locus_memory.store.item import Delete, Put
 from locus_memory.testing.fakes import FakeClock
 

@@ -8,10 +8,10 @@ import itertools
 import pytest
 from redis.asyncio import Redis
 
-from locus_memory.backends.redis import spaces as spaces_module
-from locus_memory.backends.redis.connection import RedisConnection, tag
-from locus_memory.backends.redis.items import KeyRange
-from locus_memory.backends.redis.spaces import Spaces
+from locus_memory.backends.redis.connection.connection import RedisConnection, tag
+from locus_memory.backends.redis.items import spaces as spaces_module
+from locus_memory.backends.redis.items.items import KeyRange
+from locus_memory.backends.redis.items.spaces import Spaces
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.errors import (
     BackendCorruptError,

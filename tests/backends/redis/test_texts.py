@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.index import TextIndex
 from locus_memory.backends.inmemory.index import rank as rank_in_memory
-from locus_memory.backends.redis.items import terms
-from locus_memory.backends.redis.texts import Postings, rank
+from locus_memory.backends.redis.items.items import terms
+from locus_memory.backends.redis.search.texts import Postings, rank
 
 texts = st.lists(st.sampled_from("abcd"), min_size=1, max_size=6)
 

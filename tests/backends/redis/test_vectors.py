@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from locus_memory.backends.redis import vectors as vectors_module
+from locus_memory.backends.redis.search import vectors as vectors_module
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.errors import InvalidEmbeddingError, StoreCapabilityError
 from locus_memory.store.item import Put

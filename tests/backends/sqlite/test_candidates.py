@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.sqlite import candidates
+from locus_memory.backends.sqlite.search import candidates
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import (
     BackendCorruptError,

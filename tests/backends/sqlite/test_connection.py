@@ -12,7 +12,7 @@ import warnings
 
 import pytest
 
-from locus_memory.backends.sqlite.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.errors import (
     BackendClosedError,
@@ -384,7 +384,7 @@ class TestLoopsAndProcesses:
     def test_a_child_of_a_fork_is_told(self, tmp_path):
         script = """
 import asyncio, os, sys, warnings
-from locus_memory.backends.sqlite.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.errors import BackendError
 warnings.simplefilter("ignore")
 database = SQLiteDatabase(sys.argv[1])
@@ -407,7 +407,7 @@ asyncio.run(database.close())
     def test_a_child_may_be_the_first_to_use_it(self, tmp_path):
         script = """
 import asyncio, os, sys
-from locus_memory.backends.sqlite.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 database = SQLiteDatabase(sys.argv[1])
 child = os.fork()
 asyncio.run(database.open())
@@ -421,7 +421,7 @@ if child:
     def test_an_interpreter_ends_though_it_was_not_closed(self, tmp_path):
         script = """
 import asyncio, sys
-from locus_memory.backends.sqlite.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 database = SQLiteDatabase(sys.argv[1])
 async def main():
     await database.write(lambda c: c.execute("INSERT INTO threads (thread_id) VALUES ('a')"))

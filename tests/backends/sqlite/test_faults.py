@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from locus_memory.backends.sqlite.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import (

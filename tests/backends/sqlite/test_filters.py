@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.sqlite.filters import compile_filter, register_functions
+from locus_memory.backends.sqlite.search.filters import compile_filter, register_functions
 from locus_memory.store.filters import matches, parse_filter
 from locus_memory.store.json_values import encode_json
 

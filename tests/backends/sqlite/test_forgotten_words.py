@@ -68,7 +68,7 @@ async def test_a_build_that_deletes_carelessly_by_default_is_told_not_to(backend
 
 
 async def test_somebody_who_reads_keeps_the_log_and_that_is_said(backend, tmp_path, monkeypatch):
-    monkeypatch.setattr("locus_memory.backends.sqlite.threads._LOG_PATIENCE", 50)
+    monkeypatch.setattr("locus_memory.backends.sqlite.connection.pool._LOG_PATIENCE", 50)
     events = []
     unsubscribe = subscribe(events.append)
     reader = sqlite3.connect(tmp_path / "agent.db", isolation_level=None)

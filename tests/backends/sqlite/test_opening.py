@@ -6,9 +6,9 @@ import sqlite3
 
 import pytest
 
-from locus_memory.backends.sqlite import opening
 from locus_memory.backends.sqlite.backend import SQLiteBackend
-from locus_memory.backends.sqlite.connection import translated
+from locus_memory.backends.sqlite.connection import driver_errors
+from locus_memory.backends.sqlite.connection.driver_errors import translated
 from locus_memory.errors import (
     BackendCorruptError,
     BackendError,
@@ -29,7 +29,7 @@ class TestErrors:
                 raise kind("on purpose")
 
     def test_the_table_names_real_codes(self):
-        assert all(hasattr(sqlite3, name) for name in opening._ERRORS)
+        assert all(hasattr(sqlite3, name) for name in driver_errors._ERRORS)
 
     @pytest.mark.parametrize(
         ("name", "expected"),
@@ -45,7 +45,7 @@ class TestErrors:
     def test_an_extended_code_counts_as_its_primary_one(self, name, expected):
         error = sqlite3.OperationalError("on purpose")
         error.sqlite_errorname = name
-        described = opening.translate(error, "agent.db")
+        described = driver_errors.translate(error, "agent.db")
         assert type(described) is expected
         assert described.__cause__ is error
         assert name in str(described)

@@ -26,7 +26,7 @@ CALLS = {
 
 @pytest.fixture(autouse=True)
 def readers_that_always_look(monkeypatch):
-    monkeypatch.setattr("locus_memory.backends.sqlite.threads._LOOK_AGAIN", 0.0)
+    monkeypatch.setattr("locus_memory.backends.sqlite.connection.pool._LOOK_AGAIN", 0.0)
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from locus_memory.backends.sqlite.search.texts import TextSearch
 from locus_memory.backends.sqlite.store import SQLiteStore
-from locus_memory.backends.sqlite.texts import TextSearch
 
 WORDS = ["boat", "keel", "sail", "mast", "harbour", "tide", "anchor", "rope"]
 

@@ -1,0 +1,484 @@
+"""A PostgreSQL database, shared by any number of tasks and event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import re
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final, TypedDict, TypeVar
+from urllib.parse import urlsplit
+
+from typing_extensions import override
+
+from locus_memory.backends.loops import close_elsewhere
+from locus_memory.backends.postgresql.connection.driver import (
+    DRIVER_ERRORS,
+    ClientConfigurationError,
+    Connection,
+    Pool,
+    Record,
+    connect,
+)
+from locus_memory.backends.postgresql.connection.driver_errors import (
+    is_lost,
+    is_repeatable,
+    translated,
+    was_never_sent,
+)
+from locus_memory.backends.postgresql.connection.opening import Features, prepare
+from locus_memory.backends.postgresql.connection.pool import (
+    BorrowedPool,
+    Lender,
+    OwnPool,
+    is_gone,
+)
+from locus_memory.backends.postgresql.schema import Names
+from locus_memory.errors import (
+    BackendClosedError,
+    BackendError,
+    BackendUnavailableError,
+    ConfigurationError,
+)
+from locus_memory.options import checked
+from locus_memory.resource import Resource, warn_unless_closed
+
+__all__ = ["Connection", "ConnectionOptions", "Features", "PostgreSQLPool", "Record", "pool_for"]
+
+T = TypeVar("T")
+
+_URL: Final = re.compile(r"postgres(ql)?://", re.IGNORECASE)
+
+_PLACE: Final = re.compile(r"([\w.-]|\[[\da-f:.]+\]|:\d+(?!\d)|,)*(/[\w-]*)?", re.IGNORECASE)
+"""Hosts, ports and the database of a URL."""
+
+_ATTEMPTS: Final = 6
+"""How often what the server rolled back, or never received, is tried."""
+
+_PAUSE: Final = 0.01
+"""Seconds before the second attempt, on average half of it; doubled each time."""
+
+_PLAN_LIFETIME: Final = 60
+"""Seconds until a statement is prepared anew: the server keeps the plan that it made for the tables
+as they were, and that for empty ones reads all of a namespace."""
+
+_STATEMENTS: Final = 1000
+"""How many templates are remembered with their names filled in."""
+
+
+class ConnectionOptions(TypedDict, total=False):
+    """The options of `PostgreSQLPool`, which the store and the checkpointer take too."""
+
+    pool_size: int
+    schema: str
+    table_prefix: str
+    statement_cache_size: int
+    pooler: bool
+    connect_timeout: float
+    acquire_timeout: float
+    command_timeout: float | None
+
+
+class PostgreSQLPool(Resource):
+    """Connections to a PostgreSQL database, opened on first use.
+
+    Each event loop has connections of its own, at most `pool_size`. The tables are made, or
+    brought up to date, before the first statement. Nothing relies on the state of a session:
+    no settings, no `search_path`.
+
+    Args:
+        database: A name, or a URL (`postgresql://...`), which goes to asyncpg untouched.
+            What it leaves open, `None` everything, comes from libpq's environment variables.
+        pool: A pool of the caller's to use instead, in its own event loop; it is never closed
+            here, and the options of the connection are ignored.
+        pool_size: How many connections an event loop opens at most.
+        schema: The schema of the tables; made if it is not there.
+        table_prefix: What the names of tables and indexes begin with.
+        statement_cache_size: How many prepared statements a connection keeps.
+        pooler: Whether a pooler in transaction mode is in between, such as PgBouncer: then
+            no prepared statement outlives its transaction.
+        connect_timeout: Seconds to open a connection.
+        acquire_timeout: Seconds to wait for a connection that is free.
+        command_timeout: Seconds for a statement; `None`: no limit.
+
+    Raises:
+        ConfigurationError: An option that cannot work.
+    """
+
+    @checked
+    def __init__(
+        self,
+        database: str | None = None,
+        *,
+        pool: Pool | None = None,
+        pool_size: int = 16,
+        schema: str = "public",
+        table_prefix: str = "locus_",
+        statement_cache_size: int = 256,
+        pooler: bool = False,
+        connect_timeout: float = 10.0,
+        acquire_timeout: float = 30.0,
+        command_timeout: float | None = 60.0,
+    ) -> None:
+        self._where = _described(database)
+        self._names = Names(schema, table_prefix)
+        self._names.check()
+        _check_sizes(pool_size, statement_cache_size)
+        _check_timeouts(connect_timeout, acquire_timeout, command_timeout)
+        self._arguments = _arguments(
+            database,
+            timeout=connect_timeout,
+            command_timeout=command_timeout,
+            statement_cache_size=0 if pooler else statement_cache_size,
+        )
+        self._borrowed = pool
+        self._size = pool_size
+        self._patience = acquire_timeout
+        self._lenders: dict[asyncio.AbstractEventLoop, Lender] = {}
+        self._opening: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+        self._lock = threading.Lock()
+        self._features: Features | None = None
+        self._statements: dict[str, str] = {}
+        self._inherited: dict[asyncio.AbstractEventLoop, Lender] = {}
+        self._process = os.getpid()
+        self._closed = False
+        lenders, owned = self._lenders, pool is None
+        self._warning = warn_unless_closed(
+            self,
+            self._where,
+            lambda: owned and any(not each.has_ended() for each in lenders.values()),
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._where})"
+
+    @property
+    def features(self) -> Features:
+        """What the database has.
+
+        Raises:
+            BackendUnavailableError: It was not opened yet.
+        """
+        if self._features is None:
+            raise BackendUnavailableError(f"{self._where}: not open yet")
+        return self._features
+
+    def sql(self, template: str) -> str:
+        """Return a statement with the names of our tables in it; see `schema`."""
+        statement = self._statements.get(template)
+        if statement is None:
+            if len(self._statements) >= _STATEMENTS:
+                self._statements.clear()
+            statement = self._statements[template] = self._names.fill(template)
+        return statement
+
+    @override
+    async def open(self) -> None:
+        """Connect and bring the tables up to date now, rather than on first use.
+
+        Raises:
+            BackendUnavailableError: There is no connection.
+            ConfigurationError: The server refuses who we are, or has no such database; the
+                database is not UTF-8; a newer locus_memory made the tables; the caller's pool
+                belongs to another event loop.
+            BackendError: The tables are not there, and we may not make them.
+            BackendClosedError: After `close()`.
+        """
+        await self._ready()
+
+    async def fetch(self, template: str, *arguments: Any) -> list[Record]:
+        """Return the rows of one statement, which is its own transaction.
+
+        Raises:
+            BackendError: The database failed; see `locus_memory.errors`.
+        """
+        rows: list[Record] = await self._call("fetch", template, arguments)
+        return rows
+
+    async def fetchmany(self, template: str, rows: Sequence[Sequence[Any]]) -> list[Record]:
+        """Return what one statement returns for several rows of arguments, all or nothing.
+
+        They take one round trip and one transaction; see `fetch`.
+        """
+        found: list[Record] = await self._call("fetchmany", template, (rows,))
+        return found
+
+    async def fetchrow(self, template: str, *arguments: Any) -> Record | None:
+        """Return the first row of one statement, or `None`; see `fetch`."""
+        row: Record | None = await self._call("fetchrow", template, arguments)
+        return row
+
+    async def fetchval(self, template: str, *arguments: Any) -> Any:
+        """Return the first value of the first row, or `None`; see `fetch`."""
+        return await self._call("fetchval", template, arguments)
+
+    async def execute(self, template: str, *arguments: Any) -> str:
+        """Return the tag of one statement, such as `DELETE 3`; see `fetch`."""
+        tag: str = await self._call("execute", template, arguments)
+        return tag
+
+    async def _call(self, verb: str, template: str, arguments: tuple[Any, ...]) -> Any:
+        with translated(self._where):
+            lender = await self._ready()
+            statement = self.sql(template)
+            return await _repeated(
+                lambda: _call_once(lender, verb, statement, arguments), _may_repeat_call
+            )
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Connection]:
+        """Lend a connection inside a transaction, committed if the block does not raise.
+
+        Statements for it go through `sql` first.
+
+        Raises:
+            BackendError: The database failed, and nothing of the block is kept; only where the
+                connection was lost while it committed, that is not known.
+        """
+        with translated(self._where):
+            lender = await self._ready()
+            connection = await _repeated(lambda: _begun(lender), _may_begin_again)
+            try:
+                yield connection
+                await connection.execute("COMMIT")
+            except (Exception, asyncio.CancelledError):
+                await lender.settle(connection)
+                raise
+            except BaseException:
+                await lender.release(connection, broken=True)
+                raise
+            await lender.release(connection)
+
+    async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Return what `work` does in a transaction, again if the server rolls it back.
+
+        Raises:
+            BackendError: As for `transaction`.
+        """
+
+        async def once() -> T:
+            async with self.transaction() as connection:
+                return await work(connection)
+
+        return await _repeated(once, _may_repeat_transaction)
+
+    async def _ready(self) -> Lender:
+        """Return the lender of this event loop, the database open."""
+        self._admit()
+        lender = self._lenders.get(asyncio.get_running_loop())
+        if lender is None or self._features is None:
+            lender = await self._opened()
+        return lender
+
+    def _admit(self) -> None:
+        if self._closed:
+            raise self._refusal()
+
+    def _refusal(self) -> BackendClosedError:
+        return BackendClosedError(f"{self._where}: used after close()")
+
+    async def _opened(self) -> Lender:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._forget_ended_loops()
+            lock = self._opening.setdefault(loop, asyncio.Lock())
+        async with lock:
+            lender = self._lenders.get(loop) or await self._add_lender(loop)
+            if self._features is None:
+                await self._prepare(lender)
+        return lender
+
+    async def _add_lender(self, loop: asyncio.AbstractEventLoop) -> Lender:
+        lender = self._make_lender()
+        with translated(self._where):
+            await lender.open()
+        with self._lock:
+            if not self._closed:
+                self._lenders[loop] = lender
+                return lender
+        await lender.close()
+        raise self._refusal()
+
+    def _make_lender(self) -> Lender:
+        if self._borrowed is not None:
+            return BorrowedPool(self._borrowed, patience=self._patience, where=self._where)
+        connecting = partial(_connected, self._where, self._arguments)
+        return OwnPool(connecting, size=self._size, patience=self._patience, where=self._where)
+
+    async def _prepare(self, lender: Lender) -> None:
+        with translated(self._where):
+            connection = await lender.acquire()
+            try:
+                features = await prepare(connection, self._names, self._where)
+            except asyncio.CancelledError:
+                await lender.settle(connection)
+                raise
+            except BaseException:
+                await lender.release(connection, broken=True)
+                raise
+            await lender.release(connection)
+        with self._lock:
+            self._names = Names(self._names.schema, self._names.prefix, features.vector_schema)
+            self._statements.clear()
+            self._features = features
+
+    def _forget_ended_loops(self) -> None:
+        if self._process != os.getpid():
+            # The parent's connections: its loop and this copy watch them by one epoll, so even
+            # to close them here would make it deaf.
+            self._process, self._inherited = os.getpid(), self._lenders
+            self._lenders, self._opening = {}, {}
+        for loop in [loop for loop in self._opening if loop.is_closed()]:
+            del self._opening[loop]
+            lender = self._lenders.pop(loop, None)
+            if lender is not None:
+                lender.abandon()
+
+    @override
+    async def close(self) -> None:
+        """Let running calls of this event loop end, and close all connections."""
+        self._warning.detach()
+        with self._lock:
+            self._closed = True
+            self._forget_ended_loops()
+            lenders, self._lenders = self._lenders, {}
+            self._opening.clear()
+        own = lenders.pop(asyncio.get_running_loop(), None)
+        for loop, lender in lenders.items():
+            close_elsewhere(loop, lender)
+        if own is not None:
+            await own.close()
+
+
+def pool_for(
+    database: str | None,
+    pool: Pool | PostgreSQLPool | None,
+    options: ConnectionOptions,
+) -> tuple[PostgreSQLPool, bool]:
+    """Return the pool to use, and whether whoever uses it is to close it.
+
+    Args:
+        database: See `PostgreSQLPool`.
+        pool: A pool of asyncpg's, or one of ours, which is then shared.
+        options: See `PostgreSQLPool`; ignored where `pool` is one of ours.
+    """
+    if isinstance(pool, PostgreSQLPool):
+        return pool, False
+    return PostgreSQLPool(database, pool=pool, **options), True
+
+
+def _check_sizes(pool_size: int, statement_cache_size: int) -> None:
+    if pool_size < 1 or statement_cache_size < 0:
+        raise ConfigurationError("postgresql: needs pool_size >= 1 and statement_cache_size >= 0")
+
+
+def _check_timeouts(*timeouts: float | None) -> None:
+    if any(timeout is not None and timeout <= 0 for timeout in timeouts):
+        raise ConfigurationError("postgresql: a timeout is a positive number of seconds")
+
+
+def _arguments(database: str | None, **options: float | None) -> dict[str, Any]:
+    """Return what `asyncpg.connect` takes."""
+    arguments: dict[str, Any] = {**options, "max_cached_statement_lifetime": _PLAN_LIFETIME}
+    if database is not None:
+        arguments["dsn" if _URL.match(database) else "database"] = database
+    return arguments
+
+
+async def _connected(where: str, arguments: dict[str, Any]) -> Connection:
+    # Of the pool itself nothing is held here, so that one that is dropped is collected.
+    with translated(where):
+        try:
+            return await connect(arguments)
+        except ClientConfigurationError:
+            raise
+        except (ValueError, OverflowError) as error:
+            # Its message quotes what may be a part of the password.
+            raise ConfigurationError(
+                f"{where}: the driver cannot read the URL or the environment "
+                f"({type(error).__name__}); a password's special characters are written as "
+                "%40 for @, %2F for / and so on"
+            ) from None
+
+
+async def _call_once(lender: Lender, verb: str, statement: str, arguments: tuple[Any, ...]) -> Any:
+    connection = await lender.acquire()
+    try:
+        result = await getattr(connection, verb)(statement, *arguments)
+    except (TimeoutError, asyncio.CancelledError):
+        # The server may still be busy with it.
+        await lender.settle(connection)
+        raise
+    except DRIVER_ERRORS:
+        await lender.release(connection, broken=is_gone(connection))
+        raise
+    except BaseException:
+        await lender.release(connection, broken=True)
+        raise
+    await lender.release(connection)
+    return result
+
+
+async def _begun(lender: Lender) -> Connection:
+    connection = await lender.acquire()
+    try:
+        await connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+    except asyncio.CancelledError:
+        await lender.settle(connection)
+        raise
+    except BaseException:
+        await lender.release(connection, broken=True)
+        raise
+    return connection
+
+
+async def _repeated(
+    work: Callable[[], Awaitable[T]], may_repeat: Callable[[BaseException], bool]
+) -> T:
+    """Return what `work` does, again where its error is one that may pass."""
+    for attempt in range(_ATTEMPTS - 1):
+        try:
+            return await work()
+        except Exception as error:
+            if not may_repeat(error):
+                raise
+        await asyncio.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311 - no secret
+    return await work()
+
+
+def _may_repeat_call(error: BaseException) -> bool:
+    return was_never_sent(error) or is_repeatable(error)
+
+
+def _may_begin_again(error: BaseException) -> bool:
+    # Nothing is done yet that could be done twice; what the lender raises is final.
+    return is_lost(error) and not isinstance(error, BackendError)
+
+
+def _may_repeat_transaction(error: BaseException) -> bool:
+    return isinstance(error, BackendError) and is_repeatable(error.__cause__)
+
+
+def _described(database: str | None) -> str:
+    """Return how messages name the database: never with what may be a password."""
+    if database is None:
+        return "postgresql"
+    if not _URL.match(database):
+        # Anything else may hold a password, such as the `host=... password=...` of libpq.
+        if not database or not set("\0=@/").isdisjoint(database):
+            raise ConfigurationError(
+                "postgresql: a database is a name, or a URL that begins with postgresql://"
+            )
+        return f"postgresql {database}"
+    try:
+        parts = urlsplit(database)
+    except ValueError:
+        return "postgresql"
+    # A password whose special characters are not escaped ends up in any of the parts.
+    place = parts.netloc.rpartition("@")[2] + parts.path
+    escaped = "@" not in parts.query + parts.fragment and _PLACE.fullmatch(place)
+    return f"postgresql {place}" if escaped else "postgresql"

@@ -1,0 +1,312 @@
+"""Items as rows: what the store's verbs ask the database for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final
+
+from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool, Record
+from locus_memory.backends.postgresql.items import queries
+from locus_memory.backends.postgresql.items.columns import join_column, join_names
+from locus_memory.backends.postgresql.items.documents import decode_document
+from locus_memory.backends.postgresql.items.naming import (
+    AFTER_KEYS,
+    LONGEST,
+    Address,
+    first_name,
+    name_bound,
+    whole_name,
+)
+from locus_memory.backends.postgresql.items.queries import Arguments
+from locus_memory.backends.postgresql.items.ranges import KeyRange, Page, Scope
+from locus_memory.backends.postgresql.items.rows import Columns, Row, checksum_name, expiry
+from locus_memory.errors import BackendCorruptError, VersionConflictError
+from locus_memory.quoting import quote
+from locus_memory.store.checksum import (
+    canonical,
+    has_vector,
+    item_checksum,
+    value_matches,
+    vector_checksum,
+)
+from locus_memory.store.encoding import decode_namespace, decode_text
+from locus_memory.store.filters import Condition
+from locus_memory.store.item import StoreItem
+
+__all__ = [
+    "clear",
+    "get_values",
+    "item_of",
+    "newest",
+    "purge",
+    "put_columns",
+    "read_item",
+    "read_value",
+    "read_vector",
+    "scan",
+    "scan_keys",
+    "write",
+]
+
+_HEADER: Final = 4
+"""Bytes that `vector_send` writes before the numbers."""
+
+OF_BEFORE: Final = 0
+"""The checksum of what was written before there were any."""
+
+_MOST_VERSION: Final = 2**62
+"""The server's integers are not much larger."""
+
+
+async def write(
+    pool: PostgreSQLPool, operations: Sequence[Row | Address], now: datetime
+) -> list[int]:
+    """Put the rows and delete what is at the addresses, in one round trip.
+
+    Returns:
+        A put's new version, or whether there was something to delete, in order.
+
+    Raises:
+        VersionConflictError: One `if_version` does not hold; nothing is written.
+    """
+    addresses = [each.address if isinstance(each, Row) else each for each in operations]
+    if any(address.if_version is not None for address in addresses):
+        return await _write_in_order(pool, operations, now)
+    names = {address.name for address in addresses}
+    rows = [each for each in operations if isinstance(each, Row)]
+    if not rows:
+        return await _delete_many(pool, addresses, now)
+    if len(names) < len(rows) or len(rows) < len(operations):
+        return await _write_in_order(pool, operations, now)
+    if len(rows) == 1 and rows[0].embedding is None:
+        return [await _put(pool, rows[0], now)]
+    return await _put_many(pool, rows, now)
+
+
+async def _put(pool: PostgreSQLPool, row: Row, now: datetime) -> int:
+    statement = queries.PUT_OVER_VECTOR if pool.features.has_vector else queries.PUT
+    address = row.address
+    place = address.name, address.scope, address.path, address.key
+    content = expiry(row.ttl, now), row.length, row.metadata, row.value, row.words, row.checksum
+    version: int = await pool.fetchval(statement, *place, *content, now)
+    return version
+
+
+async def put_columns(pool: PostgreSQLPool, columns: Columns, now: datetime) -> list[int]:
+    """Put what is in the columns, no two of one item, in one round trip; return the versions."""
+    statement = queries.PUT_MANY_OVER_VECTORS if pool.features.has_vector else queries.PUT_MANY
+    arguments = *columns.addresses(), *columns.contents(now)
+    return _versions(await pool.fetchval(statement, now, *arguments))
+
+
+async def _put_many(pool: PostgreSQLPool, rows: Sequence[Row], now: datetime) -> list[int]:
+    columns = Columns.of_rows(rows)
+    if all(row.embedding is None for row in rows):
+        return await put_columns(pool, columns, now)
+    arguments = *columns.addresses(), *columns.contents(now), *_embeddings(rows)
+    return _versions(await pool.fetchval(queries.PUT_MANY_VECTORS, now, *arguments))
+
+
+def _versions(found: str) -> list[int]:
+    return list(map(int, found.split()))
+
+
+def _embeddings(rows: Sequence[Row]) -> tuple[str, str]:
+    """Return the embeddings and their checksums, joined."""
+    vectors = join_column(row.embedding or "" for row in rows)
+    return vectors, join_column(row.vector_checksum for row in rows)
+
+
+def _nothing(address: Address) -> Row:
+    """Return a row without a value: the server deletes what is there."""
+    return Row(address, "", "", "", 0, OF_BEFORE, None, None)
+
+
+async def _write_in_order(
+    pool: PostgreSQLPool, operations: Sequence[Row | Address], now: datetime
+) -> list[int]:
+    addresses = [each.address if isinstance(each, Row) else each for each in operations]
+    rows = [each if isinstance(each, Row) else _nothing(each) for each in operations]
+    conditions = join_column(
+        "" if each.if_version is None else str(min(each.if_version, _MOST_VERSION))
+        for each in addresses
+    )
+    columns = Columns.of_rows(rows)
+    arguments = *columns.addresses(), conditions, *columns.contents(now)
+    if not pool.features.has_vector:
+        found = await pool.fetch(queries.WRITE, now, *arguments)
+    else:
+        found = await pool.fetch(queries.WRITE_VECTORS, now, *arguments, *_embeddings(rows))
+    if found[0]["conflict"]:
+        lost = addresses[found[0]["number"] - 1]
+        raise VersionConflictError(
+            lost.if_version or 0,
+            found[0]["result"],
+            decode_namespace(lost.path),
+            decode_text(lost.key),
+        )
+    return [row["result"] for row in found]
+
+
+async def _delete_many(
+    pool: PostgreSQLPool, addresses: Sequence[Address], now: datetime
+) -> list[int]:
+    names = join_names(address.name for address in addresses)
+    rows = await pool.fetch(queries.DELETE_MANY, names, now)
+    deleted = {row["name"] for row in rows}
+    results: list[int] = []
+    for address in addresses:
+        results.append(address.name in deleted)
+        deleted.discard(address.name)
+    return results
+
+
+async def clear(pool: PostgreSQLPool, scope: Scope) -> int:
+    """Delete everything in the scope; return how many items that were not expired."""
+    low, high = scope.path, scope.high
+    names = first_name(low), name_bound(high if scope.recursive else low + AFTER_KEYS)
+    count: int = await pool.fetchval(queries.CLEAR, low, scope.now, high, *names)
+    return count
+
+
+async def purge(pool: PostgreSQLPool, now: datetime, limit: int) -> None:
+    """Delete some of the items that have expired."""
+    await pool.execute(queries.PURGE, now, limit)
+
+
+async def read_item(pool: PostgreSQLPool, address: Address, now: datetime) -> StoreItem | None:
+    """Return the item at an address, unless it is expired."""
+    row = await pool.fetchrow(queries.GET, address.name, now)
+    return None if row is None else item_of(row)
+
+
+async def read_value(pool: PostgreSQLPool, address: Address, now: datetime) -> Any:
+    """Return the value at an address, unless it is expired."""
+    row = await pool.fetchrow(queries.GET_VALUE, address.name, now)
+    return None if row is None else _value_of(row, address)
+
+
+async def get_values(
+    pool: PostgreSQLPool, addresses: Sequence[Address], now: datetime
+) -> dict[str, Any]:
+    """Return the values of those items that are there, by name."""
+    places = {address.name: address for address in addresses}
+    rows = await pool.fetch(queries.GET_MANY, join_names(places), now)
+    return {row["name"]: _value_of(row, places[row["name"]]) for row in rows}
+
+
+def _value_of(row: Record, address: Address) -> Any:
+    """Return the value of an item, read without its metadata.
+
+    Raises:
+        BackendCorruptError: It is not what was written.
+    """
+    path, key, checksum = address.path, address.key, row["checksum"]
+    try:
+        value = decode_document(row["value"])
+        name = checksum_name(path, key)
+        if checksum == OF_BEFORE or value_matches(checksum, name, canonical(value)):
+            return value
+    except (KeyError, ValueError) as error:
+        raise _damaged(path, key) from error
+    raise _damaged(path, key)
+
+
+def _damaged(path: str, key: str, what: str = "the item") -> BackendCorruptError:
+    """Return the error that names an item, whose name may be damaged as well."""
+    name: tuple[object, object] = key, path
+    with suppress(KeyError, StopIteration):
+        name = decode_text(key), decode_namespace(path)
+    named = f"{quote(name[0])} of {quote(name[1])}"
+    return BackendCorruptError(f"postgresql: {what} {named} is damaged")
+
+
+async def read_vector(pool: PostgreSQLPool, address: Address, now: datetime) -> bytes | None:
+    """Return the vector of the item at an address, as it is sent, unless it has none.
+
+    That there is none any more is no damage: whoever drops the extension drops the vectors.
+
+    Raises:
+        BackendCorruptError: It is not what was written.
+    """
+    row = await pool.fetchrow(queries.GET_VECTOR, address.name, now)
+    if row is None or row["sent"] is None:
+        return None
+    sent: bytes = row["sent"]
+    if row["checksum"] != OF_BEFORE:
+        own = vector_checksum(checksum_name(address.path, address.key), sent[_HEADER:])
+        if row["own"] != own or not has_vector(row["checksum"]):
+            raise _damaged(address.path, address.key, "the vector of the item")
+    return sent
+
+
+def item_of(row: Record, score: float | None = None) -> StoreItem:
+    """Return the item of a row with `queries.COLUMNS`.
+
+    Raises:
+        BackendCorruptError: It is damaged.
+    """
+    path, key, checksum = row["path"], row["key"], row["checksum"]
+    try:
+        value, metadata = decode_document(row["value"]), decode_document(row["metadata"])
+        if checksum != OF_BEFORE:
+            _check(checksum, checksum_name(path, key), value, metadata)
+        return StoreItem(
+            namespace=decode_namespace(path),
+            key=decode_text(key),
+            value=value,
+            metadata=metadata,
+            created_at=row["created_at"],
+            updated_at=row["updated_at"],
+            version=row["version"],
+            score=score,
+            expires_at=row["expires_at"],
+        )
+    except (KeyError, StopIteration, TypeError, ValueError) as error:
+        raise _damaged(path, key) from error
+
+
+def _check(checksum: int, name: int, value: Any, metadata: Any) -> None:
+    """Raise `ValueError` unless the checksum of an item is this one."""
+    documents = canonical(value), canonical(metadata)
+    if checksum != item_checksum(name, *documents, vector=has_vector(checksum)):
+        raise ValueError("the checksum does not match")
+
+
+async def scan(pool: PostgreSQLPool, scope: Scope, keys: KeyRange, limit: int) -> list[StoreItem]:
+    """Return full items of one namespace in key order."""
+    return [item_of(row) for row in await _scan(pool, scope, keys, limit, queries.COLUMNS)]
+
+
+async def scan_keys(pool: PostgreSQLPool, scope: Scope, keys: KeyRange, limit: int) -> list[str]:
+    """Return keys of one namespace in order."""
+    return [decode_text(row["key"]) for row in await _scan(pool, scope, keys, limit, "i.key")]
+
+
+async def _scan(
+    pool: PostgreSQLPool, scope: Scope, keys: KeyRange, limit: int, columns: str
+) -> list[Record]:
+    arguments = Arguments()
+    conditions = keys.condition(scope.path, arguments), scope.live(arguments)
+    page = arguments.bind(limit, "bigint")
+    ordered = queries.scan_items(conditions, page, columns=columns, descending=keys.descending)
+    rows = await pool.fetch(ordered, *arguments.values)
+    if all(len(whole_name(scope.path, row["key"])) <= LONGEST for row in rows):
+        return rows
+    # Names that were cut are in no order, and the first of them may not be on this page.
+    sorted_ = queries.sort_items(conditions, page, columns=columns, descending=keys.descending)
+    return await pool.fetch(sorted_, *arguments.values)
+
+
+async def newest(
+    pool: PostgreSQLPool, scope: Scope, condition: Condition, page: Page
+) -> list[StoreItem]:
+    """Return the items that satisfy the condition, the newest write first."""
+    arguments = Arguments()
+    limit, offset = arguments.bind(page.limit, "bigint"), arguments.bind(page.offset, "bigint")
+    here = scope.condition("i", arguments), scope.live(arguments)
+    conditions = (*here, arguments.compile(condition))
+    statement = queries.newest_items(conditions, limit, offset, recursive=scope.recursive)
+    return [item_of(row) for row in await pool.fetch(statement, *arguments.values)]

@@ -1,0 +1,495 @@
+"""Every statement the store runs.
+
+What varies is put together from the constants here; whatever a caller chose is bound. Only text,
+numbers, moments and `text[]` are: for an array of anything else asyncpg would first have to ask
+the server what it is, once for each connection. The columns of a batch come as a text each.
+"""
+
+# ruff: noqa: S608 - no text of a caller ever gets into a statement
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+from locus_memory.backends.postgresql.items.columns import split_column, split_names, split_paths
+from locus_memory.backends.postgresql.items.naming import AFTER_DIGESTS, AFTER_KEYS, LONGEST
+from locus_memory.backends.postgresql.search.filters import compile_filter
+from locus_memory.store.filters import Condition
+
+__all__ = [
+    "CLEAR",
+    "COLUMNS",
+    "DELETE_MANY",
+    "EXISTS",
+    "GET",
+    "GET_MANY",
+    "GET_VALUE",
+    "GET_VECTOR",
+    "INDEX_IS_THERE",
+    "LOCK_NAME",
+    "LOST_VECTORS",
+    "NAMESPACES",
+    "PURGE",
+    "PUT",
+    "PUT_MANY",
+    "PUT_MANY_OVER_VECTORS",
+    "PUT_MANY_VECTORS",
+    "PUT_OVER_VECTOR",
+    "SETTINGS",
+    "VACUUM_ITEMS",
+    "VACUUM_VECTORS",
+    "WRITE",
+    "WRITE_VECTORS",
+    "Arguments",
+    "count_vectors",
+    "make_index",
+    "nearest_by_index",
+    "nearest_exactly",
+    "newest_items",
+    "other_dimension",
+    "scan_items",
+    "search_items",
+    "sort_items",
+]
+
+COLUMNS: Final = (
+    "i.path, i.key, i.value, i.metadata, i.created_at, i.updated_at, i.version, i.expires_at, "
+    "i.checksum"
+)
+
+_LIVE_2: Final = "(i.expires_at IS NULL OR i.expires_at > $2)"
+
+GET: Final = f"SELECT {COLUMNS} FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
+GET_VALUE: Final = f"SELECT i.value, i.checksum FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
+EXISTS: Final = f"SELECT true FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
+GET_MANY: Final = f"""
+SELECT i.name, i.value, i.checksum FROM {{items}} AS i
+WHERE i.name = ANY ({split_names(1)}) AND {_LIVE_2}
+"""
+
+_GIVEN_COLUMNS: Final = (
+    "name, scope, path, key, expires_at, length, metadata, value, words, checksum"
+)
+_INTO: Final = (
+    f"INSERT INTO {{items}} AS i ({_GIVEN_COLUMNS}, version, revision, created_at, updated_at)"
+)
+
+# What has expired is not there: its version and its age start over.
+_REPLACE: Final = """
+ON CONFLICT (name) DO UPDATE SET
+  version = CASE WHEN i.expires_at <= EXCLUDED.updated_at THEN 1 ELSE i.version + 1 END,
+  created_at = CASE WHEN i.expires_at <= EXCLUDED.updated_at THEN EXCLUDED.created_at
+    ELSE i.created_at END,
+  revision = EXCLUDED.revision, updated_at = EXCLUDED.updated_at,
+  expires_at = EXCLUDED.expires_at, length = EXCLUDED.length, metadata = EXCLUDED.metadata,
+  value = EXCLUDED.value, words = EXCLUDED.words, checksum = EXCLUDED.checksum
+"""
+
+PUT: Final = f"""
+{_INTO}
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text::tsvector, $10, 1, nextval('{{revisions}}'),
+  $11, $11)
+{_REPLACE}
+RETURNING i.version
+"""
+
+# Whoever touches a vector has locked its item first.
+PUT_OVER_VECTOR: Final = f"""
+WITH written AS ({PUT}, i.name),
+dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.name = written.name)
+SELECT version FROM written
+"""
+
+# The columns of a batch: where all its items are in one namespace, there is one scope and path.
+_NAMES_OF_COLUMNS: Final = (
+    *("name", "scope", "path", "key", "expires_at", "length", "metadata", "value", "words"),
+    *("checksum", "embedding", "vector_checksum"),
+)
+_SPLIT: Final = {"name": split_names, "path": split_paths}
+_COLUMNS_OF_BATCH: Final = [
+    f"unnest({_SPLIT.get(name, split_column)(n)}) AS {name}"
+    for n, name in enumerate(_NAMES_OF_COLUMNS, 2)
+]
+
+# The revisions are taken in the order given, the rows are locked in the order of their names: so no
+# two batches wait for each other.
+_GIVEN: Final = """(
+  SELECT g.name, coalesce(g.scope::uuid, (SELECT left($3, 32)::uuid)) AS scope,
+    coalesce(g.path, $4) || chr(1) AS path, g.key, g.expires_at::timestamptz, g.length::integer,
+    coalesce(g.metadata::jsonb, '{}') AS metadata, g.value::jsonb,
+    coalesce(g.words, '')::tsvector AS words, g.checksum::bigint,
+    nextval('{revisions}') AS revision%s
+  FROM (SELECT %s) AS g)"""
+_WRITTEN: Final = f"""
+written AS (
+  {_INTO}
+  SELECT {_GIVEN_COLUMNS}, 1, revision, $1::timestamptz, $1::timestamptz FROM %s AS given
+  ORDER BY name COLLATE "C"
+  {_REPLACE}
+  RETURNING i.name, i.version, i.revision)
+"""
+_VERSIONS: Final = "SELECT string_agg(version::text, ' ' ORDER BY revision) FROM written"
+_WRITTEN_ITEMS: Final = _WRITTEN % (_GIVEN % ("", ", ".join(_COLUMNS_OF_BATCH[:-2])))
+PUT_MANY: Final = f"WITH {_WRITTEN_ITEMS} {_VERSIONS}"
+PUT_MANY_OVER_VECTORS: Final = f"""
+WITH {_WRITTEN_ITEMS},
+dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.name = written.name)
+{_VERSIONS}
+"""
+_GIVEN_VECTORS: Final = _GIVEN % (
+    ", g.embedding::{vector}.vector, g.vector_checksum::bigint",
+    ", ".join(_COLUMNS_OF_BATCH),
+)
+PUT_MANY_VECTORS: Final = f"""
+WITH given AS MATERIALIZED {_GIVEN_VECTORS},
+{_WRITTEN % "given"},
+embedded AS (
+  INSERT INTO {{vectors}} (name, scope, revision, dimension, path, embedding, checksum)
+  SELECT given.name, given.scope, written.revision,
+    {{vector}}.vector_dims(given.embedding), given.path, given.embedding, given.vector_checksum
+  FROM written JOIN given ON given.name = written.name WHERE given.embedding IS NOT NULL
+  ON CONFLICT (name) DO UPDATE SET revision = EXCLUDED.revision,
+    dimension = EXCLUDED.dimension, embedding = EXCLUDED.embedding,
+    checksum = EXCLUDED.checksum),
+dropped AS (
+  DELETE FROM {{vectors}} AS v USING written JOIN given ON given.name = written.name
+  WHERE v.name = written.name AND given.embedding IS NULL)
+{_VERSIONS}
+"""
+
+_PARAMETERS: Final = ", ".join(
+    (
+        *("$1::timestamptz", split_names(2), split_column(3), split_paths(4)),
+        *map(split_column, range(5, 13)),
+    )
+)
+WRITE: Final = f"SELECT conflict, number, result FROM {{change_items}}({_PARAMETERS})"
+_PARAMETERS_OF_VECTORS: Final = f"{_PARAMETERS}, {split_column(13)}, {split_column(14)}"
+WRITE_VECTORS: Final = (
+    f"SELECT conflict, number, result FROM {{change_vectors}}({_PARAMETERS_OF_VECTORS})"
+)
+
+_DELETED: Final = f"""
+gone AS (
+  DELETE FROM {{items}} AS i WHERE i.name = ANY (ARRAY(SELECT name FROM locked))
+  RETURNING i.name, {_LIVE_2} AS live)
+"""
+DELETE_MANY: Final = f"""
+WITH locked AS MATERIALIZED (
+  SELECT i.name FROM {{items}} AS i WHERE i.name = ANY ({split_names(1)})
+  ORDER BY i.name FOR UPDATE),
+{_DELETED}
+SELECT name FROM gone WHERE live
+"""
+CLEAR: Final = f"""
+WITH locked AS MATERIALIZED (
+  SELECT i.name FROM {{items}} AS i
+  WHERE i.name >= $4 AND i.name < $5 AND i.path >= $1 AND i.path < $3
+  ORDER BY i.name FOR UPDATE),
+{_DELETED}
+SELECT count(*) FILTER (WHERE live) FROM gone
+"""
+
+# Whatever somebody else is writing at the moment is left to them.
+PURGE: Final = """
+DELETE FROM {items} AS i WHERE i.name = ANY (ARRAY(
+  SELECT e.name FROM {items} AS e WHERE e.expires_at <= $1
+  ORDER BY e.expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))
+"""
+
+VACUUM_ITEMS: Final = "VACUUM (INDEX_CLEANUP ON) {items}"
+VACUUM_VECTORS: Final = "VACUUM (INDEX_CLEANUP ON) {vectors}"
+
+# From one path to the next, whatever number of items is between them, and no further than the
+# page. Only of paths of `LONGEST` characters or more can the names begin with the same.
+_AFTER: Final = f"""
+CASE WHEN length(%s.path) < {LONGEST} THEN %s.path || chr({ord(AFTER_KEYS)})
+ELSE left(%s.path, {LONGEST}) || '{AFTER_DIGESTS}' END
+"""
+_AFTER_ITEM, _AFTER_FOUND = _AFTER.replace("%s", "i"), _AFTER.replace("%s", "found")
+_FOLLOWING: Final = f"""
+(SELECT CASE WHEN length(i.path) < {LONGEST} THEN i.path ELSE
+   (SELECT min(j.path) FROM {{items}} AS j WHERE j.name >= left(i.path, {LONGEST})
+      AND j.name < {_AFTER_ITEM} AND j.path >= $1::text) END
+ FROM {{items}} AS i WHERE %s ORDER BY i.name LIMIT 1)
+"""
+_FIRST: Final = _FOLLOWING % f"i.name >= left($1, {LONGEST}) AND i.path >= $1"
+_NEXT: Final = f"""
+coalesce(
+  CASE WHEN length(found.path) >= {LONGEST} THEN
+    (SELECT min(i.path) FROM {{items}} AS i WHERE i.name >= left(found.path, {LONGEST})
+       AND i.name < {_AFTER_FOUND} AND i.path > found.path) END,
+  {_FOLLOWING % f"i.name >= {_AFTER_FOUND}"})
+"""
+_WITHIN: Final = "found.path IS NOT NULL AND ($3::text IS NULL OR found.path < $3)"
+NAMESPACES: Final = f"""
+WITH RECURSIVE found (path) AS (
+  SELECT {_FIRST}
+  UNION ALL
+  SELECT {_NEXT} FROM found WHERE {_WITHIN})
+SELECT found.path FROM found
+WHERE {_WITHIN} AND (
+  SELECT true FROM {{items}} AS i
+  WHERE i.name >= left(found.path, {LONGEST}) AND i.name < {_AFTER_FOUND}
+    AND i.path = found.path AND {_LIVE_2} LIMIT 1)
+LIMIT $4
+"""
+
+
+class Arguments:
+    """What the parameters of a statement are bound to; the same value is bound once."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._names: dict[tuple[str, Any], str] = {}
+
+    def bind(self, value: str | float | datetime, kind: str) -> str:
+        """Return the parameter that stands for a value; `kind` is its type."""
+        name = kind, value
+        if name not in self._names:
+            self.values.append(value)
+            self._names[name] = f"${len(self.values)}::{kind}"
+        return self._names[name]
+
+    def bind_list(self, values: list[str]) -> str:
+        """Return the parameter that stands for a `text[]`."""
+        self.values.append(values)
+        return f"${len(self.values)}::text[]"
+
+    def compile(self, condition: Condition) -> str:
+        """Return a filter on the items `i` as SQL."""
+        expression, bound = compile_filter(
+            condition, metadata="i.metadata", value="i.value", first=len(self.values) + 1
+        )
+        self.values += bound
+        return f"({expression})"
+
+
+def scan_items(conditions: Iterable[str], limit: str, *, columns: str, descending: bool) -> str:
+    """Return the query for a page of items in the order of their names."""
+    way = "DESC" if descending else "ASC"
+    return f"""
+SELECT {columns} FROM {{items}} AS i WHERE {" AND ".join(conditions)}
+ORDER BY i.name {way} LIMIT {limit}
+"""
+
+
+def sort_items(conditions: Iterable[str], limit: str, *, columns: str, descending: bool) -> str:
+    """Return the query for a page of items in the order of their keys, whatever was cut.
+
+    It sorts those of the page, and those whose names begin as that of the last does.
+    """
+    where, start = " AND ".join(conditions), f"left(i.name, {LONGEST})"
+    way, last = ("DESC", "min") if descending else ("ASC", "max")
+    edge = f"""
+(SELECT {last}(start) FROM (
+  SELECT {start} AS start FROM {{items}} AS i WHERE {where}
+  ORDER BY i.name {way} LIMIT {limit}) AS page)
+"""
+    within = f"i.name >= {edge}" if descending else f"i.name < {edge} || '{AFTER_DIGESTS}'"
+    return f"""
+SELECT {columns} FROM {{items}} AS i WHERE {where} AND {within}
+ORDER BY i.key {way} LIMIT {limit}
+"""
+
+
+def newest_items(conditions: Iterable[str], limit: str, offset: str, *, recursive: bool) -> str:
+    """Return the query for a page of items, the newest write first."""
+    where = " AND ".join(conditions)
+    page = f"LIMIT {limit} OFFSET {offset}"
+    if not recursive:
+        return f"""
+SELECT {COLUMNS} FROM {{items}} AS i WHERE {where} ORDER BY i.revision DESC {page}
+"""
+    # Names first: sorting must not carry the values along.
+    return f"""
+SELECT {COLUMNS} FROM (
+  SELECT i.name, i.revision FROM {{items}} AS i WHERE {where}
+  ORDER BY i.revision DESC {page}) AS hit
+JOIN {{items}} AS i ON i.name = hit.name ORDER BY hit.revision DESC
+"""
+
+
+# A namespace that is small, or has little of the table, is read through; else the index of words
+# tells where they are in the whole table, and the rest is left out. Which of the two it is, the
+# statement itself finds out: a plan that is kept knows nothing of the next namespace.
+_IS_LARGE: Final = """
+(SELECT items > 2000 AND items * 10 > (
+   SELECT reltuples FROM pg_catalog.pg_class WHERE oid = '{items}'::regclass)
+ FROM statistics)
+"""
+
+
+def search_items(
+    scope: str, live: str, condition: str, *, words: str, count: int, query: str, page: str
+) -> str:
+    """Return the query for items with any of the words, the best first, their score at the end.
+
+    It computes Okapi BM25 with the usual k1 and b. All is done row by row, in a column for each
+    word: nothing is joined whose size the planner would have to guess.
+
+    Args:
+        scope: The condition that the item `i` is in the scope.
+        live: The condition that it has not expired.
+        condition: A compiled filter.
+        words: A `text[]` with a `tsquery` for each word.
+        count: How many words there are.
+        query: The text of a `tsquery` for any of the words.
+        page: `LIMIT` and `OFFSET`.
+    """
+    numbers = range(1, count + 1)
+    # With all weights 1, cover density counts the positions of a word: how often it is there.
+    times = ", ".join(
+        f"ts_rank_cd('{{1, 1, 1, 1}}', i.words, (SELECT ({words})[{n}]::tsquery)) AS t{n}"
+        for n in numbers
+    )
+    counts = ", ".join(f"count(nullif(t{n}, 0)) AS n{n}" for n in numbers)
+    weights = ", ".join(f"ln(1 + (items - n{n} + 0.5) / (n{n} + 0.5)) AS w{n}" for n in numbers)
+    score = " + ".join(f"w{n} * t{n} * 2.2 / (t{n} + share)" for n in numbers)
+    columns = f"i.name, i.revision, i.length, {condition} AS fits, {times}"
+    matching = f"i.words @@ (SELECT {query}::tsquery)"
+    return f"""
+WITH statistics AS MATERIALIZED (
+  SELECT count(*)::float8 AS items, avg(i.length)::float8 AS average
+  FROM {{items}} AS i WHERE {scope} AND i.length > 0),
+candidate AS MATERIALIZED (
+  SELECT {columns} FROM {{items}} AS i
+  WHERE NOT {_IS_LARGE} AND {scope} AND ({matching}) IS TRUE AND {live}
+  UNION ALL
+  SELECT {columns} FROM {{items}} AS i
+  WHERE {_IS_LARGE} AND {matching} AND ({scope}) IS TRUE AND {live}),
+rarity AS MATERIALIZED (
+  SELECT average, {weights} FROM (SELECT {counts} FROM candidate) AS counted, statistics)
+SELECT {COLUMNS}, hit.score FROM (
+  SELECT name, revision, {score} AS score FROM (
+    SELECT candidate.*, 1.2 * (0.25 + 0.75 * length / average) AS share, rarity.*
+    FROM candidate, rarity WHERE fits) AS matched
+  ORDER BY score DESC, revision DESC {page}) AS hit
+JOIN {{items}} AS i ON i.name = hit.name ORDER BY hit.score DESC, hit.revision DESC
+"""
+
+
+INDEX_IS_THERE: Final = "SELECT pg_catalog.to_regclass($1) IS NOT NULL"
+LOCK_NAME: Final = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))"
+
+
+def make_index(index: str, dimension: int, kind: str) -> str:
+    """Return the statement that makes the index of all vectors of one length.
+
+    It has more links than pgvector makes by default: with those, clusters of vectors may lie
+    where no search gets to.
+    """
+    return f"""
+CREATE INDEX IF NOT EXISTS {index} ON {{vectors}} USING hnsw (
+  (embedding::{{vector}}.{kind}({dimension})) {{vector}}.{kind}_ip_ops)
+WITH (m = 24, ef_construction = 200) WHERE dimension = {dimension}
+"""
+
+
+GET_VECTOR: Final = f"""
+SELECT i.checksum, {{vector}}.vector_send(v.embedding) AS sent, v.checksum AS own
+FROM {{items}} AS i LEFT JOIN {{vectors}} AS v ON v.name = i.name AND v.revision = i.revision
+WHERE i.name = $1 AND {_LIVE_2}
+"""
+
+# The lowest bit of a checksum says whether the item has a vector.
+LOST_VECTORS: Final = """
+SELECT count(*) FROM {items} AS i WHERE i.checksum & 1 = 1 AND NOT EXISTS (
+  SELECT FROM {vectors} AS v WHERE v.name = i.name AND v.revision = i.revision)
+"""
+
+# How far it goes, and that it does go: the planner thinks little of an index that may have to be
+# read for long.
+SETTINGS: Final = """
+SELECT pg_catalog.set_config(name, value, true) FROM (VALUES
+  ('hnsw.iterative_scan', 'relaxed_order'), ('hnsw.ef_search', $1),
+  ('hnsw.max_scan_tuples', $2), ('enable_sort', 'off'), ('max_parallel_workers_per_gather', '0')
+) AS setting (name, value)
+"""
+
+
+def count_vectors(scope: str, dimension: int, most: str) -> str:
+    """Return the query for the number of vectors in a scope, counted up to `most`."""
+    return f"""
+SELECT count(*) FROM (
+  SELECT FROM {{vectors}} AS v WHERE {scope} AND v.dimension = {dimension} LIMIT {most}) AS counted
+"""
+
+
+# The vectors come in order, and of one after the other it is looked up whether its item is there,
+# until there are enough: OFFSET 0 keeps the planner from looking up all of them first.
+_VALID: Final = """CROSS JOIN LATERAL (
+      SELECT FROM {{items}} AS i
+      WHERE i.name = near.name AND i.revision = near.revision AND {live} OFFSET 0) AS item"""
+_DISTANCE: Final = "v.embedding OPERATOR({{vector}}.<=>) (SELECT {query}::{{vector}}.vector)"
+
+
+def nearest_exactly(
+    scope: str, live: str, dimension: int, *, query: str, first: str, limit: str, offset: str
+) -> str:
+    """Return the query for a page of the nearest vectors, each compared.
+
+    Args:
+        scope: The condition that the vector `v` is in the scope.
+        live: The conditions on the item `i`.
+        dimension: The length of the vectors.
+        query: The text of the vector to compare with.
+        first: A `text[]` with the names that come before all others, or `""`.
+        limit: How many.
+        offset: After how many.
+    """
+    ranks = f"array_position({first}, v.name) AS rank, " if first else ""
+    order = f"{'rank, ' if first else ''}distance, revision DESC"
+    return f"""
+SELECT hit.name, hit.distance, {COLUMNS} FROM (
+  SELECT valid.*, row_number() OVER () AS place FROM (
+    SELECT near.name, near.distance FROM (
+      SELECT v.name, v.revision, {ranks}{_DISTANCE.format(query=query)} AS distance
+      FROM {{vectors}} AS v WHERE v.dimension = {dimension} AND {scope}
+      ORDER BY {order} OFFSET 0) AS near
+    {_VALID.format(live=live)}
+    ORDER BY {order} LIMIT {limit} OFFSET {offset}) AS valid) AS hit
+JOIN {{items}} AS i ON i.name = hit.name ORDER BY hit.place
+"""
+
+
+def nearest_by_index(
+    scope: str, live: str, dimension: int, *, kind: str, query: str, most: int, page: str
+) -> str:
+    """Return the query for the nearest vectors, `most` of them, by the index of their length.
+
+    Args:
+        scope: The condition that the vector `v` is in the scope.
+        live: The conditions on the item `i`.
+        dimension: The length of the vectors.
+        kind: The type they are indexed as.
+        query: The text of the vector to compare with.
+        most: How many.
+        page: The condition on `hit.place` of those that come with their items.
+    """
+    typed = f"{{vector}}.{kind}({dimension})"
+    return f"""
+SELECT hit.name, hit.distance, hit.place, {COLUMNS} FROM (
+  SELECT valid.*, row_number() OVER (ORDER BY distance, revision DESC) AS place FROM (
+    SELECT near.name, near.revision, near.distance FROM (
+      SELECT v.name, v.revision, {_DISTANCE.format(query=query)} AS distance
+      FROM {{vectors}} AS v WHERE v.dimension = {dimension} AND {scope}
+      ORDER BY (v.embedding::{typed}) OPERATOR({{vector}}.<#>) (SELECT {query}::{typed})
+      OFFSET 0) AS near
+    {_VALID.format(live=live)}
+    LIMIT {most}) AS valid) AS hit
+LEFT JOIN {{items}} AS i ON i.name = hit.name AND {page} ORDER BY hit.place
+"""
+
+
+def other_dimension(scope: str, live: str, dimension: int) -> str:
+    """Return the query for the dimension of the vectors there, if none has this one."""
+    return f"""
+SELECT v.dimension
+FROM {{vectors}} AS v JOIN {{items}} AS i ON i.name = v.name AND i.revision = v.revision
+WHERE {scope} AND {live} AND NOT EXISTS (
+  SELECT FROM {{vectors}} AS v WHERE {scope} AND v.dimension = {dimension})
+LIMIT 1
+"""

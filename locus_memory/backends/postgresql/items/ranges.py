@@ -1,0 +1,122 @@
+"""Which items a statement is about: a namespace or a tree of them, some keys, a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Self
+
+from locus_memory.backends.postgresql.items.naming import (
+    AFTER_KEYS,
+    LONGEST,
+    first_name,
+    name_bound,
+    path_of,
+    scope_of,
+    whole_name,
+)
+from locus_memory.backends.postgresql.items.queries import Arguments
+from locus_memory.store.encoding import (
+    encode_text,
+    namespace_upper_bound,
+    prefix_upper_bound,
+)
+from locus_memory.store.item import Namespace, check_limit
+
+__all__ = ["KeyRange", "Page", "Scope"]
+
+_MOST: Final = 2**62
+"""The server's integers are not much larger."""
+
+_LEAST: Final = "\x01"
+"""The first character an encoded text may have: nothing is between a text and that text with it."""
+
+_WHOLE_NAME: Final = "(i.path || chr(1) || i.key)"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a statement looks, and when."""
+
+    path: str
+    bound: str | None
+    recursive: bool
+    now: datetime
+
+    @classmethod
+    def of(cls, namespace: Namespace, now: datetime, *, recursive: bool) -> Self:
+        """Return the scope, checked."""
+        path = path_of(namespace)
+        return cls(path, namespace_upper_bound(namespace), recursive, now)
+
+    @property
+    def high(self) -> str:
+        """What every path in the scope is below."""
+        # Nothing sorts between a path and its first descendant's.
+        return (self.bound or "") if self.recursive else self.path + _LEAST
+
+    def condition(self, table: str, arguments: Arguments) -> str:
+        """Return the condition that a row of a table is in the scope."""
+        if not self.recursive:
+            return f"{table}.scope = {arguments.bind(scope_of(self.path), 'uuid')}"
+        return _between(table, f"{table}.path", self.path, self.high, arguments)
+
+    def live(self, arguments: Arguments) -> str:
+        """Return the condition that the item `i` has not expired."""
+        return f"(i.expires_at IS NULL OR i.expires_at > {arguments.bind(self.now, 'timestamptz')})"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Which keys of a namespace a scan wants."""
+
+    prefix: str | None
+    after: str | None
+    descending: bool = False
+
+    def condition(self, path: str, arguments: Arguments) -> str:
+        """Return the condition on the items `i` at a path."""
+        low, high = whole_name(path, ""), path + AFTER_KEYS
+        if self.prefix:
+            first = encode_text(self.prefix)
+            bound = prefix_upper_bound(first)
+            low, high = whole_name(path, first), high if bound is None else whole_name(path, bound)
+        if self.after is not None:
+            after = whole_name(path, encode_text(self.after))
+            if self.descending:
+                high = min(high, after)
+            else:
+                low = max(low, after + _LEAST)
+        return _between("i", _WHOLE_NAME, low, high, arguments)
+
+
+def _between(table: str, whole: str, low: str, high: str, arguments: Arguments) -> str:
+    """Return the condition on the names of a table that are in a range.
+
+    Args:
+        table: The table.
+        whole: What is in the range for certain, if names that were cut are looked at again.
+        low: The first in the range.
+        high: The first after it.
+        arguments: What the parameters are added to.
+    """
+    first, bound = arguments.bind(first_name(low), "text"), arguments.bind(name_bound(high), "text")
+    found = f"{table}.name >= {first} AND {table}.name < {bound}"
+    # The planner takes each condition for one that leaves rows out.
+    if max(len(low), len(high)) <= LONGEST:
+        return found
+    low, high = arguments.bind(low, "text"), arguments.bind(high, "text")
+    return f"{found} AND {whole} >= {low} AND {whole} < {high}"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of the hits is wanted."""
+
+    limit: int
+    offset: int = 0
+
+    @classmethod
+    def of(cls, limit: object, offset: object = 0) -> Self:
+        """Return the page, checked."""
+        return cls(min(check_limit(limit), _MOST), min(check_limit(offset, "offset"), _MOST))

@@ -1,0 +1,120 @@
+"""Filters as SQL: every path and operand is bound, and the answer is that of `matches`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Final
+
+from locus_memory.backends.postgresql.items.documents import encode_document, encode_string
+from locus_memory.store.filters import All, Comparison, Condition, Negation
+
+__all__ = ["compile_filter"]
+
+_ORDER: Final = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+
+# What `#>` takes for an index of a list, and `lookup` of the library takes for one.
+_NUMBER: Final = re.compile(r"\s*[+-]?[0-9]+\s*")
+_INDEX: Final = re.compile(r"[0-9]{1,9}")
+
+
+def compile_filter(
+    condition: Condition, *, metadata: str, value: str, first: int
+) -> tuple[str, list[Any]]:
+    """Return an SQL expression that is true or false, and what its parameters are bound to.
+
+    Args:
+        condition: A parsed filter.
+        metadata: The column with the metadata, `jsonb` of `documents`.
+        value: The column with the value, likewise; `"NULL"` if there is none.
+        first: The number of its first parameter.
+    """
+    # The protocol counts parameters in 15 bits: no filter has so many terms, see `MOST_TERMS`.
+    compiler = _Compiler(metadata, None if value == "NULL" else value, first)
+    return compiler.compile(condition), compiler.bound
+
+
+@dataclass(slots=True)
+class _Compiler:
+    """Gathers the parameters of one filter; the same value is bound once."""
+
+    metadata: str
+    value: str | None
+    first: int
+    bound: list[Any] = field(default_factory=list[Any])
+    numbers: dict[tuple[str, Any], int] = field(default_factory=dict[tuple[str, Any], int])
+
+    def bind(self, value: str | tuple[str, ...], kind: str) -> str:
+        name = kind, value
+        if name not in self.numbers:
+            self.numbers[name] = self.first + len(self.bound)
+            self.bound.append(value)
+        return f"${self.numbers[name]}::{kind}"
+
+    def compile(self, condition: Condition) -> str:
+        if isinstance(condition, Comparison):
+            return self.compare(condition)
+        if isinstance(condition, Negation):
+            return f"NOT ({self.compile(condition.condition)})"
+        joint, nothing = (" AND ", "true") if isinstance(condition, All) else (" OR ", "false")
+        return joint.join(f"({self.compile(part)})" for part in condition.conditions) or nothing
+
+    def compare(self, comparison: Comparison) -> str:
+        found = self.find(comparison.path)
+        operand = comparison.operand
+        if comparison.operator == "$exists":
+            return f"{found} IS NOT NULL"
+        if comparison.operator == "$eq":
+            return f"coalesce({found} = {self.document(operand)}, false)"
+        if comparison.operator == "$in":
+            # An array made once, not for every row.
+            choices = f"ARRAY(SELECT jsonb_array_elements({self.document(list(operand))}))"
+            return f"coalesce({found} = ANY ({choices}), false)"
+        if comparison.operator == "$contains":
+            return self.contains(found, operand)
+        return self.order(found, _ORDER[comparison.operator], operand)
+
+    def find(self, path: tuple[str, ...]) -> str:
+        """Return what the path leads to, in the metadata first; NULL: nothing."""
+        here = self.walk(self.metadata, path)
+        return here if self.value is None else f"coalesce({here}, {self.walk(self.value, path)})"
+
+    def walk(self, document: str, path: tuple[str, ...]) -> str:
+        for plain, steps in groupby(map(encode_string, path), key=_means_the_same):
+            if plain:
+                document = f"{document} #> {self.bind(tuple(steps), 'text[]')}"
+            else:
+                # This operator never picks from a list.
+                names = (f" -> {self.bind(step, 'text')}" for step in steps)
+                document = f"{document}{''.join(names)}"
+        return f"({document})"
+
+    def document(self, operand: Any) -> str:
+        return self.bind(encode_document(operand), "jsonb")
+
+    def order(self, found: str, sign: str, operand: Any) -> str:
+        if isinstance(operand, str):
+            text = self.bind(encode_string(operand), "text")
+            kind, same = "string", f"({found} #>> '{{}}') COLLATE \"C\" {sign} {text}"
+        else:
+            kind, same = "number", f"{found} {sign} {self.document(operand)}"
+        return f"CASE WHEN jsonb_typeof({found}) = '{kind}' THEN {same} ELSE false END"
+
+    def contains(self, found: str, operand: Any) -> str:
+        elements = f"jsonb_array_elements({found}) AS each (element)"
+        same = f"element = {self.document(operand)}"
+        array = f"EXISTS (SELECT FROM {elements} WHERE {same})"
+        text = "false"
+        if isinstance(operand, str):
+            part = self.bind(encode_string(operand), "text")
+            text = f"strpos(({found} #>> '{{}}') COLLATE \"C\", {part}) > 0"
+        return (
+            f"CASE jsonb_typeof({found}) WHEN 'array' THEN {array} "
+            f"WHEN 'string' THEN {text} ELSE false END"
+        )
+
+
+def _means_the_same(step: str) -> bool:
+    """Whether the operator `#>` takes a step as the library does."""
+    return _NUMBER.fullmatch(step) is None or _INDEX.fullmatch(step) is not None

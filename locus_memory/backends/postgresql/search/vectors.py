@@ -1,0 +1,269 @@
+"""Vector search: exact where there is little to compare, else by an HNSW index of pgvector.
+
+The index covers the whole table, and knows nothing of a filter or a namespace: it shows one
+vector after the other until there are enough hits. Where hits are rare that takes long and misses
+some, so it is given up early, and each vector in the scope is compared after all: no filter and no
+neighbour ever costs a hit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+import orjson
+from pgvector import Vector
+
+from locus_memory.backends.postgresql.connection.connection import (
+    Connection,
+    PostgreSQLPool,
+    Record,
+)
+from locus_memory.backends.postgresql.items import queries
+from locus_memory.backends.postgresql.items.items import item_of
+from locus_memory.backends.postgresql.items.queries import Arguments
+from locus_memory.backends.postgresql.items.ranges import Page, Scope
+from locus_memory.errors import BackendError, InvalidEmbeddingError
+from locus_memory.events import emit
+from locus_memory.recent import RecentlyUsed
+from locus_memory.store.filters import Condition
+from locus_memory.store.item import SemanticSearchResult, check_embedding
+
+__all__ = ["VectorQuery", "VectorSearch", "read_vector", "vector_text"]
+
+# https://github.com/pgvector/pgvector: the length of a vector, and what an HNSW index can hold.
+_MOST_DIMENSIONS: Final = 16_000
+_KINDS: Final = ((2_000, "vector"), (4_000, "halfvec"))
+_ITERATIVE_SCAN: Final = (0, 8)
+"""The first version whose index goes on until the page is full."""
+
+_BREADTH: Final = "200"
+"""How many vectors the index keeps in sight, `hnsw.ef_search`."""
+
+_FIRST: Final = 100
+"""How many hits the index is asked for, whatever the page: so each page continues the last."""
+
+_MOST_SCANNED: Final = "2000"
+"""How many vectors the index may show for that, `hnsw.max_scan_tuples`. Where fewer than one in
+20 is a hit, it misses some, and takes longer than to compare those in the scope."""
+
+_USES: Final = 256
+"""How many searches of a namespace go by what was found of its size."""
+
+_REMEMBERED: Final = 1_024
+"""Of how many namespaces."""
+
+_DIGITS: Final = 6
+"""Those after the point: what a sum of float32 products is good for."""
+
+
+def vector_text(embedding: Sequence[float], dimension: int | None) -> str:
+    """Return an embedding at unit length, as the text of a `vector`.
+
+    Raises:
+        InvalidEmbeddingError: As for `check_embedding`, or it is longer than pgvector allows.
+    """
+    import numpy as np  # noqa: PLC0415 - the import of the store must not load numpy
+
+    vector = np.frombuffer(check_embedding(embedding, dimension), "<f4").astype(np.float32)
+    if len(vector) > _MOST_DIMENSIONS:
+        raise InvalidEmbeddingError(
+            f"the embedding has {len(vector)} dimensions, pgvector holds {_MOST_DIMENSIONS:,}"
+        )
+    return orjson.dumps(vector, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+
+
+def read_vector(sent: bytes) -> list[float]:
+    """Return the numbers of what `vector_send` wrote."""
+    return Vector.from_binary(sent).to_list()
+
+
+@dataclass(frozen=True, slots=True)
+class VectorQuery:
+    """What to look for, and what else must hold."""
+
+    vector: str
+    threshold: float | None
+    condition: Condition
+
+    @property
+    def dimension(self) -> int:
+        """The length of the vector."""
+        return self.vector.count(",") + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """What both ways to search have in common.
+
+    Attributes:
+        arguments: What the parameters stand for.
+        scope: The condition on the vectors `v`.
+        live: The conditions on their items `i`.
+        vector: The parameter that stands for the query.
+    """
+
+    arguments: Arguments
+    scope: str
+    live: str
+    vector: str
+
+    @classmethod
+    def of(cls, scope: Scope, query: VectorQuery) -> Self:
+        arguments = Arguments()
+        here, live = scope.condition("v", arguments), scope.live(arguments)
+        vector = arguments.bind(query.vector, "text")
+        return cls(arguments, here, f"{live} AND {arguments.compile(query.condition)}", vector)
+
+    def bind(self, number: int) -> str:
+        return self.arguments.bind(number, "bigint")
+
+
+class VectorSearch:
+    """Searches the vectors of one store, and makes their indexes.
+
+    Args:
+        pool: The database.
+        indexed: Whether there are indexes.
+        exact_below: With fewer vectors than this in the scope, each is compared.
+    """
+
+    def __init__(self, pool: PostgreSQLPool, *, indexed: bool, exact_below: int) -> None:
+        self._pool = pool
+        self._indexed = indexed
+        self._exact_below = exact_below
+        self._settled: set[int] = set()
+        self._large: RecentlyUsed[tuple[bool, int]] = RecentlyUsed(_REMEMBERED)
+
+    async def make_indexes(self, vectors: Collection[str]) -> None:
+        """See to it that vectors of these lengths will be indexed, the first time they are met."""
+        for dimension in {vector.count(",") + 1 for vector in vectors} - self._settled:
+            kind = self._kind(dimension)
+            if kind is not None:
+                await self._make_index(dimension, kind)
+            self._settled.add(dimension)
+
+    def _kind(self, dimension: int) -> str | None:
+        """Return the type to index vectors of this length as; `None`: they are not indexed."""
+        if not self._indexed or self._pool.features.vector_version < _ITERATIVE_SCAN:
+            return None
+        return next((kind for most, kind in _KINDS if dimension <= most), None)
+
+    async def _make_index(self, dimension: int, kind: str) -> None:
+        name = self._pool.sql("{vectors_by_direction}")[:-1] + f'_{dimension}"'
+        if await self._pool.fetchval(queries.INDEX_IS_THERE, name):
+            return
+        index = self._pool.sql("{index:vectors_by_direction}")[:-1] + f'_{dimension}"'
+        statement = queries.make_index(index, dimension, kind)
+
+        async def make(connection: Connection) -> None:
+            # Of several who want to, one does, and the others find it done.
+            await connection.execute(queries.LOCK_NAME, name)
+            await connection.execute(self._pool.sql(statement))
+
+        try:
+            await self._pool.transact(make)
+        except BackendError as error:
+            # Without it every search is exact.
+            emit("postgresql.no_vector_index", error=error, dimension=dimension)
+
+    async def find(
+        self, scope: Scope, query: VectorQuery, page: Page
+    ) -> list[SemanticSearchResult]:
+        """Return the items whose vectors point most nearly the same way, the best first.
+
+        Raises:
+            InvalidEmbeddingError: All vectors in the scope have another dimension.
+        """
+        rows = await self._nearest(scope, query, page) if page.limit else []
+        if not rows:
+            await self._refuse_dimension(scope, query)
+        # Where the first page that no longer is the index's own begins, it may be behind.
+        hits = [_hit(row) for row in sorted(rows, key=lambda row: row["distance"])]
+        lowest = query.threshold
+        return [hit for hit in hits if lowest is None or hit.score >= lowest]
+
+    async def _refuse_dimension(self, scope: Scope, query: VectorQuery) -> None:
+        arguments = Arguments()
+        here, live = scope.condition("v", arguments), scope.live(arguments)
+        statement = queries.other_dimension(here, live, query.dimension)
+        other = await self._pool.fetchval(statement, *arguments.values)
+        if other is not None:
+            raise InvalidEmbeddingError(
+                f"the query has {query.dimension} dimensions, the stored embeddings have {other}"
+            )
+
+    async def _nearest(self, scope: Scope, query: VectorQuery, page: Page) -> list[Record]:
+        kind = self._kind(query.dimension)
+        if kind is None or page.limit > _FIRST or not await self._is_large(scope, query):
+            return await self._compare_all(scope, query, page, ())
+        first = await self._ask_index(scope, query, page, kind)
+        if len(first) < _FIRST:
+            return await self._compare_all(scope, query, page, ())
+        if page.offset + page.limit <= _FIRST:
+            return first[page.offset : page.offset + page.limit]
+        return await self._compare_all(scope, query, page, first)
+
+    async def _is_large(self, scope: Scope, query: VectorQuery) -> bool:
+        name = f"{query.dimension} {scope.recursive} {scope.path}"
+        large, uses = self._large.get(name) or (False, 0)
+        if uses == 0:
+            arguments = Arguments()
+            statement = queries.count_vectors(
+                scope.condition("v", arguments),
+                query.dimension,
+                arguments.bind(self._exact_below, "bigint"),
+            )
+            count = await self._pool.fetchval(statement, *arguments.values)
+            large, uses = count >= self._exact_below, _USES
+        self._large.put(name, (large, uses - 1))
+        return large
+
+    async def _compare_all(
+        self, scope: Scope, query: VectorQuery, page: Page, first: Sequence[Record]
+    ) -> list[Record]:
+        """Return a page of the hits; those that the index found come first."""
+        statement = _Statement.of(scope, query)
+        limit, offset = statement.bind(page.limit), statement.bind(page.offset)
+        names = statement.arguments.bind_list([row["name"] for row in first]) if first else ""
+        template = queries.nearest_exactly(
+            statement.scope,
+            statement.live,
+            query.dimension,
+            query=statement.vector,
+            first=names,
+            limit=limit,
+            offset=offset,
+        )
+        return await self._pool.fetch(template, *statement.arguments.values)
+
+    async def _ask_index(
+        self, scope: Scope, query: VectorQuery, page: Page, kind: str
+    ) -> list[Record]:
+        """Return the first hits, those that are not on the page without their items."""
+        statement = _Statement.of(scope, query)
+        start, end = statement.bind(page.offset), statement.bind(page.offset + page.limit)
+        template = queries.nearest_by_index(
+            statement.scope,
+            statement.live,
+            query.dimension,
+            kind=kind,
+            query=statement.vector,
+            most=_FIRST,
+            page=f"hit.place > {start} AND hit.place <= {end}",
+        )
+
+        async def ask(connection: Connection) -> list[Record]:
+            await connection.execute(queries.SETTINGS, _BREADTH, _MOST_SCANNED)
+            return await connection.fetch(self._pool.sql(template), *statement.arguments.values)
+
+        return await self._pool.transact(ask)
+
+
+def _hit(row: Record) -> SemanticSearchResult:
+    distance = min(2.0, max(0.0, round(row["distance"], _DIGITS)))
+    score = max(0.0, 1.0 - distance)
+    return SemanticSearchResult(
+        item=replace(item_of(row), score=score), score=score, distance=distance
+    )

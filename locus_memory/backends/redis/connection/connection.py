@@ -1,0 +1,432 @@
+"""One Redis server or cluster, shared by tasks and event loops; scripts, errors, closing.
+
+redis-py's clients belong to one event loop. So there is one for each loop that calls, made at
+its first call, with its own connections, and closed when the loop ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, TypeVar
+
+from redis.asyncio import Redis, RedisCluster
+from redis.exceptions import NoScriptError, RedisClusterException, ResponseError
+from typing_extensions import override
+
+from locus_memory.backends.loops import close_elsewhere
+from locus_memory.backends.redis.connection.address import to_place, to_url
+from locus_memory.backends.redis.connection.clients import LONGEST_CLOSE, Link, LoopClient, Maker
+from locus_memory.backends.redis.connection.driver import Client
+from locus_memory.backends.redis.connection.driver_errors import (
+    FAILURES,
+    is_busy,
+    is_lost,
+    is_readonly,
+    translated,
+)
+from locus_memory.backends.redis.connection.features import Features, probe
+from locus_memory.backends.redis.connection.pool import Pool
+from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
+from locus_memory.events import emit
+from locus_memory.options import checked
+from locus_memory.resource import Resource, warn_unless_closed
+
+__all__ = ["Call", "RedisConnection", "Script", "tag"]
+
+Name = str | bytes
+"""A key or a part of one; text is encoded as UTF-8."""
+
+_PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds to wait between attempts while somebody's script keeps the server busy."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """A Lua script, which the server runs as one step.
+
+    It may touch the keys it is given and others of their slot only. Its first write has to be
+    one that the server refuses when its memory is full (not `DEL`, `HDEL`, `EXPIRE`): later
+    ones it cannot refuse, so that all is written or nothing.
+
+    Attributes:
+        text: Lua 5.1.
+        idempotent: Whether to run it twice is as good as once: then it is sent again when the
+            connection breaks before the answer.
+        is_read: Whether it does no harm when it runs late, after its caller was cancelled.
+    """
+
+    text: str
+    idempotent: bool = False
+    is_read: bool = False
+
+    @cached_property
+    def sha(self) -> str:
+        """The name that the server gives it: the SHA-1 of its text."""
+        return hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+
+    def call(self, keys: Sequence[Name] = (), args: Sequence[Any] = ()) -> Call:
+        """Return a call of it, for `RedisConnection.execute_many`."""
+        return Call(self, (len(keys), *keys, *args))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A script with the number of its keys, its keys and its arguments."""
+
+    script: Script
+    arguments: tuple[Any, ...]
+
+    @property
+    def command(self) -> tuple[Any, ...]:
+        """What calls it where the server knows it."""
+        return ("EVALSHA", self.script.sha, *self.arguments)
+
+    @property
+    def full_command(self) -> tuple[Any, ...]:
+        """What calls it anywhere, and makes the server know it."""
+        return ("EVAL", self.script.text, *self.arguments)
+
+
+Command = Call | Sequence[Any]
+T = TypeVar("T")
+Work = Callable[[Link], Awaitable[T]]
+
+
+def tag(name: Name) -> bytes:
+    """Return the hash tag of a name: keys with it are in one slot of a cluster.
+
+    It is a digest, for the name may hold what ends a tag.
+    """
+    encoded = name.encode() if isinstance(name, str) else name
+    return b"{%s}" % hashlib.blake2b(encoded, digest_size=16).hexdigest().encode()
+
+
+class RedisConnection(Resource):
+    """A Redis server, or a cluster, that any number of tasks and event loops share.
+
+    It connects on first use, and again after the server went away. A command whose connection
+    was dead before it was sent is sent over another; one that may have run is sent again only
+    if it says that this does no harm. Answers of scripts are as Lua returned them, texts as
+    bytes. So are those of commands, but on a cluster and over the caller's client, where
+    redis-py makes of some what it likes: `True` of `OK`.
+
+    Args:
+        url: `host`, `host:port`, `host:port/db`, or a URL, which the driver reads
+            (`redis://`, `rediss://`, `unix://`); `localhost:6379` by default.
+        client: A client to use instead, which is then not closed here, and only works in its
+            own event loop. It must not decode responses. Whether it sends a write twice when a
+            connection breaks is up to its own `retry`.
+        key_prefix: What every key begins with.
+        pool_size: How many connections each event loop may have, to each server of a cluster.
+            Commands that come at one moment share them, and wait when all are busy.
+        cluster: Whether it is a cluster; by default the server is asked.
+        connect_timeout: Seconds to wait for a connection to be made, the password accepted.
+        command_timeout: Seconds to wait for an answer; `None`: for ever.
+        acquire_timeout: Seconds to wait for a connection to be free.
+
+    Raises:
+        ConfigurationError: An option that cannot work.
+    """
+
+    @checked
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        client: Client | None = None,
+        key_prefix: str = "locus:",
+        pool_size: int = 16,
+        cluster: bool | None = None,
+        connect_timeout: float = 10.0,
+        command_timeout: float | None = 60.0,
+        acquire_timeout: float = 30.0,
+    ) -> None:
+        _check_options(key_prefix, pool_size, connect_timeout, command_timeout, acquire_timeout)
+        self._prefix = key_prefix.encode()
+        self._given = client
+        self._home: asyncio.AbstractEventLoop | None = None
+        self._cluster = isinstance(client, RedisCluster) if client is not None else cluster
+        address = to_url(url)
+        self._maker = Maker(
+            url=address,
+            pool_size=pool_size,
+            connect_timeout=connect_timeout,
+            acquire_timeout=acquire_timeout,
+            command_timeout=command_timeout,
+        )
+        self.command_timeout = command_timeout
+        self.place = to_place(address) if client is None else _place_of(client)
+        self._features: Features | None = None
+        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopClient] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._lock = threading.Lock()
+        self._closed = False
+        if client is None:
+            clients = self._clients
+            warn_unless_closed(
+                self,
+                f"redis {self.place}",
+                lambda: any(not each.has_ended() for each in clients.values()),
+            )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.place!r})"
+
+    @property
+    def features(self) -> Features:
+        """What the server is and can do, known once the connection is open.
+
+        Raises:
+            BackendError: It was never open.
+        """
+        if self._features is None:
+            raise BackendError(f"redis {self.place}: not connected yet; await open() first")
+        return self._features
+
+    async def known_features(self) -> Features:
+        """Connect if need be and return what the server is and can do.
+
+        Raises:
+            BackendError: See `open`.
+        """
+        if self._features is None:
+            await self.open()
+        return self.features
+
+    def key(self, *parts: Name) -> bytes:
+        """Return the key of these parts, joined by `:`, after the prefix."""
+        encoded = (part.encode() if isinstance(part, str) else part for part in parts)
+        return self._prefix + b":".join(encoded)
+
+    async def run(self, script: Script, keys: Sequence[Name] = (), args: Sequence[Any] = ()) -> Any:
+        """Run a script and return its answer.
+
+        Args:
+            script: What to run.
+            keys: All in one slot.
+            args: Texts, bytes and numbers.
+
+        Raises:
+            BackendError: See `locus_memory.errors`.
+        """
+        call = script.call(keys, args)
+        return await self._use(lambda link: _evaluate(link, call), again=script.idempotent)
+
+    async def execute(self, *command: Any, again: bool = False) -> Any:
+        """Send one command and return its answer.
+
+        Args:
+            command: Its name and arguments.
+            again: Whether it only reads, so that it does no harm to run it twice, or late.
+
+        Raises:
+            BackendError: See `locus_memory.errors`.
+        """
+        return await self._use(lambda link: link.ask(command, is_read=again), again=again)
+
+    async def execute_many(self, commands: Iterable[Command], *, again: bool = False) -> list[Any]:
+        """Send commands and calls of scripts in one round trip and return their answers.
+
+        Each is atomic, all of them are not: others may come in between. On a cluster there is
+        one round trip for each server, all at the same moment.
+
+        Args:
+            commands: Each as for `execute`, or a script's `call`.
+            again: Whether it does no harm to run all of them twice; those that are no scripts
+                only read then.
+
+        Raises:
+            BackendError: The first that failed; the others may have run.
+        """
+        listed = list(commands)
+        is_read = again and all(not isinstance(c, Call) or c.script.is_read for c in listed)
+        return await self._use(_Pipe(listed, is_read=is_read).send, again=again)
+
+    @override
+    async def open(self) -> None:
+        """Connect, and ask what the server can do, now rather than on first use.
+
+        Raises:
+            BackendUnavailableError: It cannot be reached.
+            ConfigurationError: It refuses the password, the database or the user.
+        """
+        with translated(self.place):
+            await self._patiently(self._here)
+
+    @override
+    async def close(self) -> None:
+        """Finish what was asked for and end the connections; calling it again is harmless."""
+        with self._lock:
+            self._closed = True
+            clients = list(self._clients.items())
+            self._clients.clear()
+        for loop, client in clients:
+            await _close_in(loop, client)
+
+    async def _use(self, work: Work[T], *, again: bool) -> T:
+        with translated(self.place):
+            return await self._patiently(lambda: self._attempt(work, again=again))
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask again while the server refuses everything unread, so nothing is done twice."""
+        for pause in _PAUSES:
+            try:
+                return await ask()
+            except ResponseError as error:
+                if not is_busy(error):
+                    raise
+                emit("redis.busy", error=error, place=self.place)
+            await asyncio.sleep(pause)
+        return await ask()
+
+    async def _attempt(self, work: Work[T], *, again: bool) -> T:
+        here = await self._here()
+        try:
+            return await here.use(work)
+        except FAILURES as error:
+            if self._closed:
+                raise self._used_after_close() from error
+            if is_lost(error) or is_readonly(error):
+                # What one connection met, the others will: the server is another by now.
+                await here.forget_connections()
+            if not (again and is_lost(error)):
+                raise
+        return await here.use(work)
+
+    async def _here(self) -> LoopClient:
+        """Return the client of the running loop, connected once at least."""
+        loop = asyncio.get_running_loop()
+        here = self._clients.get(loop)
+        if here is None or self._closed:
+            here = self._add(loop)
+        if not here.ready:
+            await here.prepare(lambda: self._prepare(here))
+        return here
+
+    def _add(self, loop: asyncio.AbstractEventLoop) -> LoopClient:
+        with self._lock:
+            if self._closed:
+                raise self._used_after_close()
+            for other, client in list(self._clients.items()):
+                if other.is_closed() or client.inherited:
+                    self._clients.pop(other).abandon()
+            if self._given is not None and self._home not in (None, loop):
+                raise ConfigurationError(
+                    f"redis {self.place}: the client belongs to another event loop; pass a url"
+                )
+            self._home = loop
+            made = self._clients[loop] = LoopClient(self._make())
+            return made
+
+    def _used_after_close(self) -> BackendClosedError:
+        return BackendClosedError(f"redis {self.place}: used after close()")
+
+    def _make(self) -> Link:
+        if self._given is not None:
+            return self._maker.wrap(self._given, owned=False)
+        known = self._features.cluster if self._features is not None else None
+        try:
+            return self._maker.make(cluster=bool(known if self._cluster is None else self._cluster))
+        except RedisClusterException as error:
+            raise ConfigurationError(f"redis {self.place}: is a cluster: {error}") from None
+
+    async def _prepare(self, here: LoopClient) -> None:
+        await here.start()
+        await here.link.connect()
+        if self._features is None:
+            self._learn(await probe(here.link.ask_one, self.key("probe")))
+        if self.features.cluster and self._cluster is None and isinstance(here.link, Pool):
+            await here.replace(self._make())
+            await here.link.connect()
+
+    def _learn(self, features: Features) -> None:
+        with self._lock:
+            is_news, self._features = self._features is None, features
+        if is_news and features.evicts:
+            policy = features.maxmemory_policy
+            emit("redis.evicts", place=self.place, maxmemory_policy=policy)
+
+
+def _check_options(prefix: object, size: int, *seconds: float | None) -> None:
+    if not isinstance(prefix, str) or not prefix or "{" in prefix or "}" in prefix:
+        raise ConfigurationError("redis: key_prefix is a text without '{' and '}', and not empty")
+    if size < 1 or any(each is not None and each <= 0 for each in seconds):
+        raise ConfigurationError("redis: needs pool_size >= 1 and timeouts above 0")
+
+
+def _place_of(client: object) -> str:
+    if not isinstance(client, Redis | RedisCluster):
+        raise ConfigurationError(
+            "redis: client is a redis.asyncio.Redis or RedisCluster, not a "
+            f"{type(client).__module__}.{type(client).__qualname__}"
+        )
+    if client.get_encoder().decode_responses:
+        raise ConfigurationError(
+            "redis: the client decodes responses; make it with decode_responses=False"
+        )
+    if isinstance(client, RedisCluster):
+        return ",".join(node.name for node in client.startup_nodes)
+    options = client.connection_pool.connection_kwargs
+    return str(options.get("path") or f"{options.get('host')}:{options.get('port')}")
+
+
+async def _evaluate(link: Link, call: Call) -> Any:
+    is_read = call.script.is_read
+    try:
+        return await link.ask(call.command, is_read=is_read)
+    except NoScriptError:
+        return await link.ask(call.full_command, is_read=is_read)
+
+
+class _Pipe:
+    """Commands that are sent at once; again, those only that the server refused unread."""
+
+    def __init__(self, commands: Sequence[Command], *, is_read: bool) -> None:
+        self._commands = commands
+        self._is_read = is_read
+        self._answers: list[Any] = [None] * len(commands)
+        self._left: Sequence[int] = range(len(commands))
+
+    async def send(self, link: Link) -> list[Any]:
+        """Send what has no answer yet; return all answers, or raise the first refusal."""
+        commands = [self._commands[place] for place in self._left]
+        found = await link.ask_many(
+            [each.command if isinstance(each, Call) else each for each in commands],
+            is_read=self._is_read,
+        )
+        for place, command, answer in zip(self._left, commands, found, strict=True):
+            self._answers[place] = answer
+            if isinstance(answer, NoScriptError) and isinstance(command, Call):
+                self._answers[place] = await self._answer_of(link, command)
+        self._left = [place for place in self._left if is_busy(self._answers[place])]
+        for answer in self._answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return self._answers
+
+    async def _answer_of(self, link: Link, call: Call) -> Any:
+        try:
+            return await link.ask(call.full_command, is_read=self._is_read)
+        except ResponseError as error:
+            return error
+
+
+async def _close_in(loop: asyncio.AbstractEventLoop, client: LoopClient) -> None:
+    """Close the client of any event loop, which is this one, one of another thread, or over."""
+    if client.inherited:
+        client.abandon()
+    elif loop is asyncio.get_running_loop():
+        await client.close()
+    else:
+        closing = close_elsewhere(loop, client)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_CLOSE):
+                await asyncio.wrap_future(closing)

@@ -1,0 +1,104 @@
+"""What a Redis server is and can do, asked once and with nothing that managed ones refuse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from redis import exceptions
+
+from locus_memory.backends.redis.connection.driver_errors import is_busy
+
+__all__ = ["Features", "probe"]
+
+Ask = Callable[..., Awaitable[Any]]
+"""Sends a command to one server, whatever slot its keys are in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """What the server is.
+
+    Attributes:
+        server: `"redis"` or `"valkey"`.
+        version: Its own version, such as `(8, 0, 2)`; `()` if it does not tell.
+        vector_sets: Whether it has the commands of vector sets and lets us use them.
+        search: Whether it has commands of RediSearch and lets us use the least of them.
+        cluster: Whether it is one of a cluster.
+        maxmemory_policy: What it does when its memory is full, such as `noeviction`; empty if it
+            does not tell.
+    """
+
+    server: str
+    version: tuple[int, ...]
+    vector_sets: bool
+    search: bool
+    cluster: bool
+    maxmemory_policy: str = ""
+
+    @property
+    def evicts(self) -> bool:
+        """Whether it removes any key to make room, parts of an index or a thread among them."""
+        return self.maxmemory_policy.startswith("allkeys-")
+
+
+async def probe(ask: Ask, key: bytes) -> Features:
+    """Return the features of a server; `key` is one that is not there."""
+    facts = await _facts(ask, *_SOURCES)
+    server = "valkey" if "valkey" in (facts.get("server_name"), facts.get("server")) else "redis"
+    version = (
+        facts.get(f"{server}_version") or facts.get("redis_version") or facts.get("version") or ""
+    )
+    return Features(
+        server=server,
+        version=tuple(int(number) for number in re.findall(r"\d+", version)[:3]),
+        vector_sets=await _answers(ask, "VSIM", key, "VALUES", 1, "1.0"),
+        search=await _answers(ask, "FT._LIST"),
+        cluster="cluster" in (facts.get("redis_mode"), facts.get("server_mode"), facts.get("mode")),
+        maxmemory_policy=(await _facts(ask, _MEMORY)).get("maxmemory_policy", ""),
+    )
+
+
+_SOURCES: Final = (("INFO", "server"), ("HELLO",))
+"""Either tells enough; a proxy or an access list may refuse one of them."""
+
+_MEMORY: Final = ("INFO", "memory")
+
+
+async def _facts(ask: Ask, *sources: Sequence[str]) -> dict[str, str]:
+    for command in sources:
+        try:
+            return _texts(await ask(*command))
+        except exceptions.ResponseError as error:
+            if is_busy(error):
+                raise
+    return {}
+
+
+async def _answers(ask: Ask, *command: Any) -> bool:
+    try:
+        await ask(*command)
+    except exceptions.MovedError:
+        # Another server has the key: so this one knows the command.
+        return True
+    except exceptions.ResponseError as error:
+        if is_busy(error):
+            raise
+        return False
+    return True
+
+
+def _texts(answer: Any) -> dict[str, str]:
+    """Return the facts of an answer: lines, a flat list, or what redis-py made of either."""
+    if isinstance(answer, bytes):
+        lines = (line.partition(":") for line in answer.decode(errors="replace").splitlines())
+        return {name: value for name, _, value in lines}
+    if not isinstance(answer, Mapping):
+        answer = dict(zip(answer[::2], answer[1::2], strict=False))
+    return {_text(name): _text(value) for name, value in answer.items()}
+
+
+def _text(part: Any) -> str:
+    return part.decode(errors="replace") if isinstance(part, bytes) else str(part)

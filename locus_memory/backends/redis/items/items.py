@@ -1,0 +1,378 @@
+"""Items as the scripts take and return them, and where they live."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, Self
+
+from locus_memory.backends.redis.search.stems import names_in
+from locus_memory.errors import BackendCorruptError
+from locus_memory.quoting import quote
+from locus_memory.store.checksum import (
+    has_vector,
+    item_checksum,
+    name_checksum,
+    value_matches,
+    vector_checksum,
+)
+from locus_memory.store.encoding import encode_namespace, encode_text, prefix_upper_bound
+from locus_memory.store.item import (
+    Delete,
+    Namespace,
+    Put,
+    StoreItem,
+    check_embedding,
+    check_key,
+    check_namespace,
+    check_text,
+    check_ttl,
+    check_version,
+    timestamp,
+)
+from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
+from locus_memory.store.text import searchable, tokens
+
+__all__ = [
+    "KeyRange",
+    "Kind",
+    "Operation",
+    "Preparer",
+    "decode_item",
+    "decode_value",
+    "decode_values",
+    "decode_vector",
+    "encoded_name",
+    "is_expired",
+    "moment",
+    "rows",
+    "terms",
+]
+
+_NONE: Final = "-"
+_WRAP: Final = 2**64
+_NO_METADATA: Final = b"{}"
+_LAST: Final = b"\xff"
+"""After every key, for UTF-8 has no such byte."""
+
+
+class Kind(NamedTuple):
+    """What operations of a batch may have in common.
+
+    Attributes:
+        namespace: Where.
+        if_version: The version that the item must have, or `None`.
+        parts: A letter for each argument after the key; none for a delete. They are `v` for the
+            value, `m` for metadata, `t` for the text, `c` for the checksums and `e` for the
+            embedding; instead of `t` and `e`, `s` and `f` where RediSearch holds them.
+        ttl: Seconds, or `None`.
+    """
+
+    namespace: Namespace
+    if_version: int | None
+    parts: str = ""
+    ttl: float | None = None
+
+    def header(self, number: int, now: float, count: int) -> str:
+        """Return what the script is told before the arguments.
+
+        Args:
+            number: Of the namespace, from 1.
+            now: The moment, in seconds since the epoch.
+            count: How many operations of this kind follow.
+        """
+        expected = _NONE if self.if_version is None else str(self.if_version)
+        expires, time = _NONE, "0"
+        if self.ttl is not None:
+            expires, time = moment(now + self.ttl), str(int(self.ttl * 1000) + 1)
+        return f"{self.parts or _NONE} {count} {number} {expected} {expires} {time}"
+
+
+class Operation(NamedTuple):
+    """A put or a delete, checked and encoded: the key, then what the kind says."""
+
+    kind: Kind
+    arguments: Sequence[bytes]
+
+    @classmethod
+    def delete(cls, namespace: Namespace, key: str, if_version: int | None = None) -> Self:
+        """Return the deletion of an item, checked."""
+        version = check_version(if_version)
+        return cls(Kind(check_namespace(namespace), version), (check_key(key).encode(),))
+
+    @property
+    def dimension(self) -> int:
+        """The length of its embedding; 0: it has none."""
+        has_embedding = self.kind.parts.endswith(("e", "f"))
+        return len(self.arguments[-1]) // 4 if has_embedding else 0
+
+    @property
+    def text_size(self) -> int:
+        """How many bytes its words take in the index."""
+        place = max(map(self.kind.parts.find, "ts"))
+        return 0 if place < 0 else len(self.arguments[1 + place])
+
+
+@dataclass(frozen=True, slots=True)
+class Preparer:
+    """Makes operations of what the verbs are given.
+
+    Attributes:
+        dimension: The only length of a vector, or `None` for any.
+        has_text: Whether texts are indexed.
+        searched_text: Whether RediSearch holds the texts.
+        searched_vectors: Whether it holds the vectors.
+    """
+
+    dimension: int | None
+    has_text: bool
+    searched_text: bool = False
+    searched_vectors: bool = False
+
+    def operation(self, given: Put | Delete) -> Operation:
+        """Return a put or a delete, checked and encoded."""
+        if isinstance(given, Delete):
+            return Operation.delete(given.namespace, given.key, given.if_version)
+        namespace, key = check_namespace(given.namespace), check_key(given.key)
+        version = check_version(given.if_version)
+        vector = b""
+        if given.embedding is not None:
+            vector = check_embedding(given.embedding, self.dimension)
+        # The value is checked before anything walks through it.
+        value = encode_json(given.value)
+        parts, arguments = "v", [key.encode(), value]
+        metadata = encode_metadata(given.metadata)
+        if metadata != _NO_METADATA:
+            parts += "m"
+            arguments.append(metadata)
+        if text := self._text(given.value, given.text):
+            parts += "s" if self.searched_text else "t"
+            arguments.append(text)
+        place = name_checksum(*encoded_name(namespace, key))
+        arguments.append(_packed(place, value, metadata, vector, is_exact=self.searched_vectors))
+        parts += "c"
+        if vector:
+            parts += "f" if self.searched_vectors else "e"
+            arguments.append(vector)
+        return Operation(Kind(namespace, version, parts, check_ttl(given.ttl)), arguments)
+
+    def _text(self, value: Any, text: str | None) -> bytes:
+        if self.has_text:
+            seen = searchable(value, text)
+            return names_in(seen) if self.searched_text else terms(seen)
+        check_text(text, "text")
+        return b""
+
+
+def encoded_name(namespace: Namespace, key: str) -> tuple[bytes, bytes]:
+    """Return the name of an item as its checksums cover it."""
+    return _encoded_path(namespace), encode_text(key).encode()
+
+
+@lru_cache(maxsize=1024)
+def _encoded_path(namespace: Namespace) -> bytes:
+    return encode_namespace(namespace).encode()
+
+
+def _packed(name: int, value: bytes, metadata: bytes, vector: bytes, *, is_exact: bool) -> bytes:
+    """Return the checksums of an item as its head has them.
+
+    A vector has one where it comes back as it was given: a vector set changes its last digits.
+    """
+    checksum = item_checksum(name, value, metadata, vector=bool(vector)) % _WRAP
+    if vector and is_exact:
+        return b"%016x.%08x" % (checksum, vector_checksum(name, vector))
+    return b"%016x" % checksum
+
+
+def _unpacked(head: bytes) -> tuple[int, int | None] | None:
+    """Return the checksums of an item and of its vector; `None`: it was written before.
+
+    Raises:
+        ValueError: They are damaged.
+    """
+    _, _, _, *packed, _ = head.split(b" ")
+    if not packed:
+        return None
+    checksum, _, own = packed[0].partition(b".")
+    number = int(checksum, 16)
+    signed = number - _WRAP if number >= _WRAP // 2 else number
+    return signed, int(own, 16) if own else None
+
+
+def terms(text: str) -> bytes:
+    """Return the length of a text in words, then each stem with its count; empty: no words.
+
+    Stems are of letters and digits, so that neither a space nor a `=` is part of one.
+    """
+    words = tokens(text)
+    if not words:
+        return b""
+    counts: dict[str, int] = {}
+    for stem in words:
+        counts[stem] = counts.get(stem, 0) + 1
+    # Most stems are there once, and to format a number is slow.
+    pairs = [stem + "=1" if count == 1 else f"{stem}={count}" for stem, count in counts.items()]
+    return f"{len(words)} {' '.join(pairs)}".encode()
+
+
+def is_expired(head: bytes, now: float) -> bool:
+    """Whether the item with this head has expired."""
+    expires = head.rpartition(b" ")[2]
+    try:
+        return expires != b"-" and float(expires) <= now
+    except ValueError:
+        # What is damaged is there: whoever reads it will say so.
+        return False
+
+
+def moment(seconds: float) -> str:
+    """Return seconds since the epoch as a text that Lua reads as the same number."""
+    return repr(float(seconds))
+
+
+def decode_item(
+    namespace: Namespace, row: Sequence[bytes], score: float | None = None
+) -> StoreItem:
+    """Return the item of a row: key, head, value and metadata (empty for `{}`).
+
+    Raises:
+        BackendCorruptError: It is not what was written.
+    """
+    key, head, *documents = row
+    try:
+        checksums = _unpacked(head)
+        if checksums is not None:
+            place = name_checksum(*encoded_name(namespace, key.decode()))
+            _check(checksums[0], place, documents)
+        value, metadata = decode_values(row)
+        version, created, updated, *_, expires = head.split(b" ")
+        return StoreItem(
+            namespace=namespace,
+            key=key.decode(),
+            value=value,
+            metadata=metadata,
+            created_at=timestamp(float(created)),
+            updated_at=timestamp(float(updated)),
+            version=int(version),
+            score=score,
+            expires_at=None if expires == _NONE.encode() else timestamp(float(expires)),
+        )
+    except (BackendCorruptError, OverflowError, TypeError, ValueError) as error:
+        raise _damaged(namespace, key) from error
+
+
+def _check(checksum: int, name: int, documents: Sequence[bytes]) -> None:
+    """Raise `ValueError` unless the checksum of an item is this one."""
+    value, metadata = documents
+    vector = has_vector(checksum)
+    if checksum != item_checksum(name, value, metadata or _NO_METADATA, vector=vector):
+        raise ValueError("the checksum does not match")
+
+
+def _damaged(namespace: Namespace, key: bytes) -> BackendCorruptError:
+    shown = quote(key.decode(errors="backslashreplace"))
+    return BackendCorruptError(f"redis: the item {shown} of {quote(namespace)} is damaged")
+
+
+def decode_value(namespace: Namespace, key: str, head: bytes, value: bytes) -> Any:
+    """Return the value of an item, read without its metadata.
+
+    Raises:
+        BackendCorruptError: It is not what was written.
+    """
+    try:
+        checksums = _unpacked(head)
+        name = name_checksum(*encoded_name(namespace, key))
+        if checksums is None or value_matches(checksums[0], name, value):
+            return decode_json(value)
+    except ValueError as error:
+        raise _damaged(namespace, key.encode()) from error
+    raise _damaged(namespace, key.encode())
+
+
+def decode_vector(namespace: Namespace, key: str, head: bytes, vector: bytes) -> list[float] | None:
+    """Return the vector of an item, empty bytes for none.
+
+    Raises:
+        BackendCorruptError: It is not what was written, or not there any more.
+    """
+    try:
+        checksums = _unpacked(head)
+        genuine = checksums is None or _is_genuine(*checksums, (namespace, key), vector)
+        if genuine:
+            return list(struct.unpack(f"<{len(vector) // 4}f", vector)) if vector else None
+    except (ValueError, struct.error) as error:
+        raise _damaged_vector(namespace, key) from error
+    raise _damaged_vector(namespace, key)
+
+
+def _is_genuine(checksum: int, own: int | None, name: tuple[Namespace, str], vector: bytes) -> bool:
+    if has_vector(checksum) is not bool(vector):
+        return False
+    return own is None or own == vector_checksum(name_checksum(*encoded_name(*name)), vector)
+
+
+def _damaged_vector(namespace: Namespace, key: str) -> BackendCorruptError:
+    named = f"the item {quote(key)} of {quote(namespace)}"
+    return BackendCorruptError(f"redis: the vector of {named} is damaged")
+
+
+def decode_values(row: Sequence[bytes]) -> tuple[Any, dict[str, Any]]:
+    """Return the value and the metadata of a row: key, head, value and metadata.
+
+    Raises:
+        BackendCorruptError: They are not JSON.
+    """
+    key, _, value, metadata = row
+    try:
+        return decode_json(value), decode_json(metadata) if metadata else {}
+    except ValueError as error:
+        raise BackendCorruptError(f"redis: the item {quote(key)} is damaged") from error
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Which keys of a namespace a scan wants, in which order."""
+
+    prefix: str | None
+    after: str | None
+    descending: bool = False
+
+    def bounds(self) -> tuple[bytes, bytes]:
+        """Return the bounds as `ZRANGEBYLEX` takes them, or `ZREVRANGEBYLEX` if descending."""
+        low, high = b"-", b"+"
+        if self.prefix:
+            low = b"[" + self.prefix.encode()
+            bound = prefix_upper_bound(self.prefix)
+            high = b"+" if bound is None else b"(" + bound.encode()
+        if self.after is not None and self.descending:
+            high = min(high, b"(" + self.after.encode(), key=_place)
+        elif self.after is not None:
+            low = max(low, b"(" + self.after.encode(), key=_place)
+        return (high, low) if self.descending else (low, high)
+
+    @property
+    def command(self) -> str:
+        """Return the command that pages through them."""
+        return "ZREVRANGEBYLEX" if self.descending else "ZRANGEBYLEX"
+
+    def beyond(self, key: bytes) -> KeyRange:
+        """Return what comes after a key."""
+        return KeyRange(self.prefix, key.decode(), self.descending)
+
+
+def _place(bound: bytes) -> tuple[bytes, bytes]:
+    """Return what orders bounds; of the same key, `[` comes before `(`."""
+    if bound == b"-":
+        return b"", b""
+    if bound == b"+":
+        return _LAST, b""
+    return bound[1:], b"" if bound[:1] == b"[" else b"("
+
+
+def rows(flat: Sequence[Any], width: int) -> Iterator[Sequence[Any]]:
+    """Yield so many elements at a time."""
+    return (flat[start : start + width] for start in range(0, len(flat), width))

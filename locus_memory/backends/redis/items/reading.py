@@ -1,0 +1,70 @@
+"""Items by their names, and by the order of their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from locus_memory.backends.redis.connection.connection import Call
+from locus_memory.backends.redis.connection.lost_keys import named
+from locus_memory.backends.redis.items.items import KeyRange, decode_value, rows
+from locus_memory.backends.redis.items.scripts import script
+from locus_memory.backends.redis.items.spaces import PAGE, Space, Spaces
+from locus_memory.store.item import Namespace
+
+__all__ = ["read_values", "scan"]
+
+_WIDTH: Final = 4
+_TOGETHER: Final = 5 * PAGE
+"""How many values a script reads."""
+
+
+async def scan(
+    spaces: Spaces, space: Space, keys: KeyRange, limit: int, *, whole: bool
+) -> list[Sequence[bytes]]:
+    """Return rows of key, head, value and metadata, or of the key only, in order."""
+    found: list[Sequence[bytes]] = []
+    window: KeyRange | None = keys
+    while window is not None and len(found) < limit:
+        most = min(limit - len(found), PAGE if whole else 10 * PAGE)
+        args = [spaces.now(), window.command, *window.bounds(), most, int(whole)]
+        with named([space]):
+            last, gone, flat = await spaces.connection.run(script("scan"), [space.base], args)
+        found += rows(flat, _WIDTH if whole else 1)
+        await spaces.purge((space, key) for key in gone)
+        window = None if last is None else window.beyond(last)
+    return found
+
+
+async def read_values(
+    spaces: Spaces, names: Sequence[tuple[Namespace, str]]
+) -> dict[tuple[Namespace, str], Any]:
+    """Return the values of those items that are there."""
+    await spaces.connection.open()
+    asked: list[list[tuple[Namespace, str]]] = []
+    calls: list[Call] = []
+    for some in rows(names, _TOGETHER):
+        by_space: dict[Namespace, list[tuple[Namespace, str]]] = {}
+        for name in some:
+            by_space.setdefault(name[0], []).append(name)
+        for group in spaces.groups([spaces.space(namespace) for namespace in by_space]):
+            mine = [name for space in group for name in by_space[space.namespace]]
+            asked.append(mine)
+            calls.append(_values_call(spaces, group, mine))
+    found: dict[tuple[Namespace, str], Any] = {}
+    for mine, values in zip(asked, await spaces.run_each(calls, ()), strict=True):
+        triples = zip(mine, values[::2], values[1::2], strict=True)
+        found |= {
+            name: decode_value(*name, head, value)
+            for name, head, value in triples
+            if head is not None
+        }
+    return found
+
+
+def _values_call(
+    spaces: Spaces, group: Sequence[Space], names: Sequence[tuple[Namespace, str]]
+) -> Call:
+    numbers = {space.namespace: number for number, space in enumerate(group, 1)}
+    flat = [part for namespace, key in names for part in (numbers[namespace], key.encode())]
+    return script("values").call([space.base for space in group], [spaces.now(), *flat])

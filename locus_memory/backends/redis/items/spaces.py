@@ -1,0 +1,371 @@
+"""Namespaces on the server: what is run on one of them, on some of them, on all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, groupby
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from locus_memory.backends.redis.connection.connection import Call, RedisConnection, tag
+from locus_memory.backends.redis.connection.lost_keys import named
+from locus_memory.backends.redis.items.items import Operation, moment
+from locus_memory.backends.redis.items.registry import Registry
+from locus_memory.backends.redis.items.scripts import script
+from locus_memory.backends.redis.search.layout import Layout, LayoutChangedError
+from locus_memory.backends.redis.search.stems import labels
+from locus_memory.errors import (
+    BackendError,
+    BackendWriteError,
+    InvalidArgumentError,
+    VersionConflictError,
+)
+from locus_memory.events import emit
+from locus_memory.store.encoding import decode_namespace, encode_namespace, namespace_upper_bound
+from locus_memory.store.item import Namespace, check_namespace
+
+__all__ = ["PAGE", "Gone", "Space", "Spaces"]
+
+PAGE: Final = 1000
+"""How much a script looks at in one go."""
+
+_kind = attrgetter("kind")
+
+_PLAIN: Final = Layout()
+
+_CLEARED: Final = 5000
+_CALLS: Final = 200
+
+_MOST_STEPS: Final = 1000
+"""How often the postings of a namespace are merged after one batch."""
+
+_MOST: Final = 20_000
+_MOST_VECTORS: Final = 2000
+_MOST_NUMBERS: Final = 200_000
+_MOST_SPACES: Final = 10_000
+_MOST_TEXT: Final = 32 * 2**20
+"""Of one batch; the server does nothing else while it writes it, about a second for the largest."""
+
+
+class Space(NamedTuple):
+    """A namespace, encoded, and what its keys begin with."""
+
+    namespace: Namespace
+    path: bytes
+    base: bytes
+
+
+Gone = Iterable[tuple[Space, bytes]]
+"""Keys that an index has and no item."""
+
+
+class _Written(NamedTuple):
+    """What a batch came to.
+
+    Attributes:
+        results: A put's new version, or 1 or 0 for a delete, in order.
+        unmerged: Namespaces whose postings are still to be merged.
+        is_refused: Whether nothing is written, for the namespace is new to a cluster.
+    """
+
+    results: list[int]
+    unmerged: list[Space]
+    is_refused: bool = False
+
+
+class Spaces:
+    """The namespaces of a store.
+
+    Args:
+        connection: To the server.
+        clock: Returns seconds since the epoch.
+    """
+
+    def __init__(self, connection: RedisConnection, clock: Callable[[], float] = time.time) -> None:
+        self.connection = connection
+        self._clock = clock
+        self._registry = Registry(connection)
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether namespaces are in several servers; known once the connection is open."""
+        return self.connection.features.cluster
+
+    def now(self) -> str:
+        """Return the moment, for scripts."""
+        return moment(self._clock())
+
+    def space(self, namespace: Namespace) -> Space:
+        """Return a namespace, checked."""
+        path = encode_namespace(check_namespace(namespace)).encode()
+        return Space(namespace, path, self.connection.key("store", tag(path)))
+
+    def item_name(self, space: Space, key: bytes) -> bytes:
+        """Return the key of an item's hash."""
+        return space.base + b":i:" + key.replace(b"\0", b"\xff")
+
+    def groups(self, spaces: Sequence[Space], most: int | None = None) -> list[list[Space]]:
+        """Return the namespaces, those together that one script may read, so many at most."""
+        size = 1 if self.is_cluster else most or max(len(spaces), 1)
+        return [list(spaces[start : start + size]) for start in range(0, len(spaces), size)]
+
+    async def run_each(
+        self, calls: Sequence[Call], spaces: Iterable[Space], *, again: bool = True
+    ) -> list[Any]:
+        """Return the answers of scripts, a round trip for many of them.
+
+        Args:
+            calls: What to run.
+            spaces: The namespaces they are about.
+            again: Whether it does no harm to run them twice.
+
+        Raises:
+            BackendCorruptError: A key of a namespace is lost, among others.
+        """
+        answers: list[Any] = []
+        with named(spaces):
+            for start in range(0, len(calls), _CALLS):
+                some = calls[start : start + _CALLS]
+                answers += await self.connection.execute_many(some, again=again)
+        return answers
+
+    async def write(self, operations: Sequence[Operation], layout: Layout = _PLAIN) -> list[int]:
+        """Do all the operations or none; on a cluster, those of each namespace.
+
+        Args:
+            operations: What to do.
+            layout: What the puts among them are made for.
+
+        Returns:
+            A put's new version, or 1 or 0 for a delete, in order.
+
+        Raises:
+            VersionConflictError: One `if_version` does not hold.
+            InvalidArgumentError: There are too many.
+            LayoutChangedError: The layout is another.
+        """
+        if not operations:
+            return []
+        _check_size(operations)
+        await self.connection.open()
+        if not self.is_cluster:
+            keys = [self._registry.name, self.connection.key("layout")]
+            written = await self._write(operations, keys, layout)
+            await self._merge(written.unmerged)
+            return written.results
+        places: dict[Namespace, list[int]] = {}
+        for place, operation in enumerate(operations):
+            places.setdefault(operation.kind.namespace, []).append(place)
+        results = [0] * len(operations)
+        for mine in places.values():
+            answers = await self._register_and_write([operations[place] for place in mine])
+            for place, answer in zip(mine, answers, strict=True):
+                results[place] = answer
+        return results
+
+    async def _write(
+        self,
+        operations: Sequence[Operation],
+        shared: list[bytes],
+        layout: Layout = _PLAIN,
+        *,
+        registered: bool = False,
+    ) -> _Written:
+        now = self._clock()
+        numbers: dict[Namespace, int] = {}
+        given: list[str | bytes] = []
+        for kind, group in groupby(operations, _kind):
+            mine = [each.arguments for each in group]
+            number = numbers.setdefault(kind.namespace, len(numbers) + 1)
+            given.append(kind.header(number, now, len(mine)))
+            given += chain.from_iterable(mine)
+        spaces = [self.space(namespace) for namespace in numbers]
+        keys = [space.base for space in spaces]
+        paths = [space.path for space in spaces]
+        paths += [_labels(space, layout) for space in spaces]
+        args = [moment(now), len(spaces), int(registered), layout.mark, *paths, *given]
+        with named(spaces):
+            answer: list[Any] = await self.connection.run(script("write"), [*keys, *shared], args)
+        if answer[0] == b"conflict":
+            expected, actual, number = map(int, answer[1:])
+            lost = operations[number - 1]
+            key = lost.arguments[0].decode()
+            raise VersionConflictError(expected, actual, lost.kind.namespace, key)
+        if answer[0] == b"register":
+            return _Written([], [], is_refused=True)
+        if answer[0] == b"layout":
+            raise LayoutChangedError(f"redis {self.connection.place}: the layout has changed")
+        *results, unmerged = answer
+        return _Written(results, [spaces[number - 1] for number in unmerged])
+
+    async def _merge(self, spaces: Sequence[Space]) -> None:
+        """Merge what a large batch left to be merged, which is done by then whatever happens."""
+        left = list(spaces)
+        try:
+            # Others may write all the time; they merge as well.
+            for _ in range(_MOST_STEPS):
+                if not left:
+                    break
+                answers = await self._purge({space: [] for space in left})
+                left = [space for space, answer in zip(left, answers, strict=True) if answer[2]]
+        except BackendError as error:
+            emit("redis.not_cleaned", error=error, namespaces=len(left))
+
+    async def _register_and_write(self, operations: Sequence[Operation]) -> list[int]:
+        """Write to one namespace of a cluster, where the registry is elsewhere.
+
+        A new namespace is registered first, so that a crash leaves no item that nobody lists,
+        and again afterwards, for it may have been forgotten in between.
+        """
+        written = await self._write(operations, [])
+        if written.is_refused:
+            path = self.space(operations[0].kind.namespace).path
+            await self._registry.add(path)
+            written = await self._write(operations, [], registered=True)
+            await self._registry.add(path)
+        await self._merge(written.unmerged)
+        return written.results
+
+    async def purge(self, gone: Gone) -> None:
+        """Take out of the indexes what has no item, and a few items that have expired.
+
+        A server that cannot be written keeps them: they are never found anyway.
+        """
+        keys: dict[Space, list[bytes]] = {}
+        for space, key in gone:
+            keys.setdefault(space, []).append(key)
+        if keys:
+            await self._clean(keys)
+
+    async def _clean(self, keys: Mapping[Space, Sequence[bytes]]) -> list[Space]:
+        """Purge if the server can be written; return the namespaces that are empty now."""
+        try:
+            answers = await self._purge(keys)
+        except BackendWriteError as error:
+            emit("redis.not_cleaned", error=error, namespaces=len(keys))
+            return []
+        return [space for space, (left, *_) in zip(keys, answers, strict=True) if left == 0]
+
+    async def tidy(self, spaces: Sequence[Space]) -> bool:
+        """Remove all that has expired; returns whether the server could be written."""
+        try:
+            await self.purge_expired(spaces)
+        except BackendWriteError as error:
+            emit("redis.not_cleaned", error=error, namespaces=len(spaces))
+            return False
+        return True
+
+    async def purge_expired(self, spaces: Iterable[Space], *, merge: bool = False) -> None:
+        """Remove all that has expired.
+
+        Args:
+            spaces: Where.
+            merge: Leave no word of what is gone in the text index, either.
+
+        Raises:
+            BackendError: The server cannot be written, among others.
+        """
+        keys: dict[Space, list[bytes]] = {space: [] for space in spaces}
+        while keys:
+            answers = await self._purge(keys, merge=merge)
+            keys = {
+                space: []
+                for space, (_, expired, unmerged) in zip(keys, answers, strict=True)
+                if expired or (merge and unmerged)
+            }
+
+    async def _purge(
+        self, keys: Mapping[Space, Sequence[bytes]], *, merge: bool = False
+    ) -> list[Any]:
+        now = self.now()
+        calls = [
+            script("purge").call(self._keys(space), [now, space.path, PAGE // 2, int(merge), *mine])
+            for space, mine in keys.items()
+        ]
+        return await self.run_each(calls, keys)
+
+    def _keys(self, space: Space) -> list[bytes]:
+        return [space.base] if self.is_cluster else [space.base, self._registry.name]
+
+    async def clear(self, spaces: Sequence[Space]) -> int:
+        """Delete everything; return how many items that were not expired."""
+        count, left = 0, list(spaces)
+        while left:
+            now = self.now()
+            calls = [
+                script("clear").call(self._keys(space), [now, space.path, _CLEARED])
+                for space in left
+            ]
+            answers = await self.run_each(calls, left, again=False)
+            count += sum(answer[0] for answer in answers)
+            left = [space for space, answer in zip(left, answers, strict=True) if answer[1] > 0]
+        return count
+
+    async def within(self, namespace: Namespace, *, recursive: bool) -> list[Space]:
+        """Return the namespace or, of it and its descendants, those that are registered."""
+        space = self.space(namespace)
+        await self.connection.open()
+        if not recursive:
+            return [space]
+        low, high = space.path, namespace_upper_bound(namespace)
+        found: list[Space] = []
+        while page := await self.registered(low, high):
+            found += page
+            low = page[-1].path + b"\x00"
+        return found
+
+    async def registered(self, low: bytes, high: str | None) -> list[Space]:
+        """Return a page of the registered namespaces from `low` to before `high`."""
+        paths = await self._registry.page(low, high)
+        return [self.space(decode_namespace(path.decode())) for path in paths]
+
+    async def holding(self, spaces: Sequence[Space]) -> list[Space]:
+        """Return which of the namespaces hold an item; what is left of the others goes."""
+        marks: dict[Space, bytes] = {}
+        if self.is_cluster:
+            found = await self._registry.marks([space.path for space in spaces])
+            marks = dict(zip(spaces, found, strict=True))
+        holding, left = await self._look(spaces)
+        for space in await self._clean(left) if left else []:
+            if space in marks:
+                await self._registry.forget(space.path, marks[space])
+        return holding
+
+    async def _look(
+        self, spaces: Sequence[Space]
+    ) -> tuple[list[Space], dict[Space, Sequence[bytes]]]:
+        """Return which namespaces hold an item, and those to clean with keys that are gone."""
+        groups, now = self.groups(spaces), self.now()
+        calls = [script("holds").call([s.base for s in group], [now]) for group in groups]
+        holding: list[Space] = []
+        left: dict[Space, Sequence[bytes]] = {}
+        for group, answer in zip(groups, await self.run_each(calls, spaces), strict=True):
+            for space, holds, gone in zip(group, answer[::2], answer[1::2], strict=True):
+                if holds:
+                    holding.append(space)
+                if gone or not holds:
+                    left[space] = gone
+        return holding, left
+
+
+def _labels(space: Space, layout: Layout) -> bytes:
+    """Return the labels of a namespace's items, where RediSearch has to know them."""
+    return labels(space.namespace).encode() if layout.has_labels else b""
+
+
+def _check_size(operations: Sequence[Operation]) -> None:
+    vectors = [size for each in operations if (size := each.dimension)]
+    namespaces = {kind.namespace for kind, _ in groupby(operations, _kind)}
+    sizes = (
+        (len(operations), _MOST, "operations"),
+        (len(namespaces), _MOST_SPACES, "namespaces"),
+        (sum(each.text_size for each in operations), _MOST_TEXT, "bytes of words to index"),
+        (len(vectors), _MOST_VECTORS, "embeddings"),
+        (sum(vectors), _MOST_NUMBERS, "numbers in all its embeddings"),
+    )
+    for size, most, what in sizes:
+        if size > most and len(operations) > 1:
+            raise InvalidArgumentError(
+                f"redis: a batch has at most {most:,} {what}, not {size:,}; write several batches"
+            )

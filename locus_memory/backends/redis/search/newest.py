@@ -1,0 +1,208 @@
+"""The newest items of one namespace or of many.
+
+A script reads a page of a few hundred namespaces, and tells how far it came. Of many namespaces
+those are read whose first item is among the newest. An item that is written in between leaves
+its place for the first one, so whoever needs several pages looks for such items in the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from typing import Any, Final, NamedTuple
+
+from locus_memory.backends.redis.items.items import decode_item, rows
+from locus_memory.backends.redis.items.scripts import script
+from locus_memory.backends.redis.items.spaces import PAGE, Space, Spaces
+from locus_memory.backends.redis.search.hits import Page, is_open
+from locus_memory.store.item import StoreItem
+
+__all__ = ["newest"]
+
+_WIDTH: Final = 6
+_SKIPPED: Final = 5 * PAGE
+_TOGETHER: Final = 500
+"""How many namespaces a script looks at, or how many scripts are sent at once on a cluster."""
+
+_FEW: Final = 10
+"""How many items are read of a namespace at least, where it takes a script for each."""
+
+_ATTEMPTS: Final = 10
+"""How often a search looks for what was written while it read."""
+
+
+async def newest(spaces: Spaces, targets: Sequence[Space], page: Page) -> list[StoreItem]:
+    """Return the items that satisfy the condition, the newest write first.
+
+    Within a namespace that is the order of the writes. Between namespaces it is that of the
+    server's clock at each, to the microsecond.
+    """
+    sources = [_Source(space, place) for place, space in enumerate(targets)]
+    skip = page.offset if _can_skip(spaces, sources, page) else 0
+    walk = _Walk(spaces, sources, skip)
+    found = {row.name: row for row in await _wanted(walk, page, page.end - skip)}
+    for _ in range(_ATTEMPTS):
+        if walk.pages <= 1:
+            break
+        walk = _Walk(spaces, [source.of_later() for source in walk.sources])
+        later = await _wanted(walk, page, page.end)
+        if skip and any(map(_was_there, later)):
+            # Nobody knows whether it was among what was skipped.
+            whole = await newest(spaces, targets, replace(page, offset=0, limit=page.end))
+            return whole[page.offset :]
+        found |= {row.name: row for row in later}
+    order = sorted(found.values())[page.offset - skip : page.end - skip]
+    return [decode_item(targets[row.place].namespace, row.columns) for row in order]
+
+
+class _Row(NamedTuple):
+    """An item; the newest comes first, and of equals that of the first namespace."""
+
+    age: int
+    place: int
+    columns: Sequence[bytes]
+
+    @property
+    def name(self) -> tuple[int, bytes]:
+        """What no other item has."""
+        return self.place, self.columns[0]
+
+
+@dataclass(slots=True)
+class _Source:
+    """A namespace, and how far it is read.
+
+    Attributes:
+        space: The namespace.
+        place: Its place among all.
+        stop: The revision to read down to.
+        start: The revision to go on with; empty: there is no more.
+        first: The revision of its first item at the beginning; empty: it had none.
+    """
+
+    space: Space
+    place: int
+    stop: bytes = b"-inf"
+    start: bytes = b"+inf"
+    first: bytes | None = None
+
+    @property
+    def bound(self) -> tuple[float, int]:
+        """What is before all of its items in the order of rows."""
+        return -float(self.start), self.place
+
+    def read_to(self, first: bytes, start: bytes) -> None:
+        """Note what a script said of it."""
+        self.start = start
+        if self.first is None:
+            self.first = first
+
+    def of_later(self) -> _Source:
+        """Return the same namespace, to read what was written since."""
+        stop = b"(" + self.first if self.first else self.stop
+        return _Source(self.space, self.place, stop)
+
+
+class _Walk:
+    """Goes through the items of namespaces, the newest first.
+
+    Attributes:
+        sources: The namespaces.
+        pages: How often items were read.
+    """
+
+    def __init__(self, spaces: Spaces, sources: Sequence[_Source], skip: int = 0) -> None:
+        self.sources = sources
+        self.pages = 0
+        self._spaces = spaces
+        self._skip = skip
+        self._rows: list[_Row] = []
+        self._unread: list[tuple[float, int]] = [source.bound for source in sources]
+
+    async def next(self, size: int) -> _Row | None:
+        """Return the next item, `None` if there is no more; `size` is how many are wanted."""
+        if len(self._unread) > _most_together(self._spaces) and self._unread[0][0] == -math.inf:
+            await self._look()
+        while self._unread and not (self._rows and self._rows[0][:2] <= self._unread[0]):
+            await self._read(min(size, PAGE))
+        return heappop(self._rows) if self._rows else None
+
+    async def _look(self) -> None:
+        """Find out which item is the first of each."""
+        await self._run(self.sources, 0, 0)
+        self._unread = [source.bound for source in self.sources if source.start]
+        heapify(self._unread)
+
+    async def _read(self, size: int) -> None:
+        """Read the next items of the namespaces that come first."""
+        self.pages += 1
+        # What is skipped is of all of them.
+        is_blind = self._skip or self._unread[0][0] == -math.inf
+        count = _TOGETHER if is_blind else min(size, _TOGETHER)
+        chosen: list[_Source] = []
+        while self._unread and len(chosen) < count:
+            chosen.append(self.sources[heappop(self._unread)[1]])
+        chosen.sort(key=lambda source: source.place)
+        most = size if self._skip <= _SKIPPED else 0
+        await self._run(chosen, min(self._skip, _SKIPPED), most)
+        for source in chosen:
+            if source.start:
+                heappush(self._unread, source.bound)
+
+    async def _run(self, sources: Sequence[_Source], skip: int, most: int) -> None:
+        size = _most_together(self._spaces)
+        groups = [sources[start : start + size] for start in range(0, len(sources), size)]
+        if len(groups) > 1:
+            most = min(most, max(most // len(groups), _FEW))
+        now = self._spaces.now()
+        calls = [
+            script("newest").call([s.space.base for s in group], [now, skip, most, *_edges(group)])
+            for group in groups
+        ]
+        answers = await self._spaces.run_each(calls, [source.space for source in sources])
+        for group, answer in zip(groups, answers, strict=True):
+            await self._spaces.purge(self._take(group, answer))
+
+    def _take(self, group: Sequence[_Source], answer: Sequence[Any]) -> list[tuple[Space, bytes]]:
+        """Take what a script found; return what turned out to be gone."""
+        edges, skipped, gone, flat = answer
+        self._skip -= skipped
+        for source, edge in zip(group, rows(edges, 2), strict=True):
+            source.read_to(*edge)
+        for number, revision, *columns in rows(flat, _WIDTH):
+            heappush(self._rows, _Row(-int(revision), group[number - 1].place, columns))
+        return [(group[number - 1].space, key) for number, key in rows(gone, 2)]
+
+
+def _most_together(spaces: Spaces) -> int:
+    """Return how many namespaces one script may read."""
+    return 1 if spaces.is_cluster else _TOGETHER
+
+
+def _edges(sources: Iterable[_Source]) -> list[bytes]:
+    return [edge for source in sources for edge in (source.start, source.stop)]
+
+
+def _can_skip(spaces: Spaces, sources: Sequence[_Source], page: Page) -> bool:
+    """Whether what is skipped need not be read: one script sees it all, and nobody looks at it."""
+    return is_open(page.condition) and len(sources) <= _most_together(spaces)
+
+
+def _was_there(row: _Row) -> bool:
+    """Whether what was written just now is not the first version of an item."""
+    return not row.columns[1].startswith(b"1 ")
+
+
+async def _wanted(walk: _Walk, page: Page, count: int) -> list[_Row]:
+    """Return the next items that satisfy the condition, so many at most."""
+    found: list[_Row] = []
+    while len(found) < count:
+        size = count - len(found) if is_open(page.condition) else PAGE
+        row = await walk.next(size)
+        if row is None:
+            break
+        if page.wants(row.columns):
+            found.append(row)
+    return found

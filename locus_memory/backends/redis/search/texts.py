@@ -1,0 +1,178 @@
+"""Text search by BM25 over an inverted index of our own, which any Redis can hold.
+
+The scripts keep it in step with the items. For each stem it has records of a document's number,
+how often the stem is in the document, and how many words that has; they are ranked here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from locus_memory.backends.redis.items.items import rows
+from locus_memory.backends.redis.items.scripts import script
+from locus_memory.backends.redis.items.spaces import Space, Spaces
+from locus_memory.backends.redis.search.hits import Candidate, Documents, Page, collect
+from locus_memory.store.item import StoreItem
+from locus_memory.store.text import stem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Postings", "rank", "search_text"]
+
+# The usual constants of BM25: S. Robertson and H. Zaragoza, "The Probabilistic Relevance
+# Framework: BM25 and Beyond", Foundations and Trends in Information Retrieval 3(4), 2009.
+_K1, _B = 1.2, 0.75
+
+_TOGETHER: Final = 100
+"""How many namespaces a script looks at: it may find many postings in each."""
+
+_ATTEMPTS: Final = 10
+"""How often a search asks again because texts changed between its two questions."""
+
+_RECORD: Final = [("number", "<u4"), ("count", "<u2"), ("length", "<u4")]
+
+
+class Postings(NamedTuple):
+    """What the index of one namespace says of the stems of a query.
+
+    Attributes:
+        documents: How many documents it has.
+        words: How many words are in all of them.
+        last: The number of the document that was indexed last.
+        recent: Numbers and keys of those that were indexed since an earlier question, in turn.
+        dead: The numbers of documents that are gone.
+        records: For each stem its records, packed.
+    """
+
+    documents: int
+    words: int
+    last: int
+    recent: Sequence[bytes]
+    dead: Sequence[int]
+    records: Sequence[bytes]
+
+
+def rank(indexes: Sequence[Postings]) -> Iterator[tuple[int, int, float]]:
+    """Return index, number and score of each document with any of the stems, the best first.
+
+    Stems are weighed by how rare they are in all the indexes together. Of equals in one index,
+    the document that was indexed last comes first.
+    """
+    import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
+
+    scored = list(_scored(indexes))
+    if not scored:
+        return iter(())
+    names, places = np.unique(np.concatenate([each for each, _ in scored]), return_inverse=True)
+    scores = np.bincount(places, np.concatenate([each for _, each in scored]))
+    order = np.lexsort((-names, -scores))
+    names, scores = names[order], scores[order]
+    owners, numbers = names >> 32, names & 0xFFFFFFFF
+    return zip(owners.tolist(), numbers.tolist(), scores.tolist(), strict=True)
+
+
+def _scored(
+    indexes: Sequence[Postings],
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Yield, for each stem in each index, the documents' names and what it adds to their score.
+
+    A name is the place of the index, then the number of the document, 32 bits each.
+    """
+    import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
+
+    documents = sum(index.documents for index in indexes)
+    mean_length = max(sum(index.words for index in indexes) / max(documents, 1), 1.0)
+    for packed in zip(*(index.records for index in indexes), strict=True):
+        pairs = zip(packed, indexes, strict=True)
+        found = [_alive(np.frombuffer(records, _RECORD), index.dead) for records, index in pairs]
+        having = sum(map(len, found))
+        weight = math.log1p((documents - having + 0.5) / (having + 0.5))
+        for place, postings in enumerate(found):
+            count = postings["count"].astype(np.float64)
+            norm = 1 - _B + _B * postings["length"] / mean_length
+            names = postings["number"].astype(np.int64) + (place << 32)
+            yield names, weight * count * (_K1 + 1) / (count + _K1 * norm)
+
+
+def _alive(postings: NDArray[Any], dead: Sequence[int]) -> NDArray[Any]:
+    import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
+
+    return postings[~np.isin(postings["number"], dead)] if dead else postings
+
+
+async def search_text(
+    spaces: Spaces, targets: Sequence[Space], words: Sequence[str], page: Page
+) -> list[StoreItem]:
+    """Return the items with any of the words that satisfy the condition, the best first.
+
+    A text that changes gets a new number. If that happens between the question for numbers and
+    that for their items, both are asked again, and what is known by its key by then is asked for
+    by its key, which does not change.
+    """
+    stems = list({stem(word): None for word in words})
+    documents = Documents(stems, {})
+    indexes = await _postings(spaces, targets, stems)
+    start = {space: index.last for space, index in zip(targets, indexes, strict=True)}
+    hits = await collect(spaces, _candidates(targets, indexes, {}), page, documents)
+    for _ in range(_ATTEMPTS):
+        if all(documents.keys.values()):
+            break
+        indexes = await _postings(spaces, targets, stems, start)
+        keys = {name: key for name, key in documents.keys.items() if key}
+        for space, index in zip(targets, indexes, strict=True):
+            keys |= {(space, number): key for number, key in rows(index.recent, 2)}
+        documents = Documents(stems, dict(keys))
+        hits = await collect(spaces, _candidates(targets, indexes, keys), page, documents)
+    return [item for _, item in hits]
+
+
+def _candidates(
+    targets: Sequence[Space],
+    indexes: Sequence[Postings],
+    keys: Mapping[tuple[Space, bytes], bytes],
+) -> Iterator[Candidate]:
+    """Yield the documents in their order, by their keys if these are known."""
+    for place, number, score in rank(indexes):
+        space, name = targets[place], str(number).encode()
+        key = keys.get((space, name))
+        yield Candidate(space, key or name, score, is_number=key is None)
+
+
+async def _postings(
+    spaces: Spaces,
+    targets: Sequence[Space],
+    stems: Sequence[str],
+    start: Mapping[Space, int] | None = None,
+) -> list[Postings]:
+    """Return the postings of each namespace, once what has expired there is out of them.
+
+    Args:
+        spaces: Where they are.
+        targets: The namespaces.
+        stems: Whose postings.
+        start: After which number of each namespace documents are recent; without it, none is.
+    """
+    groups = spaces.groups(targets, _TOGETHER)
+    while True:
+        args = [spaces.now(), len(stems), *stems]
+        calls = [
+            script("postings").call(
+                [space.base for space in group],
+                [*args, *(start[space] for space in group if start)],
+            )
+            for group in groups
+        ]
+        answers = await spaces.run_each(calls, targets)
+        found: list[Sequence[Any]] = [
+            row for answer in answers for row in rows(answer, 6 + len(stems))
+        ]
+        expired = [space for space, row in zip(targets, found, strict=True) if row[0]]
+        if not expired or not await spaces.tidy(expired):
+            return [
+                Postings(row[1], row[2], row[3], row[4], [int(each) for each in row[5]], row[6:])
+                for row in found
+            ]

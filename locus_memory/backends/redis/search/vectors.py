@@ -1,0 +1,151 @@
+"""Vector search over the vector sets of Redis 8, one a namespace and dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from locus_memory.backends.redis.items.items import rows
+from locus_memory.backends.redis.items.scripts import script
+from locus_memory.backends.redis.items.spaces import Space, Spaces
+from locus_memory.backends.redis.search.hits import Candidate, Page, collect
+from locus_memory.errors import InvalidEmbeddingError
+from locus_memory.store.item import SemanticSearchResult, StoreItem
+
+__all__ = ["VectorQuery", "check_dimension", "result_of", "search_vectors"]
+
+_EXACT: Final = 2000
+"""Up to how many vectors a search compares with each; it takes no longer than the graph."""
+
+_TOGETHER: Final = 20
+"""How many namespaces a script looks at: it may compare many vectors in each."""
+
+_EFFORT: Final = 500
+"""How many candidates the graph keeps at least (`EF`)."""
+
+_FIRST: Final = 128
+_GROWTH: Final = 8
+_ALL: Final = 2**32
+
+
+@dataclass(frozen=True, slots=True)
+class VectorQuery:
+    """What to look for: a unit vector as float32 bytes, and how near."""
+
+    vector: bytes
+    threshold: float | None
+
+    @property
+    def dimension(self) -> int:
+        """The length of the vector."""
+        return len(self.vector) // 4
+
+    @property
+    def least(self) -> float:
+        """The cosine that a hit must exceed."""
+        return -2.0 if self.threshold is None or self.threshold <= 0 else self.threshold
+
+    def is_met(self, cosine: float) -> bool:
+        """Whether a vector with this cosine is near enough."""
+        return self.threshold is None or max(0.0, cosine) >= self.threshold
+
+
+@dataclass(frozen=True, slots=True)
+class _Nearest:
+    """The nearest vectors of some namespaces, best first.
+
+    Attributes:
+        candidates: With their cosines.
+        frontier: What may be missing is no better than this.
+    """
+
+    candidates: list[Candidate]
+    frontier: float
+
+
+async def search_vectors(
+    spaces: Spaces, targets: Sequence[Space], query: VectorQuery, page: Page
+) -> list[SemanticSearchResult]:
+    """Return the items whose vectors point most nearly the same way, the best first.
+
+    Raises:
+        InvalidEmbeddingError: All vectors there have another dimension.
+    """
+    most = _FIRST
+    while most < page.end:
+        most *= _GROWTH
+    while True:
+        found = await _nearest(spaces, targets, query, min(most, _ALL))
+        hits = await collect(spaces, _near(found, query), page)
+        is_all = found.frontier <= query.least or most >= _ALL
+        if len(hits) == page.limit or is_all:
+            return [result_of(candidate, item) for candidate, item in hits]
+        most *= _GROWTH
+
+
+def _near(found: _Nearest, query: VectorQuery) -> list[Candidate]:
+    """Return the candidates that are near enough, and better than what may be missing."""
+    return [
+        each
+        for each in found.candidates
+        if each.score >= found.frontier and query.is_met(each.score)
+    ]
+
+
+async def _nearest(
+    spaces: Spaces, targets: Sequence[Space], query: VectorQuery, most: int
+) -> _Nearest:
+    groups = spaces.groups(targets, _TOGETHER)
+    while True:
+        effort = max(_EFFORT, most)
+        args = [spaces.now(), query.dimension, query.vector, most, effort, _EXACT]
+        calls = [script("similar").call([s.base for s in group], args) for group in groups]
+        answers = await spaces.run_each(calls, targets)
+        found: list[Sequence[Any]] = [row for answer in answers for row in rows(answer, 4)]
+        expired = [space for space, row in zip(targets, found, strict=True) if row[0]]
+        if not expired or not await spaces.tidy(expired):
+            _check_dimension(query, found)
+            return _merge(targets, found)
+
+
+def check_dimension(wanted: int, there: Sequence[int]) -> None:
+    """Refuse a query where all vectors have other dimensions.
+
+    Args:
+        wanted: The dimension of the query.
+        there: The other dimensions of what there is.
+
+    Raises:
+        InvalidEmbeddingError: There are some.
+    """
+    if there:
+        raise InvalidEmbeddingError(
+            f"the query has {wanted} dimensions, the stored embeddings have {there[0]}"
+        )
+
+
+def _check_dimension(query: VectorQuery, found: Sequence[Sequence[Any]]) -> None:
+    others = [other for _, size, other, _ in found if other and not size]
+    if not any(size for _, size, *_ in found):
+        check_dimension(query.dimension, others)
+
+
+def _merge(targets: Sequence[Space], found: Sequence[Sequence[Any]]) -> _Nearest:
+    candidates: list[Candidate] = []
+    frontier = -2.0
+    for space, (_, size, _, flat) in zip(targets, found, strict=True):
+        # The server's score is (1 + cosine) / 2.
+        mine = [Candidate(space, key, 2.0 * float(score) - 1.0) for key, score in rows(flat, 2)]
+        candidates += mine
+        if len(mine) < size:
+            frontier = max(frontier, min((each.score for each in mine), default=1.0))
+    candidates.sort(key=lambda each: (-each.score, each.space.path, each.name))
+    return _Nearest(candidates, frontier)
+
+
+def result_of(candidate: Candidate, item: StoreItem) -> SemanticSearchResult:
+    """Return a hit whose candidate's score is its cosine."""
+    distance = min(max(1.0 - candidate.score, 0.0), 2.0)
+    score = max(0.0, 1.0 - distance)
+    return SemanticSearchResult(replace(item, score=score), score, distance)

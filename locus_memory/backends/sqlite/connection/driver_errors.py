@@ -1,0 +1,111 @@
+"""The table that makes the errors of `sqlite3` the library's own."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Generator
+from typing import Final
+
+from locus_memory.errors import (
+    NO_ROOM,
+    BackendCorruptError,
+    BackendError,
+    BackendUnavailableError,
+    BackendWriteError,
+)
+
+__all__ = ["code_names", "is_busy", "translate", "translated"]
+
+# By the name of the extended code, else by that of the primary one it refines:
+# https://www.sqlite.org/rescode.html. What is not here is a plain `BackendError`.
+_ERRORS: Final[dict[str, type[BackendError]]] = {
+    "SQLITE_BUSY": BackendUnavailableError,
+    "SQLITE_CANTOPEN": BackendUnavailableError,
+    "SQLITE_INTERRUPT": BackendUnavailableError,
+    "SQLITE_IOERR": BackendUnavailableError,
+    "SQLITE_LOCKED": BackendUnavailableError,
+    "SQLITE_NOMEM": BackendUnavailableError,
+    "SQLITE_PERM": BackendUnavailableError,
+    "SQLITE_PROTOCOL": BackendUnavailableError,
+    "SQLITE_FULL": BackendWriteError,
+    "SQLITE_IOERR_DIR_FSYNC": BackendWriteError,
+    "SQLITE_IOERR_FSYNC": BackendWriteError,
+    "SQLITE_IOERR_SHMSIZE": BackendWriteError,
+    "SQLITE_IOERR_TRUNCATE": BackendWriteError,
+    "SQLITE_IOERR_WRITE": BackendWriteError,
+    "SQLITE_READONLY": BackendWriteError,
+    "SQLITE_TOOBIG": BackendWriteError,
+    "SQLITE_CORRUPT": BackendCorruptError,
+    "SQLITE_FORMAT": BackendCorruptError,
+    "SQLITE_IOERR_CORRUPTFS": BackendCorruptError,
+    "SQLITE_IOERR_SHORT_READ": BackendCorruptError,
+    "SQLITE_NOTADB": BackendCorruptError,
+}
+
+# A file that may not grow, as one on a full disk, is the second.
+_FULL: Final = ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
+
+# What SQLite says, under no code of its own, of a file that says it is ours and is not as we
+# left it.
+_DAMAGE: Final = (
+    "already exists",
+    "duplicate column name",
+    "decode to UTF-8",
+    "foreign key mismatch",
+    "has no column named",
+    "malformed JSON",
+    "no such column",
+    "no such table",
+    "vtable constructor failed",
+)
+
+_UNDECODED: Final = "Could not decode to UTF-8 column"
+
+# These say that the library is wrong, not the database: they must surface as they are.
+_BUGS: Final = (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.NotSupportedError)
+
+
+def code_names(error: sqlite3.Error) -> tuple[str, str]:
+    """Return the names of an error's extended and primary result codes."""
+    name: str = getattr(error, "sqlite_errorname", "") or ""
+    return name, "_".join(name.split("_")[:2])
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another connection holds a lock that this one needs."""
+    return code_names(error)[1] in {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL"}
+
+
+def translate(error: BaseException, path: str) -> BaseException:
+    """Return the library's error for `error`, or `error` itself if it is not SQLite's."""
+    if isinstance(error, UnicodeDecodeError):
+        # The driver could not even read SQLite's message, which quotes the damaged schema.
+        described: BaseException = BackendCorruptError(f"sqlite {path}: its schema is damaged")
+        described.__cause__ = error
+        return described
+    if not isinstance(error, sqlite3.Error) or isinstance(error, _BUGS):
+        return error
+    if str(error).startswith(_UNDECODED):
+        # The driver quotes the text: it is not even passed on as the cause.
+        return BackendCorruptError(f"sqlite {path}: a stored text is not UTF-8")
+    name, primary = code_names(error)
+    kind = _ERRORS.get(name) or _ERRORS.get(primary, BackendError)
+    if kind is BackendError and any(words in str(error) for words in _DAMAGE):
+        kind = BackendCorruptError
+    remedy = f"; {NO_ROOM}" if name in _FULL else ""
+    described = kind(f"sqlite {path}: {error}" + (f" ({name})" if name else "") + remedy)
+    described.__cause__ = error
+    return described
+
+
+@contextlib.contextmanager
+def translated(path: str) -> Generator[None]:
+    """Raise SQLite's errors as the library's own, naming the file."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        described = translate(error, path)
+        if described is error:
+            raise
+        raise described from described.__cause__

@@ -1,0 +1,204 @@
+"""Opening a SQLite file: its identity, its settings and its migrations."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from locus_memory.backends.folders import make_folder
+from locus_memory.backends.sqlite.connection.driver_errors import code_names, is_busy
+from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
+from locus_memory.backends.sqlite.search.filters import register_functions
+from locus_memory.errors import BackendCorruptError, BackendUnavailableError, ConfigurationError
+
+__all__ = ["MEMORY", "Identity", "Settings", "roll_back"]
+
+MEMORY: Final = ":memory:"
+_TABLE_COUNT: Final = "SELECT count(*) FROM sqlite_master"
+_RETRY_SECONDS: Final = 0.005
+
+Identity = tuple[int, int]
+"""What no two files have in common at one moment: device and inode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a thread needs to open its connection.
+
+    Attributes:
+        path: The file.
+        busy_timeout: Seconds to wait for others.
+        synchronous: See `SQLiteDatabase`.
+        opened: Which file it was when the first thread opened it.
+        connected: Set once a thread has opened it.
+    """
+
+    path: str
+    busy_timeout: float
+    synchronous: str
+    opened: list[Identity] = field(default_factory=list)
+    connected: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def file(self) -> Path:
+        """The path as an object."""
+        return Path(self.path)
+
+    def connect(self) -> tuple[sqlite3.Connection, bool]:
+        """Return a connection to an up-to-date file, and whether it may be kept open."""
+        connection, is_kept = self._connection()
+        self.connected.set()
+        return connection, is_kept
+
+    def _connection(self) -> tuple[sqlite3.Connection, bool]:
+        if self.path == MEMORY:
+            return self._prepared(MEMORY), True
+        self.check_file()
+        self._make_parents()
+        connection, is_kept = self._connection_to_file()
+        # Windows lets nobody take away a file that is open.
+        if not self.opened and sys.platform != "win32":
+            self.opened.append(self._identity())
+        return connection, is_kept
+
+    def _connection_to_file(self) -> tuple[sqlite3.Connection, bool]:
+        deadline = time.monotonic() + self.busy_timeout
+        while True:
+            try:
+                return self._prepared(f"{self.file.as_uri()}?mode=rwc"), True
+            except sqlite3.OperationalError as error:
+                if self._only_readable(error):
+                    return self._prepared(f"{self.file.as_uri()}?mode=ro&immutable=1"), False
+                # Switching to WAL fails at once, whatever the timeout, when others open too.
+                if not is_busy(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_SECONDS)
+
+    def check_file(self) -> None:
+        """Refuse a path that leads elsewhere than when it was first opened.
+
+        Raises:
+            BackendUnavailableError: What is read and written there nobody will find any more.
+        """
+        if not self.opened:
+            return
+        try:
+            found = self._identity()
+        except FileNotFoundError:
+            found = None
+        if found != self.opened[0]:
+            what = "deleted or moved" if found is None else "replaced by another"
+            raise BackendUnavailableError(
+                f"sqlite {self.path}: the file was {what} while it was open, so nothing is read "
+                "from it or written to it any more; put it back, or close this store and make a "
+                "new one to use what is there now"
+            )
+
+    def _identity(self) -> Identity:
+        found = os.stat(self.path)  # noqa: PTH116 - once a transaction, and twice as fast
+        return found.st_dev, found.st_ino
+
+    def _make_parents(self) -> None:
+        try:
+            make_folder(self.file.parent, f"sqlite {self.path}")
+        except OSError as error:
+            raise BackendUnavailableError(
+                f"sqlite {self.path}: cannot make its folder: {error.strerror}"
+            ) from error
+
+    def _only_readable(self, error: sqlite3.Error) -> bool:
+        """Whether the file is whole and readable, but the files of its WAL cannot be made."""
+        refused = code_names(error)[1] in {"SQLITE_CANTOPEN", "SQLITE_READONLY"}
+        if not refused or not os.access(self.path, os.R_OK) or not self.file.is_file():
+            return False
+        log = Path(f"{self.path}-wal")
+        try:
+            return self.file.stat().st_size > 0 and not (log.exists() and log.stat().st_size)
+        except OSError:
+            return False
+
+    def _prepared(self, target: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            target,
+            timeout=self.busy_timeout,
+            isolation_level=None,
+            cached_statements=256,
+            uri=target != MEMORY,
+        )
+        try:
+            register_functions(connection)
+            # Not every SQLite is built with it: what is deleted is overwritten.
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute(f"PRAGMA synchronous = {self.synchronous}")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA cache_size = -16384")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            # In one snapshot: another process may be making the tables at this moment.
+            connection.execute("BEGIN")
+            current = _version(connection, self.path) == len(MIGRATIONS)
+            connection.execute("COMMIT")
+            if not current:
+                _migrate(connection, self.path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    return int(connection.execute(query).fetchone()[0])
+
+
+def _version(connection: sqlite3.Connection, path: str) -> int:
+    """Return how many migrations the file has had; 0 for an empty one.
+
+    Raises:
+        BackendCorruptError: It is somebody else's file.
+        ConfigurationError: A newer locus_memory wrote it.
+    """
+    version = _number(connection, "PRAGMA user_version")
+    owner = _number(connection, "PRAGMA application_id")
+    empty = version == 0 and owner == 0 and not _number(connection, _TABLE_COUNT)
+    if owner == APPLICATION_ID and version == 0 and _number(connection, _TABLE_COUNT):
+        raise BackendCorruptError(
+            f"sqlite {path}: its tables are there, and it does not say of which version they are; "
+            "restore it from a backup, or set PRAGMA user_version to that version"
+        )
+    if owner != APPLICATION_ID and not empty:
+        raise BackendCorruptError(f"sqlite {path}: this database belongs to another program")
+    if version > len(MIGRATIONS):
+        raise ConfigurationError(
+            f"sqlite {path}: a newer locus_memory wrote this file (schema {version}, "
+            f"this one knows {len(MIGRATIONS)}); upgrade locus-memory"
+        )
+    return version
+
+
+def _migrate(connection: sqlite3.Connection, path: str) -> None:
+    """Bring the file up to date; safe when others try at the same time."""
+    # Only an empty file takes this; it lets removed checkpoints give their pages back.
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statements in MIGRATIONS[_version(connection, path) :]:
+            for statement in statements:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        roll_back(connection)
+        raise
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    """End the transaction, if there is one: a full disk may have rolled back already."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")

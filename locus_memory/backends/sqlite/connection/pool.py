@@ -1,0 +1,283 @@
+"""The threads of a SQLite file: one that writes, and a few that read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from locus_memory.backends.sqlite.connection.driver_errors import translate
+from locus_memory.backends.sqlite.connection.opening import Settings, roll_back
+
+__all__ = ["Job", "Queue", "Reader", "Writer", "dismiss", "empty_log", "end"]
+
+_BATCH: Final = 256
+
+_LOOK_AGAIN: Final = 0.01
+"""Seconds until a reader looks again whether its file is still there; a write always looks."""
+
+_LOG_PATIENCE: Final = 2000
+"""Milliseconds that others have to end their reads before the log stays; nobody writes then."""
+
+
+def end(connection: sqlite3.Connection) -> None:
+    """End the thread that is given this as its work."""
+    del connection
+
+
+def empty_log(connection: sqlite3.Connection) -> bool:
+    """Fold the log into the file and empty it; return whether somebody was in the way."""
+    patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    connection.execute(f"PRAGMA busy_timeout = {min(patience, _LOG_PATIENCE)}")
+    try:
+        busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
+    return bool(busy)
+
+
+class Job:
+    """Work for a thread, and the future of the loop that waits for it; some in no transaction."""
+
+    __slots__ = ("_finished", "_unclaimed", "error", "future", "is_apart", "loop", "result", "work")
+
+    def __init__(
+        self, work: Callable[[sqlite3.Connection], Any], *, is_apart: bool = False
+    ) -> None:
+        self.work = work
+        self.is_apart = is_apart
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self._finished = False
+        # Taking the one element is atomic.
+        self._unclaimed = [True]
+
+    def claim(self) -> bool:
+        """Return whether nobody claimed it before: the thread to run it, or its caller to not."""
+        try:
+            self._unclaimed.pop()
+        except IndexError:
+            return False
+        return True
+
+    async def settled(self) -> Any:
+        """Wait for the result.
+
+        Cancelled before it has begun, the work is never done; once it has begun, cancelling
+        waits until it is over, so that it cannot surprise whoever comes next.
+        """
+        try:
+            return await self.future
+        except asyncio.CancelledError:
+            if not self.claim() and not self._finished:
+                self.future = self.loop.create_future()
+                with contextlib.suppress(Exception):
+                    await self.future
+            raise
+
+    def finish(self) -> None:
+        """Hand the outcome over; runs on the loop."""
+        self._finished = True
+        if self.future.done():
+            return
+        if self.error is None:
+            self.future.set_result(self.result)
+        elif isinstance(self.error, StopIteration):
+            # A future refuses it.
+            self.future.set_exception(RuntimeError("the work raised StopIteration"))
+        else:
+            self.future.set_exception(self.error)
+
+
+Queue = SimpleQueue["Job | None"]
+
+
+def _deliver(jobs: Sequence[Job]) -> None:
+    """Wake the loops that wait for these jobs, each once."""
+    waiting: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    for job in jobs:
+        waiting.setdefault(job.loop, []).append(job)
+    for loop, done in waiting.items():
+        # A loop that is closed by now waits for nothing.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_finish, done)
+
+
+def _finish(jobs: Iterable[Job]) -> None:
+    for job in jobs:
+        job.finish()
+
+
+class _Worker:
+    """A thread with its own connection, fed by a queue; it holds no reference to the database."""
+
+    def __init__(self, settings: Settings, jobs: Queue) -> None:
+        self._settings = settings
+        self._jobs = jobs
+        self._connection: sqlite3.Connection | None = None
+        self._keep = True
+
+    def start(self, name: str) -> threading.Thread:
+        """Start the thread; it must not keep the interpreter from ending."""
+        thread = threading.Thread(target=self._run, name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def _run(self) -> None:
+        while True:
+            # No local may outlive the round: it would keep a large result alive.
+            job = self._jobs.get()
+            if job is None or job.work is end:
+                break
+            self._serve(job)
+            del job
+            if not self._keep:
+                self._disconnect()
+        self._disconnect()
+        if job is not None:
+            _deliver([job])
+
+    def _serve(self, first: Job) -> None:
+        raise NotImplementedError
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection, self._keep = self._settings.connect()
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._tidy(self._connection)
+            self._connection.close()
+            self._connection = None
+
+    def _tidy(self, connection: sqlite3.Connection) -> None:
+        """Leave the file in good order; the data is safe whether or not this succeeds."""
+
+    def _fail(self, jobs: Iterable[Job], error: BaseException) -> None:
+        for job in jobs:
+            job.error = translate(error, self._settings.path)
+
+
+class Reader(_Worker):
+    """Runs each job in a read transaction of its own, so that it sees all writes before it."""
+
+    _look_again = 0.0
+
+    def _serve(self, first: Job) -> None:
+        try:
+            if first.claim():
+                self._read(self._connected(), first)
+        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
+            self._fail([first], error)
+        _deliver([first])
+
+    def _read(self, connection: sqlite3.Connection, job: Job) -> None:
+        # What is read from a file that went away this moment is still what was there.
+        if (now := time.monotonic()) >= self._look_again:
+            self._settings.check_file()
+            self._look_again = now + _LOOK_AGAIN
+        connection.execute("BEGIN")
+        try:
+            job.result = job.work(connection)
+        finally:
+            roll_back(connection)
+
+
+class Writer(_Worker):
+    """Runs whatever waits at one moment in one transaction."""
+
+    def _serve(self, first: Job) -> None:
+        jobs = [first]
+        while len(jobs) < _BATCH and (job := self._more()) is not None:
+            jobs.append(job)
+        try:
+            self._commit(self._connected(), jobs)
+        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of anything
+            self._fail(jobs, error)
+            if self._connection is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    roll_back(self._connection)
+        _deliver(jobs)
+
+    def _more(self) -> Job | None:
+        """Return a job that waits already, or `None`."""
+        try:
+            job = self._jobs.get_nowait()
+        except Empty:
+            return None
+        if job is None or job.work is end:
+            # The end: leave it for the loop in `_run`.
+            self._jobs.put(job)
+            return None
+        return job
+
+    def _commit(self, connection: sqlite3.Connection, together: list[Job]) -> None:
+        waiting = [job for job in together if not job.is_apart]
+        if waiting:
+            self._transact(connection, waiting)
+        for job in together:
+            if job.is_apart and job.claim():
+                self._settings.check_file()
+                self._run_one(connection, job)
+
+    def _transact(self, connection: sqlite3.Connection, waiting: list[Job]) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        # Only now, so that whoever waits for another process can be cancelled at once.
+        jobs = [job for job in waiting if job.claim()]
+        if not all(self._run_one(connection, job) for job in jobs):
+            # One failed half-way. Do the others again, each where it can be undone alone;
+            # savepoints are not the rule because at each of them FTS5 writes its index out.
+            roll_back(connection)
+            connection.execute("BEGIN IMMEDIATE")
+            for job in jobs:
+                self._run_apart(connection, job)
+        # As late as can be: what is committed to a file that is gone is lost.
+        self._settings.check_file()
+        connection.execute("COMMIT")
+
+    def _run_one(self, connection: sqlite3.Connection, job: Job) -> bool:
+        """Run a job; return whether the transaction holds nothing of a failed one."""
+        before = connection.total_changes
+        try:
+            job.result = job.work(connection)
+        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
+            self._fail([job], error)
+        return job.error is None or (
+            connection.in_transaction and connection.total_changes == before
+        )
+
+    def _run_apart(self, connection: sqlite3.Connection, job: Job) -> None:
+        """Run a job so that its failure undoes nothing else."""
+        job.error = None
+        connection.execute("SAVEPOINT job")
+        try:
+            job.result = job.work(connection)
+        except BaseException as error:
+            if not connection.in_transaction:
+                # SQLite rolled everything back: no job of the batch is done.
+                raise
+            connection.execute("ROLLBACK TO job")
+            self._fail([job], error)
+        connection.execute("RELEASE job")
+
+    def _tidy(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA busy_timeout = 100")
+        connection.execute("PRAGMA analysis_limit = 400")
+        connection.execute("PRAGMA optimize")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def dismiss(reads: Queue, writes: Queue, readers: int) -> None:
+    """Tell the threads of a database that nobody holds any more to end."""
+    for _ in range(readers):
+        reads.put(None)
+    writes.put(None)
