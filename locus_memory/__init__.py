@@ -98,10 +98,10 @@ if TYPE_CHECKING:
     from locus_memory.conversation.window import SlidingWindowManager
     from locus_memory.events import Event, subscribe
     from locus_memory.memory.base import BaseMemoryManager, NoopMemoryManager
-    from locus_memory.memory.extract import LLMExtractor
-    from locus_memory.memory.forget import forget
-    from locus_memory.memory.forget_report import ForgetReport
-    from locus_memory.memory.heuristic import HeuristicExtractor
+    from locus_memory.memory.extraction.extractors import LLMExtractor
+    from locus_memory.memory.forgetting.forget import forget
+    from locus_memory.memory.forgetting.report import ForgetReport
+    from locus_memory.memory.heuristic.extractor import HeuristicExtractor
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
     from locus_memory.messages import Message, Role, ToolCall, ToolResult
@@ -167,13 +167,13 @@ else:
             "FileBackend": "backends.file.backend",
             "FileCheckpointer": "backends.file.checkpoints",
             "FileDeltaStorage": "backends.file.checkpoints",
-            "ForgetReport": "memory.forget_report",
-            "HeuristicExtractor": "memory.heuristic",
+            "ForgetReport": "memory.forgetting.report",
+            "HeuristicExtractor": "memory.heuristic.extractor",
             "HybridSearch": "retrieval.hybrid",
             "InMemoryBackend": "backends.inmemory.backend",
             "InMemoryDeltaStorage": "backends.inmemory.checkpoints",
             "InMemoryStore": "backends.inmemory.store",
-            "LLMExtractor": "memory.extract",
+            "LLMExtractor": "memory.extraction.extractors",
             "LLMMemoryManager": "memory.manager",
             "Memory": "memory.models",
             "MemoryChange": "memory.models",
@@ -219,7 +219,7 @@ else:
             "blocking": "sync",
             "count_tokens": "conversation.tokens",
             "estimate_tokens": "conversation.tokens",
-            "forget": "memory.forget",
+            "forget": "memory.forgetting.forget",
             "get_checkpointer": "registry",
             "get_embedder": "retrieval.embedders.registry",
             "get_store": "registry",

@@ -69,7 +69,7 @@ def as_memory_manager(
             f" a store or a backend, not {type(where).__name__}"
         )
     # Loaded only for agents with memory.
-    from locus_memory.memory.extract import LLMExtractor  # noqa: PLC0415
+    from locus_memory.memory.extraction.extractors import LLMExtractor  # noqa: PLC0415
     from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415
 
     if not getattr(model, "follows_instructions", True):

@@ -33,8 +33,8 @@ from locus_memory.cli.unlogged import unlogged
 from locus_memory.conversation.window import SlidingWindowManager
 from locus_memory.errors import BackendClosedError, LocusMemoryError
 from locus_memory.events import Event, subscribe
-from locus_memory.memory.extract import LLMExtractor
-from locus_memory.memory.heuristic import HeuristicExtractor
+from locus_memory.memory.extraction.extractors import LLMExtractor
+from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.messages import Role
 from locus_memory.registry import open_backend

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
-    from locus_memory.memory.forget import ForgetReport
+    from locus_memory.memory.forgetting.forget import ForgetReport
 
 __all__ = ["forget"]
 
@@ -86,7 +86,7 @@ class _Request:
 
     async def carry_out(self, backend: Backend, *, dry_run: bool) -> ForgetReport:
         """Forget, or look at what there is to forget."""
-        from locus_memory.memory.forget import forget as erase  # noqa: PLC0415 - help must be quick
+        from locus_memory.memory.forgetting.forget import forget as erase  # noqa: PLC0415 - help must be quick
 
         return await erase(
             backend,

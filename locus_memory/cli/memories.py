@@ -233,7 +233,7 @@ def remember(
 
 
 def _refuse_secret(content: str, key: str | None) -> None:
-    from locus_memory.memory.secrets import find_secret  # noqa: PLC0415 - help must be quick
+    from locus_memory.memory.secrets.detection import find_secret  # noqa: PLC0415 - help must be quick
 
     found = find_secret(content) or (None if key is None else find_secret(key))
     if found is not None:
@@ -273,7 +273,7 @@ async def _remember(
 
 async def _named(content: str, key: str | None, kind: Kind | None) -> Memory:
     """Return the memory; its type and key are what the rules for demos would take."""
-    from locus_memory.memory.heuristic import HeuristicExtractor  # noqa: PLC0415 - help must be quick
+    from locus_memory.memory.heuristic.extractor import HeuristicExtractor  # noqa: PLC0415 - help must be quick
     from locus_memory.memory.models import Memory, MemoryType  # noqa: PLC0415
     from locus_memory.messages import Message  # noqa: PLC0415
     from locus_memory.store.text import query_words  # noqa: PLC0415

@@ -8,27 +8,31 @@ from locus_memory.lazy import lazy_names
 
 if TYPE_CHECKING:
     from locus_memory.memory.base import BaseMemoryManager, NoopMemoryManager
-    from locus_memory.memory.extract import FunctionExtractor, LLMExtractor, as_extractor
-    from locus_memory.memory.heuristic import HeuristicExtractor
+    from locus_memory.memory.extraction.extractors import (
+        FunctionExtractor,
+        LLMExtractor,
+        as_extractor,
+    )
+    from locus_memory.memory.heuristic.extractor import HeuristicExtractor
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
-    from locus_memory.memory.secrets import find_secret
+    from locus_memory.memory.secrets.detection import find_secret
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "BaseMemoryManager": "base",
             "Extractor": "models",
-            "FunctionExtractor": "extract",
-            "HeuristicExtractor": "heuristic",
-            "LLMExtractor": "extract",
+            "FunctionExtractor": "extraction.extractors",
+            "HeuristicExtractor": "heuristic.extractor",
+            "LLMExtractor": "extraction.extractors",
             "LLMMemoryManager": "manager",
             "Memory": "models",
             "MemoryChange": "models",
             "MemoryType": "models",
             "NoopMemoryManager": "base",
-            "as_extractor": "extract",
-            "find_secret": "secrets",
+            "as_extractor": "extraction.extractors",
+            "find_secret": "secrets.detection",
         },
     )
 

@@ -13,9 +13,9 @@ from typing_extensions import override
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
+from locus_memory.memory.extraction.thread import conversation, is_worth_reading, latest_user_text
 from locus_memory.memory.inject import inject, render_block
 from locus_memory.memory.models import Memory
-from locus_memory.memory.thread import conversation, is_worth_reading, latest_user_text
 from locus_memory.quoting import quote
 from locus_memory.resource import Resource
 from locus_memory.store.item import check_limit

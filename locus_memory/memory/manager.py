@@ -15,12 +15,20 @@ from locus_memory.conversation.tokens import TokenCounter, as_token_counter
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, query_and_limit, with_block
-from locus_memory.memory.extract import as_extractor
-from locus_memory.memory.extraction import Extraction, Origin, Rules, as_memories, check_length
-from locus_memory.memory.ledger import Ledger, Limits, Statement
+from locus_memory.memory.extraction.extraction import (
+    Extraction,
+    Origin,
+    Rules,
+    as_memories,
+    check_length,
+)
+from locus_memory.memory.extraction.extractors import as_extractor
+from locus_memory.memory.extraction.thread import conversation, fork_of
+from locus_memory.memory.ledger.ledger import Ledger, Limits, Statement
 from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory, MemoryType
 from locus_memory.memory.options import check_at_least, check_callable, check_embedder, check_whole
-from locus_memory.memory.queue import ExtractionQueue
+from locus_memory.memory.queue.queue import ExtractionQueue
+from locus_memory.memory.queue.worker import Worker, WorkerOptions
 from locus_memory.memory.recall import Recall
 from locus_memory.memory.scope import (
     NamespaceResolver,
@@ -29,8 +37,6 @@ from locus_memory.memory.scope import (
     thread_of,
     user_namespace,
 )
-from locus_memory.memory.thread import conversation, fork_of
-from locus_memory.memory.worker import Worker, WorkerOptions
 from locus_memory.quoting import quote
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder

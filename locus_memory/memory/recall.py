@@ -7,8 +7,8 @@ from typing import Final
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
+from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory
-from locus_memory.memory.revision import read_memory
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.fields import Fields

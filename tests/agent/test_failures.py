@@ -18,7 +18,7 @@ from locus_memory.errors import (
     ModelAnswerError,
 )
 from locus_memory.memory.base import NoopMemoryManager
-from locus_memory.memory.extract import LLMExtractor
+from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.messages import Message
 from locus_memory.testing import FakeClock

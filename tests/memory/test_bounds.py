@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory import extraction
+from locus_memory.memory.extraction import extraction
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message
 from locus_memory.state import AgentState

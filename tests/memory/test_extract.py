@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from locus_memory.conversation.tokens import count_tokens, estimate_tokens
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, ModelAnswerError
 from locus_memory.events import subscribe
-from locus_memory.memory.extract import LLMExtractor
-from locus_memory.memory.extract_answer import SCHEMA
-from locus_memory.memory.extract_prompt import build_prompt, lines_of, system_text
+from locus_memory.memory.extraction.answer import SCHEMA
+from locus_memory.memory.extraction.extractors import LLMExtractor
+from locus_memory.memory.extraction.prompt import build_prompt, lines_of, system_text
 from locus_memory.memory.inject import BLOCK_MARK
 from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message, ToolCall, ToolResult

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError, ModelAnswerError
 from locus_memory.events import subscribe
-from locus_memory.memory.extract import LLMExtractor
-from locus_memory.memory.extract_answer import Answer, AnsweredChange, parse_answer
+from locus_memory.memory.extraction.answer import Answer, AnsweredChange, parse_answer
+from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.messages import Message
 from locus_memory.testing.model import FakeModel

@@ -21,8 +21,8 @@ from locus_memory.errors import (
     StateTypeError,
 )
 from locus_memory.events import subscribe
-from locus_memory.memory.extract import as_extractor
-from locus_memory.memory.forget import forget
+from locus_memory.memory.extraction.extractors import as_extractor
+from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryChange
 from locus_memory.messages import Message

@@ -14,8 +14,8 @@ from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.conversation.summary import SummarizingManager
 from locus_memory.errors import BackendUnavailableError
-from locus_memory.memory.extract import as_extractor
-from locus_memory.memory.forget import forget
+from locus_memory.memory.extraction.extractors import as_extractor
+from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.messages import Message
 from locus_memory.state import AgentState

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.memory.heuristic import HeuristicExtractor
+from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.inject import inject
 from locus_memory.memory.models import Extractor, Memory, MemoryChange
-from locus_memory.memory.secrets import looks_secret
+from locus_memory.memory.secrets.detection import looks_secret
 from locus_memory.messages import Message, ToolResult
 
 BERLIN = Memory("user", "home", "The user lives in Berlin.")

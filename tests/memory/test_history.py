@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from locus_memory.errors import BackendUnavailableError
-from locus_memory.memory.extraction import Origin
+from locus_memory.memory.extraction.extraction import Origin
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message
 from locus_memory.state import AgentState

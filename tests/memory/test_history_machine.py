@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.memory.ledger import Ledger, Limits, Retirement, Statement
+from locus_memory.memory.ledger.ledger import Ledger, Limits, Retirement, Statement
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
 from locus_memory.store.item import StoreCapabilities

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from locus_memory.memory.likeness import gist, same_content
+from locus_memory.memory.ledger.likeness import gist, same_content
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from locus_memory.memory.extract import LLMExtractor
+from locus_memory.memory.extraction.extractors import LLMExtractor
+from locus_memory.memory.extraction.origin import Speakers
 from locus_memory.memory.inject import render_block
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
-from locus_memory.memory.origin import Speakers
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.state import AgentState
 from locus_memory.testing.model import FakeModel

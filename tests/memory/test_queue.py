@@ -11,10 +11,10 @@ import pytest
 
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import BackendUnavailableError
-from locus_memory.memory.extract import LLMExtractor
-from locus_memory.memory.lease import Lease
+from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.queue.lease import Lease
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.state import AgentState
 from locus_memory.testing.model import FakeModel

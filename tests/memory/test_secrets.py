@@ -8,13 +8,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from locus_memory.memory.secrets import (
+from locus_memory.memory.secrets.detection import (
     asks_for_secret,
     find_secret,
     looks_secret,
     mentions_secret,
 )
-from locus_memory.memory.secrets_numbers import passes_luhn
+from locus_memory.memory.secrets.numbers import passes_luhn
 
 SECRETS = {
     "password": [

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
-from locus_memory.memory.forget import forget
-from locus_memory.memory.forget_words import take_out_words
+from locus_memory.memory.forgetting.forget import forget
+from locus_memory.memory.forgetting.words import take_out_words
+from locus_memory.memory.ledger.wording import search_text
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryChange
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.wording import search_text
 from locus_memory.messages import Message
 from locus_memory.retrieval.embedders.marks import mark_of
 from locus_memory.state import AgentState

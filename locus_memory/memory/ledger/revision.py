@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.likeness import same_content
+from locus_memory.memory.ledger.likeness import same_content
+from locus_memory.memory.ledger.wording import search_text
 from locus_memory.memory.models import ORIGIN, Memory, MemoryType, is_of_tool
 from locus_memory.memory.scope import Scope, current_key, split_key
-from locus_memory.memory.wording import search_text
 from locus_memory.store.item import Delete, Put, StoreItem
 
 __all__ = [

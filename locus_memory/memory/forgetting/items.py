@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.forget_threads import Source
+from locus_memory.memory.forgetting.threads import Source
+from locus_memory.memory.ledger.revision import past_memory, read_memory
+from locus_memory.memory.ledger.wording import search_text
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.revision import past_memory, read_memory
 from locus_memory.memory.scope import Scope, current_key, split_key
-from locus_memory.memory.wording import search_text
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.store.text import query_words, segment, stem, tokens

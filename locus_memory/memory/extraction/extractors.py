@@ -14,15 +14,15 @@ from locus_memory.chat.usage import report_usage
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, count_tokens
 from locus_memory.errors import InvalidArgumentError, ModelAnswerError
 from locus_memory.events import emit
-from locus_memory.memory.extract_answer import AnsweredChange, parse_answer
-from locus_memory.memory.extract_prompt import (
+from locus_memory.memory.extraction.answer import AnsweredChange, parse_answer
+from locus_memory.memory.extraction.prompt import (
     Line,
     Prompt,
     build_prompt,
     lines_of,
     system_text,
 )
-from locus_memory.memory.heuristic import HeuristicExtractor
+from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message
 from locus_memory.offload import call, in_thread

@@ -11,9 +11,7 @@ from weakref import WeakValueDictionary
 
 from locus_memory.errors import VersionConflictError
 from locus_memory.events import emit
-from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.options import check_whole
-from locus_memory.memory.revision import (
+from locus_memory.memory.ledger.revision import (
     Shelf,
     Step,
     Writing,
@@ -24,8 +22,10 @@ from locus_memory.memory.revision import (
     versions,
     write,
 )
+from locus_memory.memory.ledger.table import Table
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.options import check_whole
 from locus_memory.memory.scope import Scope, current_key
-from locus_memory.memory.table import Table
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import embedded_put
 from locus_memory.retrieval.embedding import embed

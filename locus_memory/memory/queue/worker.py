@@ -13,9 +13,9 @@ from typing import Any, Final
 from locus_memory.cancellation import is_being_cancelled
 from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
-from locus_memory.memory.lease import Lease
 from locus_memory.memory.options import check_whole
-from locus_memory.memory.queue import ExtractionQueue, Job
+from locus_memory.memory.queue.lease import Lease
+from locus_memory.memory.queue.queue import ExtractionQueue, Job
 
 __all__ = ["Worker", "WorkerOptions"]
 

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Final
 
 from locus_memory.errors import VersionConflictError
+from locus_memory.memory.ledger.revision import Shelf, text_without
 from locus_memory.memory.models import MemoryType
-from locus_memory.memory.revision import Shelf, text_without
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.marks import mark_of, marked
 from locus_memory.store.base import BaseStore, has_semantic_search, scan_all

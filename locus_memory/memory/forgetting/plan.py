@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import CheckpointError, InvalidArgumentError
-from locus_memory.memory.forget_items import (
+from locus_memory.memory.forgetting.items import (
     Findings,
     Name,
     Words,
@@ -18,9 +18,9 @@ from locus_memory.memory.forget_items import (
     find_matching,
     find_summaries,
 )
-from locus_memory.memory.forget_report import ForgetReport, ForgottenMemory
-from locus_memory.memory.forget_threads import ThreadView, all_threads, holds, roots_of
-from locus_memory.memory.forget_words import take_out_words
+from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
+from locus_memory.memory.forgetting.threads import ThreadView, all_threads, holds, roots_of
+from locus_memory.memory.forgetting.words import take_out_words
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import Scope, split_key, user_namespace
 from locus_memory.quoting import quote

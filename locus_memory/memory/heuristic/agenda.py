@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from locus_memory.memory.heuristic_grammar import Rule, pattern
+from locus_memory.memory.heuristic.grammar import Rule, pattern
 from locus_memory.memory.models import MemoryType
 
 __all__ = ["AGENDA_RULES", "NOTE"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from locus_memory.memory.heuristic_agenda import AGENDA_RULES
-from locus_memory.memory.heuristic_grammar import Retraction, Rule, pattern
+from locus_memory.memory.heuristic.agenda import AGENDA_RULES
+from locus_memory.memory.heuristic.grammar import Retraction, Rule, pattern
 from locus_memory.memory.models import MemoryType
 
 __all__ = ["RETRACTIONS", "RULES"]

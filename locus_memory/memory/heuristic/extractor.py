@@ -10,10 +10,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 from locus_memory.conversation.kinds import role_of
-from locus_memory.memory.heuristic_agenda import NOTE
-from locus_memory.memory.heuristic_grammar import Retraction, Rule
-from locus_memory.memory.heuristic_rules import RETRACTIONS, RULES
-from locus_memory.memory.heuristic_text import (
+from locus_memory.memory.heuristic.agenda import NOTE
+from locus_memory.memory.heuristic.clauses import (
     Sentence,
     clauses,
     sentences,
@@ -21,9 +19,11 @@ from locus_memory.memory.heuristic_text import (
     third_person,
     without_lead,
 )
+from locus_memory.memory.heuristic.grammar import Retraction, Rule
+from locus_memory.memory.heuristic.person import RETRACTIONS, RULES
 from locus_memory.memory.inject import strip
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
-from locus_memory.memory.secrets import asks_for_secret, find_secret, mentions_secret
+from locus_memory.memory.secrets.detection import asks_for_secret, find_secret, mentions_secret
 
 __all__ = ["HeuristicExtractor"]
 

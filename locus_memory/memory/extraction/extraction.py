@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.memory.ledger import Ledger, Retirement, Statement
+from locus_memory.memory.extraction.origin import Speakers
+from locus_memory.memory.extraction.thread import read_document, text_of
+from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import (
     ORIGIN,
     TOOL,
@@ -19,12 +21,10 @@ from locus_memory.memory.models import (
     MemoryType,
 )
 from locus_memory.memory.options import check_at_least
-from locus_memory.memory.origin import Speakers
-from locus_memory.memory.queue import Job
+from locus_memory.memory.queue.queue import Job
 from locus_memory.memory.recall import Recall
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.secrets import find_secret
-from locus_memory.memory.thread import read_document, text_of
+from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.store.item import check_key
 from locus_memory.store.json_values import encode_json
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from locus_memory.memory.likeness import gist
+from locus_memory.memory.ledger.likeness import gist
+from locus_memory.memory.ledger.revision import importance_of, read_memory
 from locus_memory.memory.models import Memory
-from locus_memory.memory.revision import importance_of, read_memory
 from locus_memory.store.item import StoreItem
 
 __all__ = ["Table"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.answer_json import Reading, read_documents
+from locus_memory.memory.extraction.answer_json import Reading, read_documents
 from locus_memory.memory.models import MemoryType
 
 __all__ = ["SCHEMA", "Answer", "AnsweredChange", "parse_answer"]

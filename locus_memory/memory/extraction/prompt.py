@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from locus_memory.conversation.kinds import role_of
 from locus_memory.conversation.tokens import TokenCounter, message_tokens
-from locus_memory.memory.extract_answer import SCHEMA
+from locus_memory.memory.extraction.answer import SCHEMA
 from locus_memory.memory.inject import strip
 from locus_memory.memory.models import Memory
 from locus_memory.messages import Message

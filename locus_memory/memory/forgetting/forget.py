@@ -17,8 +17,8 @@ from locus_memory.backends.base import Backend
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
-from locus_memory.memory.forget_plan import ForgetPlan, ForgetTarget
-from locus_memory.memory.forget_report import ForgetReport, ForgottenMemory
+from locus_memory.memory.forgetting.plan import ForgetPlan, ForgetTarget
+from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
 from locus_memory.memory.models import MemoryType
 from locus_memory.registry import as_checkpointer, as_store, open_backend
 from locus_memory.store.base import BaseStore

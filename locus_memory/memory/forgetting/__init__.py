@@ -1,0 +1,7 @@
+"""Forgetting for good: memories with their vectors and history, and the messages they came from.
+
+A plan finds everything before anything is erased, so that `dry_run` shows exactly the deletions
+of the real run. An interrupted run is repeated until nothing is left.
+
+Read `forget.py` first, then `plan.py`; the other modules find one kind of data each.
+"""

@@ -1,0 +1,7 @@
+"""The queue of conversations that wait for extraction, in the store: it outlives the process.
+
+A job is written before the agent's answer returns. Workers of any process take jobs under a
+lease, those of one thread in order.
+
+Read `queue.py` first, then `lease.py` and `worker.py`.
+"""
