@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from locus_memory._internal.lazy import lazy_names
 from locus_memory.errors import (
     BackendClosedError,
     BackendCorruptError,
@@ -36,11 +37,9 @@ from locus_memory.errors import (
     ValueNotSerializableError,
     VersionConflictError,
 )
-from locus_memory.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from locus_memory.agent import Agent
-    from locus_memory.agent_events import (
+    from locus_memory.agent.events import (
         AgentEvent,
         AgentResult,
         Done,
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
         ToolFinished,
         ToolStarted,
     )
+    from locus_memory.agent.loop import Agent
     from locus_memory.backends.base import Backend
     from locus_memory.backends.file.backend import FileBackend
     from locus_memory.backends.file.checkpoints import FileCheckpointer, FileDeltaStorage
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
     from locus_memory.backends.sqlite.store import SQLiteStore
     from locus_memory.chat.base import ChatModel, StreamingModel, ToolModel, ToolSpec
-    from locus_memory.chat.openai import OpenAIChat
+    from locus_memory.chat.openai.model import OpenAIChat
     from locus_memory.chat.scripted import ScriptedModel
     from locus_memory.checkpoint.base import (
         BaseCheckpointer,
@@ -140,9 +140,9 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "Agent": "agent",
-            "AgentEvent": "agent_events",
-            "AgentResult": "agent_events",
+            "Agent": "agent.loop",
+            "AgentEvent": "agent.events",
+            "AgentResult": "agent.events",
             "AgentState": "state",
             "Backend": "backends.base",
             "BaseCheckpointer": "checkpoint.base",
@@ -158,7 +158,7 @@ else:
             "Delete": "store.item",
             "DeltaCheckpointer": "checkpoint.chain",
             "DeltaStorage": "checkpoint.storage",
-            "Done": "agent_events",
+            "Done": "agent.events",
             "Embedder": "retrieval.embedders.base",
             "EmbeddingStore": "store.wrappers.embedding",
             "EncryptingStore": "store.wrappers.encrypting",
@@ -180,11 +180,11 @@ else:
             "MemoryCheckpointer": "backends.inmemory.checkpoints",
             "MemoryType": "memory.models",
             "Message": "messages",
-            "MessageAdded": "agent_events",
+            "MessageAdded": "agent.events",
             "NamespacedStore": "store.view",
             "NoopMemoryManager": "memory.base",
             "NullManager": "conversation.base",
-            "OpenAIChat": "chat.openai",
+            "OpenAIChat": "chat.openai.model",
             "Put": "store.item",
             "Role": "messages",
             "SQLiteBackend": "backends.sqlite.backend",
@@ -192,7 +192,7 @@ else:
             "SQLiteDatabase": "backends.sqlite.connection.connection",
             "SQLiteDeltaStorage": "backends.sqlite.checkpoints",
             "SQLiteStore": "backends.sqlite.store",
-            "Saved": "agent_events",
+            "Saved": "agent.events",
             "ScriptedModel": "chat.scripted",
             "SearchOptions": "retrieval.options",
             "SemanticSearchResult": "store.item",
@@ -204,15 +204,15 @@ else:
             "StoreWrapper": "store.wrappers.base",
             "StreamingModel": "chat.base",
             "SummarizingManager": "conversation.summary",
-            "TextDelta": "agent_events",
+            "TextDelta": "agent.events",
             "TokenCounter": "conversation.tokens",
             "Tool": "tools",
             "ToolCall": "messages",
-            "ToolFinished": "agent_events",
+            "ToolFinished": "agent.events",
             "ToolModel": "chat.base",
             "ToolResult": "messages",
             "ToolSpec": "chat.base",
-            "ToolStarted": "agent_events",
+            "ToolStarted": "agent.events",
             "Turn": "retrieval.turns",
             "as_checkpointer": "registry",
             "as_store": "registry",

@@ -39,7 +39,7 @@ or argument holds a password or a stored value.
 
 from __future__ import annotations
 
-from locus_memory.quoting import quote, shorten
+from locus_memory._internal.quoting import quote, shorten
 
 __all__ = [
     "BackendClosedError",

@@ -17,13 +17,13 @@ from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from locus_memory._internal.quoting import quote, shorten
 from locus_memory.errors import (
     BackendError,
     CheckpointError,
     ConfigurationError,
     StoreCapabilityError,
 )
-from locus_memory.quoting import quote, shorten
 
 __all__ = ["Event", "FailureLog", "collect", "emit", "subscribe", "uncollected"]
 

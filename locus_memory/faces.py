@@ -1,6 +1,6 @@
 """What a type checker knows of a blocking face: the methods of what is behind it, without `await`.
 
-At run time a face has no method of its own, and asks what is behind it; see `locus_memory.bridge`.
+At run time a face has no method of its own, and asks its target: see `locus_memory.sync`.
 The types are taken from the asynchronous methods themselves, so there is nothing to keep alike.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from locus_memory.bridge import Blocking
+from locus_memory._internal.bridge import Blocking
 
 if TYPE_CHECKING:
-    from locus_memory.agent import Agent
+    from locus_memory.agent.loop import Agent
     from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointerCapabilities
     from locus_memory.memory.base import BaseMemoryManager
@@ -147,7 +147,7 @@ class BlockingMemoryManager(Blocking, of="locus_memory.memory.base.BaseMemoryMan
             ...
 
 
-class BlockingAgent(Blocking, of="locus_memory.agent.Agent"):
+class BlockingAgent(Blocking, of="locus_memory.agent.loop.Agent"):
     """The face of an agent."""
 
     if TYPE_CHECKING:

@@ -26,9 +26,9 @@ import orjson
 from locus_memory.backends.base import Backend
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
+from locus_memory.checkpoint.encoding.chain_cache import replay
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import DeltaStorage
-from locus_memory.checkpoint.tips import replay
 from locus_memory.errors import (
     BackendCorruptError,
     CheckpointCorruptError,

@@ -16,9 +16,9 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
+from locus_memory._internal.quoting import quote
+from locus_memory._internal.sameness import own_copy, same
 from locus_memory.errors import InvalidMessageError
-from locus_memory.quoting import quote
-from locus_memory.sameness import own_copy, same
 
 __all__ = ["Message", "Role", "ToolCall", "ToolResult"]
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
-from locus_memory.address import (
+from locus_memory._internal.providers.address import (
     Address,
     check_below_root,
     is_path,
@@ -34,12 +34,7 @@ from locus_memory.address import (
     parse_address,
     path_of_url,
 )
-from locus_memory.backends.base import Backend, ComposedBackend
-from locus_memory.checkpoint.base import AnyState, BaseCheckpointer, StateT
-from locus_memory.drivers import require
-from locus_memory.errors import ConfigurationError, UnknownProviderError
-from locus_memory.events import emit
-from locus_memory.maker import (
+from locus_memory._internal.providers.construction import (
     FactoryMaker,
     Maker,
     did_you_mean,
@@ -47,7 +42,12 @@ from locus_memory.maker import (
     of_factory,
     unknown_option,
 )
-from locus_memory.quoting import quote
+from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.quoting import quote
+from locus_memory.backends.base import Backend, ComposedBackend
+from locus_memory.checkpoint.base import AnyState, BaseCheckpointer, StateT
+from locus_memory.errors import ConfigurationError, UnknownProviderError
+from locus_memory.events import emit
 from locus_memory.store.base import BaseStore
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
+from locus_memory._internal.message_documents import MessageDocuments
+from locus_memory._internal.notebook import table
+from locus_memory._internal.quoting import quote
+from locus_memory._internal.sameness import own_copy
 from locus_memory.errors import InvalidMessageError
-from locus_memory.message_documents import MessageDocuments
 from locus_memory.messages import Message
-from locus_memory.notebook import table
-from locus_memory.quoting import quote
-from locus_memory.sameness import own_copy
 
 __all__ = ["AgentState", "shared_checkpoint"]
 

@@ -11,7 +11,7 @@ import atexit
 from functools import cache
 from typing import TYPE_CHECKING, Any, overload
 
-from locus_memory.bridge import Blocking, Bridge, face
+from locus_memory._internal.bridge import Blocking, Bridge, face
 from locus_memory.faces import (
     BlockingAgent,
     BlockingBackend,
@@ -22,7 +22,7 @@ from locus_memory.faces import (
 from locus_memory.registry import get_store
 
 if TYPE_CHECKING:
-    from locus_memory.agent import Agent
+    from locus_memory.agent.loop import Agent
     from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer
     from locus_memory.memory.base import BaseMemoryManager

@@ -16,13 +16,13 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from typing_extensions import override
 
-from locus_memory.cancellation import raise_if_cancelled
+from locus_memory._internal.cancellation import raise_if_cancelled
+from locus_memory._internal.offload import call as call_function
+from locus_memory._internal.quoting import quote
 from locus_memory.chat.base import ToolSpec
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.messages import ToolCall, ToolResult
-from locus_memory.offload import call as call_function
-from locus_memory.quoting import quote
 
 __all__ = ["Tool", "as_tool", "as_tools", "failed", "tool"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from locus_memory import faces
-from locus_memory.agent import Agent
+from locus_memory.agent.loop import Agent
 from locus_memory.backends.base import Backend
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.conversation.base import NullManager

@@ -7,10 +7,10 @@ import shlex
 
 import pytest
 
-from locus_memory import installing
-from locus_memory.drivers import require
+from locus_memory._internal.providers import installing
+from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.providers.installing import install_command
 from locus_memory.errors import MissingDriverError
-from locus_memory.installing import install_command
 
 
 @pytest.fixture

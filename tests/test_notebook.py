@@ -4,10 +4,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from locus_memory._internal.notebook import table
 from locus_memory.checkpoint import compare
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.messages import Message
-from locus_memory.notebook import table
 from locus_memory.state import AgentState
 from locus_memory.store.item import StoreItem, timestamp
 

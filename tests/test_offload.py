@@ -4,7 +4,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from locus_memory.offload import in_thread
+from locus_memory._internal.offload import in_thread
 
 WHO = ContextVar("WHO", default="nobody")
 

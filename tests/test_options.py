@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
+from locus_memory._internal.providers.construction import known_options
 from locus_memory.backends.file.backend import FileBackend
 from locus_memory.backends.file.checkpoints import FileCheckpointer
 from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
@@ -23,7 +24,6 @@ from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.errors import ConfigurationError, LocusMemoryError
-from locus_memory.maker import known_options
 from locus_memory.registry import get_store, open_backend
 
 CLASSES = [

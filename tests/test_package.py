@@ -14,8 +14,8 @@ import pytest
 
 import locus_memory
 from locus_memory import errors
+from locus_memory._internal.providers.installing import install_command
 from locus_memory.errors import LocusMemoryError
-from locus_memory.installing import install_command
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ["locus_memory", "locus_memory.store", "locus_memory.checkpoint"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_memory.quoting import LONGEST, quote
+from locus_memory._internal.quoting import LONGEST, quote
 from locus_memory.testing.store_suite import json_values
 
 

@@ -9,10 +9,12 @@ from functools import partial
 import pytest
 
 from locus_memory import registry
-from locus_memory.address import Address, parse_address
+from locus_memory._internal.providers.address import Address, parse_address
+from locus_memory._internal.providers.construction import known_options
+from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.providers.installing import install_command
 from locus_memory.backends.base import ComposedBackend
 from locus_memory.checkpoint.base import BaseCheckpointer
-from locus_memory.drivers import require
 from locus_memory.errors import (
     ConfigurationError,
     MissingDriverError,
@@ -20,8 +22,6 @@ from locus_memory.errors import (
     UnknownProviderError,
 )
 from locus_memory.events import subscribe
-from locus_memory.installing import install_command
-from locus_memory.maker import known_options
 from locus_memory.registry import (
     as_checkpointer,
     as_store,

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from locus_memory._internal.sameness import same
 from locus_memory.errors import InvalidMessageError
 from locus_memory.messages import Message, ToolCall
-from locus_memory.sameness import same
 from locus_memory.state import AgentState, shared_checkpoint
 from locus_memory.store.json_values import decode_json, encode_json
 from locus_memory.testing.store_suite import json_objects

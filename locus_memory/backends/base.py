@@ -7,9 +7,9 @@ from typing import Any, Generic
 
 from typing_extensions import override
 
+from locus_memory._internal.resource import Resource
 from locus_memory.checkpoint.base import BaseCheckpointer, StateT
 from locus_memory.errors import ConfigurationError
-from locus_memory.resource import Resource
 from locus_memory.store.base import BaseStore
 
 __all__ = ["Backend", "ComposedBackend"]

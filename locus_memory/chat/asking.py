@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
+from locus_memory._internal.quoting import quote
 from locus_memory.chat.base import StreamingModel, ToolSpec
 from locus_memory.chat.storable import storable
 from locus_memory.errors import ConfigurationError, ModelAnswerError
 from locus_memory.messages import Message, Role
-from locus_memory.quoting import quote
 
 __all__ = ["ask", "called", "check_model", "takes_tools"]
 

@@ -22,7 +22,7 @@ from typing import (
 
 from typing_extensions import TypeVar
 
-from locus_memory.resource import Resource
+from locus_memory._internal.resource import Resource
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

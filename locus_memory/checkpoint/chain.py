@@ -13,6 +13,9 @@ from typing import Any, Generic, TypedDict
 import orjson
 from typing_extensions import override
 
+from locus_memory._internal.offload import in_thread
+from locus_memory._internal.options import checked
+from locus_memory._internal.quoting import quote
 from locus_memory.checkpoint.base import (
     UNSET,
     BaseCheckpointer,
@@ -24,8 +27,9 @@ from locus_memory.checkpoint.base import (
     Unset,
 )
 from locus_memory.checkpoint.delta import diff
-from locus_memory.checkpoint.drafting import drafted_by
-from locus_memory.checkpoint.encode import Draft, draft
+from locus_memory.checkpoint.encoding.chain_cache import Tip, TipCache, replay_kind
+from locus_memory.checkpoint.encoding.drafting import drafted_by
+from locus_memory.checkpoint.encoding.encode import Draft, draft
 from locus_memory.checkpoint.forks import with_heir
 from locus_memory.checkpoint.inmemory import InMemoryDeltaStorage
 from locus_memory.checkpoint.record import Record, RecordHead
@@ -37,7 +41,6 @@ from locus_memory.checkpoint.states import (
     write_state,
 )
 from locus_memory.checkpoint.storage import INLINE_BYTES, DeltaStorage, StaleChainError
-from locus_memory.checkpoint.tips import Tip, TipCache, replay_kind
 from locus_memory.errors import (
     BackendUnavailableError,
     CheckpointCorruptError,
@@ -46,9 +49,6 @@ from locus_memory.errors import (
     StateTypeError,
 )
 from locus_memory.events import emit
-from locus_memory.offload import in_thread
-from locus_memory.options import checked
-from locus_memory.quoting import quote
 from locus_memory.state import AgentState
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import check_identifier, check_limit

@@ -30,8 +30,8 @@ from typing import Any
 
 import orjson
 
+from locus_memory._internal.sameness import is_plain, same
 from locus_memory.errors import CheckpointError
-from locus_memory.sameness import is_plain, same
 
 __all__ = ["apply", "diff", "stays_plain"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from locus_memory.notebook import table
+from locus_memory._internal.notebook import table
 
 __all__ = [
     "Change",

@@ -21,8 +21,8 @@ import orjson
 from typing_extensions import override
 
 from locus_memory.checkpoint.base import CheckpointInfo
-from locus_memory.checkpoint.dictionary import DICTIONARY
-from locus_memory.checkpoint.large import read_json
+from locus_memory.checkpoint.encoding.dictionary import DICTIONARY
+from locus_memory.checkpoint.encoding.large_states import read_json
 from locus_memory.errors import CheckpointCorruptError
 from locus_memory.store.item import timestamp
 
@@ -80,7 +80,7 @@ class RecordHead:
         revision: Names the state itself, 63 random bits: a re-save of the same checkpoint id
             gets a new one, a rewrite of the same state keeps it.
         base: The revision of the record this one is a delta against; `None`: a full state.
-        level: How far back the delta reaches; see `locus_memory.checkpoint.levels`.
+        level: How far back the delta reaches; see `locus_memory.checkpoint.encoding.levels`.
         sequence: The storage's own order within the thread; 0 until stored.
         created_at: When it was saved, seconds since the epoch.
         metadata: The caller's.

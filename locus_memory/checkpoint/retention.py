@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
+from locus_memory._internal.quoting import quote
 from locus_memory.checkpoint.record import RecordHead
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.quoting import quote
 from locus_memory.store.item import check_limit
 
 __all__ = ["age_of", "cutoff", "expendable", "kept_base"]

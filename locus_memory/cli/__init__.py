@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: Sequence[str]) -> int | str:
     """Return the exit code, or the line to end with; an interrupt may hit each import."""
-    from locus_memory.drivers import require  # noqa: PLC0415 - an interrupt is no traceback
+    from locus_memory._internal.providers.drivers import require  # noqa: PLC0415 - an interrupt is no traceback
     from locus_memory.errors import MissingDriverError  # noqa: PLC0415
 
     try:

@@ -82,7 +82,7 @@ def chat(
 
 
 def _open_model(name: str | None, base_url: str | None) -> Model:
-    from locus_memory.chat.openai import OpenAIChat  # noqa: PLC0415 - help must be quick
+    from locus_memory.chat.openai.model import OpenAIChat  # noqa: PLC0415 - help must be quick
     from locus_memory.chat.scripted import ScriptedModel  # noqa: PLC0415
     from locus_memory.errors import ConfigurationError, MissingDriverError  # noqa: PLC0415
 

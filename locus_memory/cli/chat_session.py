@@ -19,10 +19,10 @@ from uuid import uuid4
 
 import orjson
 
-from locus_memory.agent import Agent
-from locus_memory.agent_events import AgentEvent, AgentResult, Done, MessageAdded, TextDelta
+from locus_memory.agent.events import AgentEvent, AgentResult, Done, MessageAdded, TextDelta
+from locus_memory.agent.loop import Agent
 from locus_memory.backends.base import Backend
-from locus_memory.chat.openai import OpenAIChat
+from locus_memory.chat.openai.model import OpenAIChat
 from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.cli.memories import collect, render_memories
 from locus_memory.cli.memory_options import open_manager

@@ -13,7 +13,8 @@ import sys
 from collections.abc import Iterable
 from uuid import uuid4
 
-from locus_memory.agent import Agent, MessageAdded
+from locus_memory.agent.events import MessageAdded
+from locus_memory.agent.loop import Agent
 from locus_memory.backends.base import Backend
 from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.cli import demo_agent_story as story

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import orjson
 
+from locus_memory._internal.providers.drivers import require
 from locus_memory.cli.openai_format import read_message
 from locus_memory.cli.outcome import CommandError
-from locus_memory.drivers import require
 
 __all__ = ["PlainSerializer"]
 

@@ -86,7 +86,7 @@ def _values(name: str, value: Any) -> Iterator[str]:
 
 
 def _without_password(url: str) -> str:
-    from locus_memory.address import parse_address  # noqa: PLC0415 - help must be quick
+    from locus_memory._internal.providers.address import parse_address  # noqa: PLC0415 - help must be quick
 
     return str(parse_address(url))
 

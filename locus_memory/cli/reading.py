@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from locus_memory._internal.providers.drivers import require
 from locus_memory.cli.output import note
-from locus_memory.drivers import require
 from locus_memory.errors import CheckpointNotFoundError
 from locus_memory.integrations.langgraph_threads import Place
 

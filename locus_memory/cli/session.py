@@ -16,7 +16,7 @@ from locus_memory.errors import ConfigurationError, MissingDriverError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from locus_memory.address import Address
+    from locus_memory._internal.providers.address import Address
     from locus_memory.backends.base import Backend
     from locus_memory.registry import Provider
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from locus_memory._internal.quoting import quote
 from locus_memory.conversation.forms import changed, new_message
 from locus_memory.conversation.kinds import role_of
-from locus_memory.quoting import quote
 
 __all__ = ["CUT_OFF", "Fault", "FaultKind", "mend", "repair", "validate"]
 

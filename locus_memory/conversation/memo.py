@@ -8,7 +8,7 @@ from operator import is_
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from locus_memory.sameness import own_copy, same
+from locus_memory._internal.sameness import own_copy, same
 
 __all__ = ["MessageMemo"]
 

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
 
+from locus_memory._internal.offload import call
 from locus_memory.conversation.summary_text import cleaned
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.offload import call
 
 __all__ = ["SummarizeFunction", "summarize", "summarize_async"]
 

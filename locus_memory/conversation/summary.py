@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 from typing_extensions import override
 
+from locus_memory._internal.cancellation import is_being_cancelled
+from locus_memory._internal.quoting import quote
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.base import Backend
-from locus_memory.cancellation import is_being_cancelled
 from locus_memory.conversation.base import ConversationManager, sound_groups
 from locus_memory.conversation.groups import Group
 from locus_memory.conversation.memo import MessageMemo
@@ -23,8 +25,6 @@ from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.conversation.window import check_positive, token_memo, windowed
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.quoting import quote
-from locus_memory.recent import RecentlyUsed
 from locus_memory.registry import as_store
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_namespace

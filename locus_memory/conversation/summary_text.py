@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.forms import new_message
 from locus_memory.conversation.kinds import role_of
-from locus_memory.neutral import neutralise
 
 __all__ = [
     "MAX_LENGTH",

@@ -8,6 +8,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from locus_memory._internal.quoting import quote
 from locus_memory.conversation.base import ConversationManager, sound_groups
 from locus_memory.conversation.groups import Group
 from locus_memory.conversation.memo import MessageMemo
@@ -15,7 +16,6 @@ from locus_memory.conversation.selection import Size, from_user, newest_fitting
 from locus_memory.conversation.tokens import as_token_counter, message_tokens
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.quoting import quote
 
 __all__ = ["SlidingWindowManager", "check_positive", "token_memo", "windowed"]
 

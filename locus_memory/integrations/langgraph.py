@@ -15,7 +15,7 @@ changes in a program that has used LangGraph's own.
 
 from __future__ import annotations
 
-from locus_memory.drivers import require
+from locus_memory._internal.providers.drivers import require
 
 require("langgraph.checkpoint.base", "langgraph", needed_by=__name__)
 require("langgraph.store.base", "langgraph", needed_by=__name__)

@@ -26,6 +26,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import override
 
+from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
@@ -55,7 +56,6 @@ from locus_memory.integrations.langgraph_serializer import StrictSerializer, inf
 from locus_memory.integrations.langgraph_texts import Pool
 from locus_memory.integrations.langgraph_threads import Place, places
 from locus_memory.integrations.langgraph_trails import Trail, Written
-from locus_memory.quoting import quote
 from locus_memory.registry import as_checkpointer
 from locus_memory.sync import blocking
 

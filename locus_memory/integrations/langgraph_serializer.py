@@ -20,6 +20,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Send
 from typing_extensions import override
 
+from locus_memory._internal.quoting import quote, shorten
 from locus_memory.errors import CheckpointCorruptError, StateTypeError
 from locus_memory.integrations.langgraph_schemas import (
     ClassName,
@@ -29,7 +30,6 @@ from locus_memory.integrations.langgraph_schemas import (
     living_classes,
 )
 from locus_memory.integrations.langgraph_values import DeltaSnapshot
-from locus_memory.quoting import quote, shorten
 
 __all__ = ["StrictSerializer", "informed"]
 

@@ -22,6 +22,7 @@ from langgraph.store.base import (
 )
 from typing_extensions import override
 
+from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.integrations.langgraph_opening import Opened
@@ -32,11 +33,10 @@ from locus_memory.integrations.langgraph_store_notes import updated_at
 from locus_memory.integrations.langgraph_store_search import Wanted, find, side_by_side
 from locus_memory.integrations.langgraph_store_sweeping import Sweeping
 from locus_memory.integrations.langgraph_store_writing import renew, write
-from locus_memory.quoting import quote
 from locus_memory.registry import as_store
 from locus_memory.store.base import BaseStore as OurStore
 from locus_memory.store.base import has_semantic_search
-from locus_memory.store.companions import FURTHER_VECTORS
+from locus_memory.store.hidden_namespaces import FURTHER_VECTORS
 from locus_memory.store.item import StoreItem
 from locus_memory.sync import blocking
 

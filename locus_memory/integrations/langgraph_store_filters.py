@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidFilterError
-from locus_memory.quoting import quote
 from locus_memory.store.filters import MISSING, check_size, lookup, matches, parse_filter
 from locus_memory.store.item import StoreItem
 

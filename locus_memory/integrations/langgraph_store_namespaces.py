@@ -7,10 +7,10 @@ from typing import Final
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition
 
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.quoting import quote
 from locus_memory.store.base import BaseStore
-from locus_memory.store.companions import FURTHER_VECTORS
+from locus_memory.store.hidden_namespaces import FURTHER_VECTORS
 from locus_memory.store.item import Namespace, check_limit
 
 __all__ = ["list_namespaces", "roots"]

@@ -27,7 +27,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from locus_memory.integrations.langgraph_store_filters import NOTES
-from locus_memory.store.companions import further_vectors
+from locus_memory.store.hidden_namespaces import further_vectors
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.store.json_values import encode_json
 

@@ -24,7 +24,7 @@ from locus_memory.integrations.langgraph_store_notes import (
     updated_at,
 )
 from locus_memory.store.base import BaseStore
-from locus_memory.store.companions import further_vectors
+from locus_memory.store.hidden_namespaces import further_vectors
 from locus_memory.store.item import (
     Namespace,
     SemanticSearchResult,

@@ -23,8 +23,9 @@ from typing import Any, Final
 
 from typing_extensions import override
 
+from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.base import Backend
-from locus_memory.drivers import require
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.integrations.locus_checkpointer import LOADED, LocusCheckpointer, register
@@ -33,7 +34,6 @@ from locus_memory.memory.base import BaseMemoryManager as OurMemoryManager
 from locus_memory.memory.base import takes_query
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory as OurMemory
-from locus_memory.recent import RecentlyUsed
 from locus_memory.store.base import BaseStore as OurStore
 
 require("locus", "locus", needed_by=__name__)

@@ -15,11 +15,11 @@ from typing import Any, Final, Self, cast
 
 from typing_extensions import override
 
+from locus_memory._internal.providers.drivers import require
 from locus_memory.backends.base import Backend
 from locus_memory.checkpoint.base import UNSET, Checkpointable, CheckpointInfo, StorageStats, Unset
 from locus_memory.checkpoint.base import BaseCheckpointer as OurCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
-from locus_memory.drivers import require
 from locus_memory.errors import (
     CheckpointNotFoundError,
     ConfigurationError,

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any, Final
 
-from locus_memory.drivers import require
+from locus_memory._internal.providers.drivers import require
 
 require("locus", "locus", needed_by=__name__)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from typing_extensions import override
 
+from locus_memory._internal.providers.drivers import require
 from locus_memory.backends.base import Backend
-from locus_memory.drivers import require
 from locus_memory.errors import StoreCapabilityError as OurCapabilityError
 from locus_memory.registry import as_store
 from locus_memory.store.base import BaseStore as OurStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from locus_memory.lazy import lazy_names
+from locus_memory._internal.lazy import lazy_names
 
 if TYPE_CHECKING:
     from locus_memory.memory.base import BaseMemoryManager, NoopMemoryManager

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 from typing_extensions import override
 
+from locus_memory._internal.quoting import quote
+from locus_memory._internal.resource import Resource
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import conversation, is_worth_reading, latest_user_text
 from locus_memory.memory.inject import inject, render_block
 from locus_memory.memory.models import Memory
-from locus_memory.quoting import quote
-from locus_memory.resource import Resource
 from locus_memory.store.item import check_limit
 
 __all__ = ["BaseMemoryManager", "NoopMemoryManager"]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.kinds import (
     BLOCK_CLOSE,
     BLOCK_MARK,
@@ -16,7 +17,6 @@ from locus_memory.conversation.kinds import (
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, message_tokens
 from locus_memory.memory.models import Memory, is_of_tool
 from locus_memory.messages import Message
-from locus_memory.neutral import neutralise
 
 __all__ = ["BLOCK_MARK", "inject", "neutralise", "render_block", "strip"]
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Self
 
 from typing_extensions import override
 
+from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
@@ -37,7 +38,6 @@ from locus_memory.memory.scope import (
     thread_of,
     user_namespace,
 )
-from locus_memory.quoting import quote
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol, Self, runtime_checkable
 
+from locus_memory._internal.notebook import table
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.messages import Message
-from locus_memory.notebook import table
-from locus_memory.quoting import quote
 
 __all__ = [
     "LONGEST_CONTENT",

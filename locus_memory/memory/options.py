@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
-from locus_memory.quoting import quote
 
 __all__ = ["check_at_least", "check_callable", "check_embedder", "check_whole"]
 

@@ -9,9 +9,9 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError, InvalidEmbeddingError, StoreCapabilityError
 from locus_memory.events import emit
-from locus_memory.quoting import quote
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import check_marks, check_newest_mark
 from locus_memory.retrieval.embedding import embed

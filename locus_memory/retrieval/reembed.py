@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, VersionConflictError
-from locus_memory.quoting import quote
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
 from locus_memory.retrieval.embedding import embed

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from locus_memory._internal.resource import Resource
 from locus_memory.errors import InvalidArgumentError, StoreCapabilityError
-from locus_memory.resource import Resource
 from locus_memory.store.filters import matches, parse_filter
 from locus_memory.store.item import (
     Delete,

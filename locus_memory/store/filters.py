@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidFilterError, ValueNotSerializableError
-from locus_memory.quoting import quote
 from locus_memory.store.json_values import encode_json
 
 __all__ = [

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 
+from locus_memory._internal.notebook import table
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import (
     InvalidArgumentError,
     InvalidEmbeddingError,
     InvalidKeyError,
     InvalidNamespaceError,
 )
-from locus_memory.notebook import table
-from locus_memory.quoting import quote
 
 __all__ = [
     "Delete",

@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError, ValueNotSerializableError
-from locus_memory.quoting import quote
 
 __all__ = ["decode_json", "encode_all", "encode_json", "encode_metadata", "round_trip"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from locus_memory.resource import Resource
+from locus_memory._internal.resource import Resource
 from locus_memory.store.base import BaseStore
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Any, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
+from locus_memory._internal.sameness import same
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.messages import Message, ToolCall
-from locus_memory.sameness import same
 from locus_memory.state import AgentState
 from locus_memory.testing.checkpoint_suite import CheckpointerSuite, Open
 from locus_memory.testing.store_suite import PROPERTY

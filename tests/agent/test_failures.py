@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from locus_memory import events
-from locus_memory.agent import Agent
+from locus_memory.agent.loop import Agent
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.chat.usage import Usage

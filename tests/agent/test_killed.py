@@ -17,7 +17,7 @@ from locus_memory.messages import Role
 
 AGENT = """
 import asyncio, pathlib, sys
-from locus_memory.agent import Agent
+from locus_memory.agent.loop import Agent
 from locus_memory.messages import Message, Role, ToolCall
 
 where, verb = sys.argv[1:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from locus_memory import get_store, open_backend
-from locus_memory.agent import Agent
+from locus_memory.agent.loop import Agent
 from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.conversation.base import NullManager
 from locus_memory.conversation.faults import validate

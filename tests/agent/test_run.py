@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from locus_memory import get_store, open_backend
-from locus_memory.agent import (
+from locus_memory.agent.loop import (
     Agent,
 )
-from locus_memory.chat.openai import OpenAIChat
+from locus_memory.chat.openai.model import OpenAIChat
 from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.errors import (

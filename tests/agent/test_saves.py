@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.agent import (
+from locus_memory.agent.loop import (
     Agent,
 )
 from locus_memory.checkpoint.chain import DeltaCheckpointer

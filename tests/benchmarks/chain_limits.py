@@ -13,8 +13,8 @@ import orjson
 from conversations import Talk
 
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
-from locus_memory.checkpoint import encode
-from locus_memory.checkpoint.levels import place
+from locus_memory.checkpoint.encoding import encode
+from locus_memory.checkpoint.encoding.levels import place
 
 CHOICES = [(10**9, 10), (10**9, 50), (10**9, 10**9), (8, 64), (16, 64), (32, 64), (64, 128)]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from locus_memory.drivers import require
+from locus_memory._internal.providers.drivers import require
 from locus_memory.retrieval.embedders.model_files import find_model
 
 MODEL = "bge-small-en-v1.5"

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from locus_memory.chat.openai import OpenAIChat
+from locus_memory.chat.openai.model import OpenAIChat
 
 
 @dataclass

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.agent import Agent
-from locus_memory.chat.openai import OpenAIChat
+from locus_memory.agent.loop import Agent
+from locus_memory.chat.openai.model import OpenAIChat
 from locus_memory.errors import ModelAnswerError, ModelError
 from locus_memory.messages import Message
 

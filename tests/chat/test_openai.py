@@ -9,8 +9,8 @@ import pytest
 
 from locus_memory.agent import Agent, TextDelta
 from locus_memory.chat.base import INVALID_ARGUMENTS, ToolSpec
-from locus_memory.chat.openai import OpenAIChat
-from locus_memory.chat.openai_errors import _class
+from locus_memory.chat.openai.errors import _class
+from locus_memory.chat.openai.model import OpenAIChat
 from locus_memory.errors import (
     ConfigurationError,
     ModelAnswerError,
@@ -377,5 +377,5 @@ class TestMaking:
         await model.close()
 
     def test_the_driver_is_imported_on_first_use(self):
-        code = "import sys, locus_memory.chat.openai; sys.exit('openai' in sys.modules)"
+        code = "import sys, locus_memory.chat.openai.model; sys.exit('openai' in sys.modules)"
         subprocess.run([sys.executable, "-c", code], check=True)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from locus_memory.agent import Agent
+from locus_memory.agent.loop import Agent
 from locus_memory.chat.base import StreamingModel, ToolSpec
 from locus_memory.errors import (
     ModelAnswerError,

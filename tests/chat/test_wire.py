@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.chat.base import INVALID_ARGUMENTS
-from locus_memory.chat.openai_wire import StreamedAnswer, read_answer
+from locus_memory.chat.openai.wire import StreamedAnswer, read_answer
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
-from locus_memory.checkpoint.encode import draft, may_shrink
-from locus_memory.checkpoint.levels import place
+from locus_memory.checkpoint.encoding.chain_cache import Link, Tip, TipCache
+from locus_memory.checkpoint.encoding.encode import draft, may_shrink
+from locus_memory.checkpoint.encoding.levels import place
 from locus_memory.checkpoint.record import FORMAT_VERSION, Record, RecordHead, moved
 from locus_memory.checkpoint.retention import expendable
-from locus_memory.checkpoint.tips import Link, Tip, TipCache
 from locus_memory.errors import CheckpointCorruptError, InvalidArgumentError
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from locus_memory._internal.sameness import is_plain, same
 from locus_memory.checkpoint.delta import apply, diff, stays_plain
 from locus_memory.errors import CheckpointError
-from locus_memory.sameness import is_plain, same
 
 LEAVES = (
     st.none()

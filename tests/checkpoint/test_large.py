@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from locus_memory._internal.sameness import same
 from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
-from locus_memory.checkpoint import large
-from locus_memory.checkpoint.large import freeze, is_large, read_json
+from locus_memory.checkpoint.encoding import large_states
+from locus_memory.checkpoint.encoding.large_states import freeze, is_large, read_json
 from locus_memory.errors import ValueNotSerializableError
 from locus_memory.messages import Message
-from locus_memory.sameness import same
 from locus_memory.state import AgentState
 from locus_memory.testing.checkpoint_edits import EditTests
 from locus_memory.testing.checkpoint_saving import SavingTests, StateTests
@@ -29,9 +29,9 @@ quick = settings(deadline=None, max_examples=200)
 def everything_is_large():
     """Take all states for large ones, and cut them into the smallest pieces."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(large, "LARGE", -1)
-        patch.setattr(large, "_LONG", -1)
-        patch.setattr(large, "_PIECE", 10)
+        patch.setattr(large_states, "LARGE", -1)
+        patch.setattr(large_states, "_LONG", -1)
+        patch.setattr(large_states, "_PIECE", 10)
         yield
 
 
@@ -46,7 +46,7 @@ class TestLarge(SavingTests, StateTests, EditTests):
 @given(json_objects, st.sampled_from([1, 3, 10, 1000]))
 def test_a_copy_in_pieces_is_the_same_and_its_own(document, piece):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(large, "_PIECE", piece)
+        patch.setattr(large_states, "_PIECE", piece)
         document = {"many": [document] * 20, "by name": {str(n): document for n in range(20)}}
         before = copy.deepcopy(document)
         frozen = freeze(document)
@@ -115,5 +115,5 @@ async def test_a_state_that_changes_while_it_is_saved_is_saved_as_it_was():
     ],
 )
 def test_what_is_large(monkeypatch, state: dict[str, Any], compared, expected):
-    monkeypatch.setattr(large, "LARGE", 50_000)
+    monkeypatch.setattr(large_states, "LARGE", 50_000)
     assert is_large(state, compared=compared) is expected

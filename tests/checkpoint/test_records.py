@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from locus_memory.checkpoint.dictionary import DICTIONARY
+from locus_memory.checkpoint.encoding.dictionary import DICTIONARY
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.errors import CheckpointCorruptError
 

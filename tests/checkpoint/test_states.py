@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from locus_memory import AgentState, MemoryCheckpointer, Message, get_checkpointer, open_backend
 from locus_memory.backends.inmemory.checkpoints import InMemoryDeltaStorage
 from locus_memory.checkpoint.chain import DeltaCheckpointer
-from locus_memory.checkpoint.dictionary import DICTIONARY
+from locus_memory.checkpoint.encoding.dictionary import DICTIONARY
 from locus_memory.checkpoint.record import Record
 from locus_memory.checkpoint.states import AgentDocument
 from locus_memory.errors import (

@@ -10,9 +10,9 @@ import sys
 import pytest
 
 import locus_memory
+from locus_memory._internal.providers.installing import install_command
 from locus_memory.cli import main, outcome
 from locus_memory.events import subscribe
-from locus_memory.installing import install_command
 
 COMMANDS = [
     "demo", "doctor", "verify", "chat",

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from locus_memory.agent import Agent
+from locus_memory.agent.loop import Agent
 from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.errors import ModelUnavailableError
 from locus_memory.messages import Message, ToolCall
@@ -355,7 +355,7 @@ main(sys.argv[2:])
 @pytest.mark.parametrize(
     "module",
     [
-        "locus_memory.drivers",
+        "locus_memory._internal.providers.drivers",
         "rich",
         "locus_memory.cli.app",
         "locus_memory.cli.chat_session",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from locus_memory.agent import Agent
+from locus_memory.agent.loop import Agent
 from locus_memory.backends.base import ComposedBackend
 from locus_memory.backends.inmemory.backend import InMemoryBackend
 from locus_memory.backends.sqlite.backend import SQLiteBackend
@@ -28,7 +28,7 @@ from locus_memory.memory.models import Memory, MemoryChange
 from locus_memory.messages import Message
 from locus_memory.registry import open_backend
 from locus_memory.state import AgentState
-from locus_memory.store.companions import FURTHER_VECTORS, further_vectors
+from locus_memory.store.hidden_namespaces import FURTHER_VECTORS, further_vectors
 from locus_memory.store.view import StoreContext
 from locus_memory.testing import FakeEmbedder
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from locus_memory.agent import Agent
+from locus_memory.agent.loop import Agent
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.checkpoint.chain import DeltaCheckpointer

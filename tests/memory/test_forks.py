@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from locus_memory.agent import Agent
+from locus_memory.agent.loop import Agent
 from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.messages import Message

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from locus_memory._internal.options import checked
 from locus_memory.backends.base import Backend
 from locus_memory.backends.file.checkpoints import FileCheckpointer
 from locus_memory.checkpoint.chain import CheckpointerOptions
-from locus_memory.options import checked
 
 __all__ = ["FileBackend"]
 

@@ -13,6 +13,8 @@ from typing import Final, TypeVar, Unpack
 
 from typing_extensions import override
 
+from locus_memory._internal.offload import Undertaking
+from locus_memory._internal.options import checked
 from locus_memory.backends.file.threads import ThreadFolders, UnfinishedError, named
 from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
@@ -26,8 +28,6 @@ from locus_memory.errors import (
     BackendWriteError,
     LocusMemoryError,
 )
-from locus_memory.offload import Undertaking
-from locus_memory.options import checked
 
 __all__ = ["FileCheckpointer", "FileDeltaStorage"]
 

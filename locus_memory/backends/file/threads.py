@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from locus_memory._internal.locks import locked
 from locus_memory.backends.file import journal
 from locus_memory.backends.file.folders import (
     aside_in,
@@ -41,7 +42,6 @@ from locus_memory.checkpoint.storage import (
     copied,
 )
 from locus_memory.errors import BackendUnavailableError, CheckpointConflictError
-from locus_memory.locks import locked
 
 __all__ = ["ThreadFolders", "UnfinishedError", "named"]
 

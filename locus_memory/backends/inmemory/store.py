@@ -13,6 +13,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from locus_memory._internal.options import checked
 from locus_memory.backends.inmemory.index import Expiry
 from locus_memory.backends.inmemory.space import (
     Content,
@@ -24,7 +25,6 @@ from locus_memory.backends.inmemory.space import (
     similar,
 )
 from locus_memory.errors import BackendClosedError, ConfigurationError, VersionConflictError
-from locus_memory.options import checked
 from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
@@ -43,8 +43,8 @@ from locus_memory.store.item import (
     check_ttl,
     check_version,
 )
-from locus_memory.store.large import from_query, prepared
 from locus_memory.store.listing import Listing
+from locus_memory.store.long_texts import from_query, prepared
 from locus_memory.store.text import query_words
 
 __all__ = ["InMemoryStore"]

@@ -1,5 +1,5 @@
 """The PostgreSQL backend."""
 
-from locus_memory.drivers import require
+from locus_memory._internal.providers.drivers import require
 
 require("asyncpg", "postgresql")

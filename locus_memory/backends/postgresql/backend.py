@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from typing_extensions import override
 
+from locus_memory._internal.options import checked
 from locus_memory.backends.base import Backend
 from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
 from locus_memory.backends.postgresql.connection.connection import (
@@ -18,7 +19,6 @@ from locus_memory.backends.postgresql.connection.driver import Pool
 from locus_memory.backends.postgresql.items.queries import LOST_VECTORS
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.checkpoint.chain import CheckpointerOptions
-from locus_memory.options import checked
 
 __all__ = ["PostgreSQLBackend"]
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Unpack
 
 from typing_extensions import override
 
+from locus_memory._internal.options import checked
 from locus_memory.backends.postgresql.checkpoint_queries import (
     APPEND,
     APPEND_LOCKED,
@@ -73,7 +74,6 @@ from locus_memory.checkpoint.storage import (
 )
 from locus_memory.errors import BackendError, CheckpointConflictError
 from locus_memory.events import emit
-from locus_memory.options import checked
 from locus_memory.store.encoding import encode_text, prefix_upper_bound
 from locus_memory.store.filters import Condition
 

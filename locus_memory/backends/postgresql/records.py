@@ -9,11 +9,11 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
+from locus_memory._internal.quoting import quote
 from locus_memory.backends.postgresql.connection.driver import Record as Row
 from locus_memory.backends.postgresql.items.documents import decode_document, encode_document
 from locus_memory.checkpoint.record import ForkPoint, Record, RecordHead, fork_point
 from locus_memory.errors import CheckpointCorruptError
-from locus_memory.quoting import quote
 from locus_memory.store.encoding import decode_text, encode_text
 
 __all__ = [

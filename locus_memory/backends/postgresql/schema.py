@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
-from locus_memory.quoting import quote
 
 __all__ = [
     "FUNCTIONS",

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Unpack
 
 from typing_extensions import override
 
+from locus_memory._internal.options import checked
 from locus_memory.backends.postgresql.connection.connection import (
     ConnectionOptions,
     PostgreSQLPool,
@@ -36,7 +37,6 @@ from locus_memory.errors import (
     StoreCapabilityError,
 )
 from locus_memory.events import emit
-from locus_memory.options import checked
 from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
@@ -51,8 +51,8 @@ from locus_memory.store.item import (
     check_threshold,
     timestamp,
 )
-from locus_memory.store.large import are_long, from_query, prepared
 from locus_memory.store.listing import Listing
+from locus_memory.store.long_texts import are_long, from_query, prepared
 
 __all__ = ["PostgreSQLStore"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from typing_extensions import override
 
+from locus_memory._internal.options import checked
 from locus_memory.backends.base import Backend
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisCheckpointerOptions
 from locus_memory.backends.redis.connection.connection import RedisConnection
 from locus_memory.backends.redis.connection.driver import Client
 from locus_memory.backends.redis.store import RedisStore
-from locus_memory.options import checked
 
 __all__ = ["RedisBackend"]
 

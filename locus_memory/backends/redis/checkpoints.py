@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, Unpack
 
 from typing_extensions import override
 
+from locus_memory._internal.options import checked
 from locus_memory.backends.redis.connection.connection import RedisConnection, Script
 from locus_memory.backends.redis.connection.driver import Client
 from locus_memory.backends.redis.connection.lost_keys import named_threads
@@ -50,7 +51,6 @@ from locus_memory.errors import (
     CheckpointConflictError,
     ConfigurationError,
 )
-from locus_memory.options import checked
 from locus_memory.store.filters import Condition, matches
 
 __all__ = ["RedisCheckpointer", "RedisCheckpointerOptions", "RedisDeltaStorage"]

@@ -12,10 +12,10 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
+from locus_memory._internal.quoting import quote
 from locus_memory.backends.redis.schema import name_of
 from locus_memory.checkpoint.record import Record, RecordHead, fork_point
 from locus_memory.errors import CheckpointCorruptError
-from locus_memory.quoting import quote
 
 __all__ = [
     "Row",

@@ -12,6 +12,7 @@ from typing import Any, Final
 from redis.asyncio import Redis, RedisCluster
 from typing_extensions import override
 
+from locus_memory._internal.options import checked
 from locus_memory.backends.redis.connection.connection import RedisConnection
 from locus_memory.backends.redis.connection.lost_keys import named
 from locus_memory.backends.redis.items.items import (
@@ -43,7 +44,6 @@ from locus_memory.backends.redis.search.newest import newest
 from locus_memory.backends.redis.search.texts import search_text
 from locus_memory.backends.redis.search.vectors import VectorQuery, search_vectors
 from locus_memory.errors import BackendError, ConfigurationError
-from locus_memory.options import checked
 from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
@@ -60,8 +60,8 @@ from locus_memory.store.item import (
     check_text,
     check_threshold,
 )
-from locus_memory.store.large import from_query, prepared
 from locus_memory.store.listing import Listing
+from locus_memory.store.long_texts import from_query, prepared
 from locus_memory.store.text import query_words
 
 __all__ = ["RedisStore"]

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
+from locus_memory._internal.options import checked
 from locus_memory.backends.base import Backend
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.connection.problems import find_problems
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.checkpoint.chain import CheckpointerOptions
-from locus_memory.options import checked
 
 __all__ = ["SQLiteBackend"]
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeVar, Unpack
 
 from typing_extensions import override
 
+from locus_memory._internal.options import checked
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.connection.opening import MEMORY
 from locus_memory.backends.sqlite.records import (
@@ -37,7 +38,6 @@ from locus_memory.checkpoint.storage import (
 from locus_memory.errors import (
     CheckpointConflictError,
 )
-from locus_memory.options import checked
 from locus_memory.store.encoding import encode_text, prefix_upper_bound
 from locus_memory.store.filters import Condition
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
+from locus_memory._internal.quoting import quote
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.search.filters import compile_filter
 from locus_memory.errors import BackendCorruptError, VersionConflictError
-from locus_memory.quoting import quote
 from locus_memory.store.checksum import (
     has_vector,
     item_checksum,

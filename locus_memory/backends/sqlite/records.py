@@ -8,9 +8,9 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
+from locus_memory._internal.quoting import quote
 from locus_memory.checkpoint.record import ForkPoint, Record, RecordHead, fork_point
 from locus_memory.errors import BackendCorruptError, CheckpointCorruptError
-from locus_memory.quoting import quote
 from locus_memory.store.encoding import decode_text, encode_text
 
 __all__ = [

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from typing_extensions import override
 
+from locus_memory._internal.options import checked
 from locus_memory.backends.sqlite import items, queries
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.items import (
@@ -24,7 +25,6 @@ from locus_memory.backends.sqlite.items import (
 from locus_memory.backends.sqlite.search.candidates import Found, Held, ItemCache
 from locus_memory.backends.sqlite.search.texts import TextSearch
 from locus_memory.errors import ConfigurationError
-from locus_memory.options import checked
 from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
 from locus_memory.store.candidates import Candidates, CandidateStore
 from locus_memory.store.filters import Condition, parse_filter
@@ -40,8 +40,8 @@ from locus_memory.store.item import (
     check_text,
     check_threshold,
 )
-from locus_memory.store.large import are_long, from_query, prepared
 from locus_memory.store.listing import Listing
+from locus_memory.store.long_texts import are_long, from_query, prepared
 from locus_memory.store.text import query_words
 
 if TYPE_CHECKING:

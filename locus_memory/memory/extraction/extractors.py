@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, Literal, cast
 
+from locus_memory._internal.offload import call, in_thread
+from locus_memory._internal.quoting import quote
 from locus_memory.chat.asking import called, check_model
 from locus_memory.chat.base import ChatModel
 from locus_memory.chat.usage import report_usage
@@ -25,8 +27,6 @@ from locus_memory.memory.extraction.prompt import (
 from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message
-from locus_memory.offload import call, in_thread
-from locus_memory.quoting import quote
 
 __all__ = ["FunctionExtractor", "LLMExtractor", "as_extractor"]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from typing import Any, Final
 
+from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.kinds import role_of
 from locus_memory.conversation.tokens import TokenCounter, message_tokens
 from locus_memory.memory.extraction.answer import SCHEMA
 from locus_memory.memory.inject import strip
 from locus_memory.memory.models import Memory
 from locus_memory.messages import Message
-from locus_memory.neutral import neutralise
 
 __all__ = ["Line", "Prompt", "build_prompt", "lines_of", "system_text"]
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from locus_memory._internal.quoting import quote
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import CheckpointError, InvalidArgumentError
 from locus_memory.memory.forgetting.items import (
@@ -23,9 +24,8 @@ from locus_memory.memory.forgetting.threads import ThreadView, all_threads, hold
 from locus_memory.memory.forgetting.words import take_out_words
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import Scope, split_key, user_namespace
-from locus_memory.quoting import quote
 from locus_memory.store.base import BaseStore, has_semantic_search
-from locus_memory.store.companions import further_vectors
+from locus_memory.store.hidden_namespaces import further_vectors
 from locus_memory.store.item import Namespace, check_identifier, check_key, check_namespace
 
 __all__ = ["ForgetPlan", "ForgetTarget"]

@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.errors import VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import Cursor, Fork, document, is_worth_reading
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
-from locus_memory.recent import RecentlyUsed
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Namespace, Put, StoreItem
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from locus_memory.cancellation import is_being_cancelled
+from locus_memory._internal.cancellation import is_being_cancelled
 from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
 from locus_memory.memory.options import check_whole

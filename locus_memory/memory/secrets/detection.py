@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from locus_memory._internal.neutral import neutralise
 from locus_memory.memory.secrets.numbers import find_number
 from locus_memory.memory.secrets.prose import find_stated, hints_at_secret, names_secret
-from locus_memory.neutral import neutralise
 
 __all__ = ["asks_for_secret", "find_secret", "looks_secret", "mentions_secret"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from locus_memory._internal.providers.construction import did_you_mean
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
-from locus_memory.maker import did_you_mean
-from locus_memory.quoting import quote
 
 __all__ = [
     "CARRIED",

@@ -7,10 +7,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Literal
 
-from locus_memory.drivers import require
+from locus_memory._internal.offload import in_thread
+from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, ModelUnavailableError
-from locus_memory.offload import in_thread
-from locus_memory.quoting import quote
 
 __all__ = ["FastEmbedEmbedder"]
 

@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from locus_memory._internal.locks import locked
 from locus_memory.errors import ConfigurationError, ModelUnavailableError
-from locus_memory.locks import locked
 from locus_memory.retrieval.embedders.catalogue import CarriedModel, Package, models_folder
 
 __all__ = ["fetch_models", "is_whole"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from locus_memory._internal.offload import call
 from locus_memory.errors import ConfigurationError, InvalidEmbeddingError
-from locus_memory.offload import call
 
 __all__ = ["CallableEmbedder"]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 import orjson
 from typing_extensions import override
 
+from locus_memory._internal.quoting import quote
+from locus_memory._internal.resource import Resource
 from locus_memory.errors import ConfigurationError, MissingDriverError
-from locus_memory.quoting import quote
-from locus_memory.resource import Resource
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.model_files import ModelFiles, files_of, find_model
 from locus_memory.retrieval.embedders.transformer import Transformer, check_runtime

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from locus_memory.drivers import require
+from locus_memory._internal.offload import in_thread
+from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
-from locus_memory.offload import in_thread
-from locus_memory.quoting import quote
 
 __all__ = ["Model2VecEmbedder"]
 

@@ -7,12 +7,12 @@ from typing import Any, Final, Literal
 
 from typing_extensions import override
 
-from locus_memory.chat.openai_client import make_client, secrets_of
-from locus_memory.chat.openai_errors import translated
-from locus_memory.drivers import require
+from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.quoting import quote
+from locus_memory._internal.resource import Resource
+from locus_memory.chat.openai.client import make_client, secrets_of
+from locus_memory.chat.openai.errors import translated
 from locus_memory.errors import ConfigurationError, ModelAnswerError
-from locus_memory.quoting import quote
-from locus_memory.resource import Resource
 
 __all__ = ["OpenAIEmbedder"]
 

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 import orjson
 
+from locus_memory._internal.offload import in_thread
 from locus_memory.errors import ConfigurationError
-from locus_memory.offload import in_thread
 from locus_memory.retrieval.embedders.wordpiece import WordPiece
 
 __all__ = ["StaticEmbedder"]

@@ -8,10 +8,10 @@ from importlib import import_module
 from inspect import Parameter, signature
 from typing import Any, Generic, TypeVar
 
-from locus_memory.address import is_provider_name, parse_address
+from locus_memory._internal.providers.address import is_provider_name, parse_address
+from locus_memory._internal.providers.construction import Maker, did_you_mean
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, UnknownProviderError
-from locus_memory.maker import Maker, did_you_mean
-from locus_memory.quoting import quote
 
 __all__ = ["ModelRow", "ModelTable"]
 

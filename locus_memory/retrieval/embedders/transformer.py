@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from typing_extensions import override
 
-from locus_memory.drivers import require
+from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.resource import Resource
 from locus_memory.errors import ConfigurationError
-from locus_memory.resource import Resource
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,7 @@ from typing import Literal
 
 from typing_extensions import override
 
-from locus_memory.resource import Resource
+from locus_memory._internal.resource import Resource
 from locus_memory.retrieval.embedders.base import Embedder
 
 __all__ = ["EmbedderWrapper"]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
+from locus_memory._internal.resource import Resource
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.resource import Resource
 from locus_memory.retrieval.embedders.model_files import files_of
 from locus_memory.retrieval.embedders.transformer import Transformer, check_runtime
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import override
 
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, InvalidEmbeddingError
-from locus_memory.quoting import quote
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import (
     check_marks,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from typing_extensions import override
 
-from locus_memory.drivers import require
+from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, EncryptionError, VersionConflictError
-from locus_memory.quoting import quote
 from locus_memory.store.base import BaseStore, as_operations, as_puts, scan_all
 from locus_memory.store.encoding import encode_namespace
 from locus_memory.store.filters import Condition, matches, parse_filter

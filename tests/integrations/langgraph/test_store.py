@@ -31,9 +31,9 @@ from locus_memory import (
     get_store,
     open_backend,
 )
+from locus_memory._internal.providers.installing import install_command
 from locus_memory.errors import BackendClosedError, BackendWriteError, InvalidArgumentError
 from locus_memory.events import subscribe
-from locus_memory.installing import install_command
 from locus_memory.integrations import langgraph
 from locus_memory.integrations.langgraph_store import LocusStore
 from locus_memory.store.wrappers.base import StoreWrapper

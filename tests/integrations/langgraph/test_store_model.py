@@ -10,8 +10,8 @@ from langgraph.store.memory import InMemoryStore, _compare_values
 
 from locus_memory.integrations.langgraph_store import LocusStore
 from locus_memory.integrations.langgraph_store_filters import compile_filter
-from locus_memory.store.companions import FURTHER_VECTORS
 from locus_memory.store.filters import matches, parse_filter
+from locus_memory.store.hidden_namespaces import FURTHER_VECTORS
 from locus_memory.sync import blocking
 
 labels = st.sampled_from(["a", "A", "ab", "*", "b c", "é"])

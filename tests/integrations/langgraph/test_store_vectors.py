@@ -14,7 +14,7 @@ from locus_memory import ConfigurationError, InvalidEmbeddingError, forget, get_
 from locus_memory.errors import BackendWriteError
 from locus_memory.integrations.langgraph_store import LocusStore
 from locus_memory.integrations.langgraph_store_notes import name_write
-from locus_memory.store.companions import FURTHER_VECTORS
+from locus_memory.store.hidden_namespaces import FURTHER_VECTORS
 from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing import FakeClock, FakeEmbedder
 

@@ -17,6 +17,7 @@ from locus.memory.checkpointer import BaseCheckpointer
 from locus.memory.registry import get_checkpointer, list_checkpointers
 
 from locus_memory import open_backend
+from locus_memory._internal.providers.installing import install_command
 from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
 from locus_memory.checkpoint.base import BaseCheckpointer as OurCheckpointer
 from locus_memory.errors import (
@@ -27,7 +28,6 @@ from locus_memory.errors import (
     UnknownOptionError,
     UnknownProviderError,
 )
-from locus_memory.installing import install_command
 from locus_memory.integrations.locus import LocusCheckpointer, register
 
 marks = st.sampled_from(["$text", "$integer", "$float", "$object", "$written_out"])

@@ -5,6 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
+from locus_memory._internal.resource import Resource
 from locus_memory.errors import (
     ConfigurationError,
     InvalidArgumentError,
@@ -13,7 +14,6 @@ from locus_memory.errors import (
     ModelUnavailableError,
 )
 from locus_memory.events import subscribe
-from locus_memory.resource import Resource
 from locus_memory.retrieval.embedders import (
     BatchingEmbedder,
     CachingEmbedder,

@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 from typing_extensions import override
 
+from locus_memory._internal.options import checked
+from locus_memory._internal.resource import Resource, warn_unless_closed
 from locus_memory.backends.loops import close_elsewhere
 from locus_memory.backends.postgresql.connection.driver import (
     DRIVER_ERRORS,
@@ -44,8 +46,6 @@ from locus_memory.errors import (
     BackendUnavailableError,
     ConfigurationError,
 )
-from locus_memory.options import checked
-from locus_memory.resource import Resource, warn_unless_closed
 
 __all__ = ["Connection", "ConnectionOptions", "Features", "PostgreSQLPool", "Record", "pool_for"]
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
+from locus_memory._internal.quoting import quote
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool, Record
 from locus_memory.backends.postgresql.items import queries
 from locus_memory.backends.postgresql.items.columns import join_column, join_names
@@ -23,7 +24,6 @@ from locus_memory.backends.postgresql.items.queries import Arguments
 from locus_memory.backends.postgresql.items.ranges import KeyRange, Page, Scope
 from locus_memory.backends.postgresql.items.rows import Columns, Row, checksum_name, expiry
 from locus_memory.errors import BackendCorruptError, VersionConflictError
-from locus_memory.quoting import quote
 from locus_memory.store.checksum import (
     canonical,
     has_vector,

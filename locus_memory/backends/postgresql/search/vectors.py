@@ -15,6 +15,7 @@ from typing import Final, Self
 import orjson
 from pgvector import Vector
 
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.postgresql.connection.connection import (
     Connection,
     PostgreSQLPool,
@@ -26,7 +27,6 @@ from locus_memory.backends.postgresql.items.queries import Arguments
 from locus_memory.backends.postgresql.items.ranges import Page, Scope
 from locus_memory.errors import BackendError, InvalidEmbeddingError
 from locus_memory.events import emit
-from locus_memory.recent import RecentlyUsed
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import SemanticSearchResult, check_embedding
 

@@ -20,6 +20,8 @@ from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import NoScriptError, RedisClusterException, ResponseError
 from typing_extensions import override
 
+from locus_memory._internal.options import checked
+from locus_memory._internal.resource import Resource, warn_unless_closed
 from locus_memory.backends.loops import close_elsewhere
 from locus_memory.backends.redis.connection.address import to_place, to_url
 from locus_memory.backends.redis.connection.clients import LONGEST_CLOSE, Link, LoopClient, Maker
@@ -35,8 +37,6 @@ from locus_memory.backends.redis.connection.features import Features, probe
 from locus_memory.backends.redis.connection.pool import Pool
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
 from locus_memory.events import emit
-from locus_memory.options import checked
-from locus_memory.resource import Resource, warn_unless_closed
 
 __all__ = ["Call", "RedisConnection", "Script", "tag"]
 

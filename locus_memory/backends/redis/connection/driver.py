@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import MaxConnectionsError, NoPermissionError
 
-from locus_memory.cancellation import finished
+from locus_memory._internal.cancellation import finished
 
 __all__ = ["Client", "Driver"]
 

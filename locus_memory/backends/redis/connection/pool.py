@@ -21,7 +21,7 @@ from redis.asyncio import ConnectionPool
 from redis.exceptions import ConnectionError as LostError
 from redis.exceptions import MaxConnectionsError, ResponseError
 
-from locus_memory.cancellation import finished
+from locus_memory._internal.cancellation import finished
 
 __all__ = ["Pool"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
 
+from locus_memory._internal.quoting import quote
 from locus_memory.backends.redis.search.stems import names_in
 from locus_memory.errors import BackendCorruptError
-from locus_memory.quoting import quote
 from locus_memory.store.checksum import (
     has_vector,
     item_checksum,

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast, get_args
 
+from locus_memory._internal.quoting import quote
 from locus_memory.backends.redis.connection.connection import RedisConnection
 from locus_memory.backends.redis.connection.features import Features
 from locus_memory.backends.redis.items.items import rows
@@ -29,7 +30,6 @@ from locus_memory.errors import (
     ConfigurationError,
 )
 from locus_memory.events import emit
-from locus_memory.quoting import quote
 
 __all__ = ["Layout", "LayoutChangedError", "Layouts", "SearchIndex", "ours"]
 

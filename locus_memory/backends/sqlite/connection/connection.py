@@ -16,6 +16,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, Literal, TypeVar
 
+from locus_memory._internal.options import checked
+from locus_memory._internal.quoting import quote
+from locus_memory._internal.resource import warn_unless_closed
 from locus_memory.backends.sqlite.connection.driver_errors import translated
 from locus_memory.backends.sqlite.connection.opening import MEMORY, Settings
 from locus_memory.backends.sqlite.connection.pool import (
@@ -29,9 +32,6 @@ from locus_memory.backends.sqlite.connection.pool import (
 )
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
 from locus_memory.events import emit
-from locus_memory.options import checked
-from locus_memory.quoting import quote
-from locus_memory.resource import warn_unless_closed
 
 __all__ = ["SQLiteDatabase", "translated"]
 

@@ -11,19 +11,17 @@ from uuid import uuid4
 
 from typing_extensions import override
 
-from locus_memory.agent_events import (
+from locus_memory._internal.quoting import quote
+from locus_memory._internal.resource import Resource
+from locus_memory.agent.events import (
     AgentEvent,
     AgentResult,
-    Done,
-    MessageAdded,
-    Saved,
     Tell,
-    TextDelta,
     ToolFinished,
     ToolStarted,
     streamed,
 )
-from locus_memory.agent_managers import (
+from locus_memory.agent.managers import (
     SessionHooks,
     Trimmer,
     as_memory_manager,
@@ -32,7 +30,7 @@ from locus_memory.agent_managers import (
     remember,
     trimmed,
 )
-from locus_memory.agent_session import Session, load_state
+from locus_memory.agent.session import Session, load_state
 from locus_memory.backends.base import Backend
 from locus_memory.chat.asking import ask, check_model, takes_tools
 from locus_memory.chat.base import ChatModel, ToolModel
@@ -45,26 +43,13 @@ from locus_memory.errors import (
 )
 from locus_memory.events import collect
 from locus_memory.messages import Message, ToolCall, ToolResult
-from locus_memory.quoting import quote
 from locus_memory.registry import as_checkpointer
-from locus_memory.resource import Resource
 from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import check_limit, check_text
 from locus_memory.tools import Tool, as_tools, failed
 
-__all__ = [
-    "Agent",
-    "AgentEvent",
-    "AgentResult",
-    "Done",
-    "MessageAdded",
-    "Saved",
-    "TextDelta",
-    "ToolFinished",
-    "ToolStarted",
-    "Usage",
-]
+__all__ = ["Agent", "Usage"]
 
 _Part = TypeVar("_Part")
 

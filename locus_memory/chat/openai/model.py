@@ -10,16 +10,16 @@ from urllib.parse import urlsplit
 
 from typing_extensions import override
 
+from locus_memory._internal.providers.construction import unknown_option
+from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.resource import Resource
 from locus_memory.chat.base import ToolSpec
-from locus_memory.chat.openai_client import make_client, secrets_of
-from locus_memory.chat.openai_errors import translated
-from locus_memory.chat.openai_stream import EndListener
-from locus_memory.chat.openai_wire import StreamedAnswer, read_answer, write_message
-from locus_memory.drivers import require
+from locus_memory.chat.openai.client import make_client, secrets_of
+from locus_memory.chat.openai.errors import translated
+from locus_memory.chat.openai.stream import EndListener
+from locus_memory.chat.openai.wire import StreamedAnswer, read_answer, write_message
 from locus_memory.errors import ConfigurationError
-from locus_memory.maker import unknown_option
 from locus_memory.messages import Message
-from locus_memory.resource import Resource
 
 __all__ = ["OpenAIChat"]
 

@@ -8,8 +8,8 @@ from functools import wraps
 from numbers import Integral, Real
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
-from locus_memory.quoting import quote
 
 __all__ = ["checked"]
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import orjson
 
+from locus_memory._internal.sameness import is_plain
 from locus_memory.checkpoint.delta import apply
 from locus_memory.checkpoint.record import Record
 from locus_memory.checkpoint.states import Kind
 from locus_memory.errors import CheckpointError
-from locus_memory.sameness import is_plain
 
 __all__ = ["Link", "Tip", "TipCache", "replay", "replay_kind"]
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import orjson
 
+from locus_memory._internal.sameness import is_plain, own_copy
 from locus_memory.checkpoint.delta import apply, diff, stays_plain
-from locus_memory.checkpoint.levels import place
-from locus_memory.checkpoint.tips import Link, Tip
+from locus_memory.checkpoint.encoding.chain_cache import Link, Tip
+from locus_memory.checkpoint.encoding.levels import place
 from locus_memory.errors import ValueNotSerializableError
-from locus_memory.sameness import is_plain, own_copy
 from locus_memory.store.json_values import round_trip
 
 __all__ = ["MAX_REPLAY_RATIO", "Draft", "draft"]

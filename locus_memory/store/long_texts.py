@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from locus_memory.offload import in_thread
+from locus_memory._internal.offload import in_thread
 from locus_memory.store.item import Delete, Put, check_text
 from locus_memory.store.json_values import decode_json, encode_metadata, round_trip
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from locus_memory.checkpoint.encode import Draft
-from locus_memory.checkpoint.large import freeze, is_large
+from locus_memory._internal.offload import in_thread
+from locus_memory.checkpoint.encoding.encode import Draft
+from locus_memory.checkpoint.encoding.large_states import freeze, is_large
 from locus_memory.checkpoint.states import Written
-from locus_memory.offload import in_thread
 
 __all__ = ["drafted_by"]
 

@@ -24,7 +24,7 @@ def require(module: str, extra: str, *, needed_by: str | None = None) -> ModuleT
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        from locus_memory.installing import install_command  # noqa: PLC0415 - it is slow to load
+        from locus_memory._internal.providers.installing import install_command  # noqa: PLC0415 - it is slow to load
 
         raise MissingDriverError(
             f"{needed_by or extra}: needs the {extra!r} extra: {install_command(extra)}"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Unpack, get_args, get_origin, get_type_hints
 
+from locus_memory._internal.quoting import LONGEST, quote
 from locus_memory.errors import ConfigurationError, UnknownOptionError
-from locus_memory.quoting import LONGEST, quote
 
 __all__ = [
     "FactoryMaker",

@@ -10,13 +10,13 @@ from json import JSONDecodeError
 from types import ModuleType
 from typing import Any, Final
 
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import (
     ModelAnswerError,
     ModelError,
     ModelRequestError,
     ModelUnavailableError,
 )
-from locus_memory.quoting import quote
 
 __all__ = ["translated"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from locus_memory.quoting import quote, shorten
+from locus_memory._internal.quoting import quote, shorten
 
 __all__ = ["table"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import starmap
 from typing import Any
 
+from locus_memory._internal.sameness import is_plain, same_types
 from locus_memory.messages import Message, is_closed, written_of
-from locus_memory.sameness import is_plain, same_types
 
 __all__ = ["MessageDocuments"]
 

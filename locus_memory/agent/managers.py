@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Sequence
 from typing import Any, Final, Protocol, TypeGuard
 
+from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory.backends.base import Backend
-from locus_memory.cancellation import raise_if_cancelled
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.messages import Message

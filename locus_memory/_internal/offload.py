@@ -9,7 +9,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from locus_memory.cancellation import kept
+from locus_memory._internal.cancellation import kept
 
 __all__ = ["Undertaking", "call", "in_thread"]
 

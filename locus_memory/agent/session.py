@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 from uuid import uuid4
 
-from locus_memory.agent_events import (
+from locus_memory._internal.quoting import quote
+from locus_memory.agent.events import (
     AgentEvent,
     AgentResult,
     Done,
@@ -28,7 +29,6 @@ from locus_memory.errors import (
 )
 from locus_memory.events import Event, emit
 from locus_memory.messages import Message, Role, ToolCall
-from locus_memory.quoting import quote
 from locus_memory.state import AgentState
 from locus_memory.store.item import check_identifier
 
