@@ -12,29 +12,27 @@ from typing import Annotated
 import typer
 
 from locus_memory import __version__
-from locus_memory.cli import (
+from locus_memory.cli.commands import (
     chat,
-    compare,
-    demo,
     doctor,
     evaluate,
-    forgetting,
+    forget,
     items,
     memories,
-    model_files,
+    models,
     reembed,
-    searching,
-    thread_list,
-    threads,
+    search,
     transfer,
-    vacuuming,
-    verifying,
+    verify,
 )
-from locus_memory.cli.examples import EXAMPLES
-from locus_memory.cli.help_page import Command, Group
-from locus_memory.cli.options import AsJson
-from locus_memory.cli.outcome import INTERRUPTED, CommandError, report, silence
-from locus_memory.cli.session import Globals
+from locus_memory.cli.commands.threads import checkpoints, diff, vacuum
+from locus_memory.cli.commands.threads import threads as thread_list
+from locus_memory.cli.demo import command as demo
+from locus_memory.cli.options.common import AsJson
+from locus_memory.cli.options.session import Globals
+from locus_memory.cli.printing.examples import EXAMPLES
+from locus_memory.cli.printing.help_page import Command, Group
+from locus_memory.cli.printing.outcome import INTERRUPTED, CommandError, report, silence
 from locus_memory.errors import LocusMemoryError
 
 __all__ = ["app", "run"]
@@ -62,13 +60,13 @@ def _add(name: str, command: Callable[..., None], panel: str) -> None:
 
 _add("demo", demo.demo, _START)
 _add("doctor", doctor.doctor, _START)
-_add("verify", verifying.verify, _START)
+_add("verify", verify.verify, _START)
 _add("chat", chat.chat, _START)
 _add("memories", memories.list_memories, _MEMORIES)
 _add("remember", memories.remember, _MEMORIES)
 _add("history", memories.history, _MEMORIES)
 _add("undo", memories.undo, _MEMORIES)
-_add("forget", forgetting.forget, _MEMORIES)
+_add("forget", forget.forget, _MEMORIES)
 _threads.callback()(thread_list.list_threads)
 _threads.command("rm", cls=Command, epilog="\n".join(EXAMPLES["threads rm"]))(
     thread_list.remove_threads
@@ -76,24 +74,24 @@ _threads.command("rm", cls=Command, epilog="\n".join(EXAMPLES["threads rm"]))(
 app.add_typer(
     _threads, name="threads", epilog="\n".join(EXAMPLES["threads"]), rich_help_panel=_THREADS
 )
-_add("checkpoints", threads.checkpoints, _THREADS)
-_add("show", threads.show, _THREADS)
-_add("diff", compare.diff, _THREADS)
-_add("fork", threads.fork, _THREADS)
-_add("prune", threads.prune, _THREADS)
-_add("vacuum", vacuuming.vacuum, _THREADS)
-_add("stats", threads.stats, _THREADS)
+_add("checkpoints", checkpoints.checkpoints, _THREADS)
+_add("show", checkpoints.show, _THREADS)
+_add("diff", diff.diff, _THREADS)
+_add("fork", checkpoints.fork, _THREADS)
+_add("prune", checkpoints.prune, _THREADS)
+_add("vacuum", vacuum.vacuum, _THREADS)
+_add("stats", checkpoints.stats, _THREADS)
 _add("import", transfer.import_files, _THREADS)
 _add("export", transfer.export, _THREADS)
 _add("ls", items.list_items, _ITEMS)
 _add("get", items.get, _ITEMS)
 _add("put", items.put, _ITEMS)
 _add("rm", items.remove, _ITEMS)
-_add("search", searching.search, _ITEMS)
+_add("search", search.search, _ITEMS)
 _add("reembed", reembed.reembed, _ITEMS)
 _add("eval", evaluate.evaluate, _ITEMS)
 app.add_typer(
-    model_files.commands,
+    models.commands,
     name="models",
     epilog="\n".join(EXAMPLES["models"]),
     rich_help_panel=_MODELS,

@@ -11,7 +11,8 @@ import pytest
 
 import locus_memory
 from locus_memory._internal.providers.installing import install_command
-from locus_memory.cli import main, outcome
+from locus_memory.cli import main
+from locus_memory.cli.printing import outcome
 from locus_memory.events import subscribe
 
 COMMANDS = [
@@ -230,7 +231,7 @@ def test_a_file_that_is_no_database(fails, write):
 
 def test_a_bug_is_one_line_too(run, monkeypatch, ok):
     ok("put", "n", "k", "1")
-    monkeypatch.setattr("locus_memory.cli.items._get", None)
+    monkeypatch.setattr("locus_memory.cli.commands.items._get", None)
     result = run("get", "n", "k")
     assert result.code == 1
     assert result.err == "internal error: TypeError: the first argument must be callable\n"
@@ -239,7 +240,7 @@ def test_a_bug_is_one_line_too(run, monkeypatch, ok):
 def test_a_bug_can_be_looked_into(run, monkeypatch, ok):
     ok("put", "n", "k", "1")
     monkeypatch.setenv("LOCUS_MEMORY_DEBUG", "1")
-    monkeypatch.setattr("locus_memory.cli.items._get", None)
+    monkeypatch.setattr("locus_memory.cli.commands.items._get", None)
     with pytest.raises(TypeError):
         run("get", "n", "k")
 
@@ -250,7 +251,7 @@ def test_an_interrupt_is_130(run, monkeypatch, ok):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("locus_memory.cli.items._get", interrupt)
+    monkeypatch.setattr("locus_memory.cli.commands.items._get", interrupt)
     result = run("get", "n", "k")
     assert (result.code, result.out) == (130, "")
 

@@ -358,7 +358,7 @@ main(sys.argv[2:])
         "locus_memory._internal.providers.drivers",
         "rich",
         "locus_memory.cli.app",
-        "locus_memory.cli.chat_session",
+        "locus_memory.cli.commands.chat_session",
         "locus_memory.backends.sqlite.backend",
     ],
 )

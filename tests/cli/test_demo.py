@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from locus_memory.cli import demo_agent_play, demo_agent_steps, demo_play, demo_steps
-from locus_memory.cli import demo_agent_story as story
-from locus_memory.cli.demo_child import started
-from locus_memory.cli.demo_stage import Stage
-from locus_memory.cli.outcome import CommandError
-from locus_memory.cli.sample import BRANCH, BRANCH_TURNS, FORK_AFTER, SAMPLE, load_sample
-from locus_memory.cli.session import Session
+from locus_memory.cli.demo import agent_play, agent_steps, play, steps
+from locus_memory.cli.demo import agent_story as story
+from locus_memory.cli.demo.processes import started
+from locus_memory.cli.demo.sample import BRANCH, BRANCH_TURNS, FORK_AFTER, SAMPLE, load_sample
+from locus_memory.cli.demo.stage import Stage
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.registry import open_backend
 
@@ -110,7 +110,7 @@ def test_it_keeps_away_from_a_database_that_is_there(ok, fails):
 
 def test_fresh_replaces_an_earlier_demo(copied, ok, monkeypatch):
     found = []
-    monkeypatch.setattr(demo_play, "play", lambda _, path: found.append(path.exists()) or True)
+    monkeypatch.setattr(play, "play", lambda _, path: found.append(path.exists()) or True)
     ok("demo", "--fresh")
     assert found == [False]
 
@@ -122,7 +122,7 @@ def test_fresh_leaves_what_was_added(copied, ok, fails):
 
 
 def test_a_loss_is_noticed(run, monkeypatch):
-    resume = demo_steps.import_the_rest
+    resume = steps.import_the_rest
 
     def resume_and_lose(url):
         done = resume(url)
@@ -136,8 +136,8 @@ def test_a_loss_is_noticed(run, monkeypatch):
         asyncio.run(lose())
         return done
 
-    monkeypatch.setattr(demo_steps, "import_the_rest", resume_and_lose)
-    monkeypatch.setattr(demo_play, "play_agent", lambda _: None)
+    monkeypatch.setattr(steps, "import_the_rest", resume_and_lose)
+    monkeypatch.setattr(play, "play_agent", lambda _: None)
     result = run("demo")
     assert result.code == 1
     assert result.out.count("\nFAILED  ") >= 3
@@ -172,7 +172,7 @@ def failed(stage):
 
 
 def test_an_agent_that_repeats_and_forgets_is_noticed(stage, monkeypatch):
-    run_to_end = demo_agent_steps.run_to_end
+    run_to_end = agent_steps.run_to_end
 
     def run_badly(url, part):
         pid = run_to_end(url, part)
@@ -188,8 +188,8 @@ def test_an_agent_that_repeats_and_forgets_is_noticed(stage, monkeypatch):
         stage.session.run(spoil)
         return pid
 
-    monkeypatch.setattr(demo_agent_steps, "run_to_end", run_badly)
-    demo_agent_play.play_agent(stage)
+    monkeypatch.setattr(agent_steps, "run_to_end", run_badly)
+    agent_play.play_agent(stage)
     assert len(stage.checks) == 13
     # Run once, home remembered, recalled, not told to others, where from, what it replaced.
     assert failed(stage) == [5, 8, 9, 11, 12, 13]
@@ -197,32 +197,32 @@ def test_an_agent_that_repeats_and_forgets_is_noticed(stage, monkeypatch):
 
 def test_an_agent_that_nobody_kills_is_noticed(stage, monkeypatch):
     def learn_and_finish(url):
-        return {"pid": demo_agent_steps.run_to_end(url, "learn"), "exit_code": 0}
+        return {"pid": agent_steps.run_to_end(url, "learn"), "exit_code": 0}
 
-    monkeypatch.setattr(demo_agent_steps, "learn_and_kill", learn_and_finish)
-    demo_agent_play.play_agent(stage)
+    monkeypatch.setattr(agent_steps, "learn_and_kill", learn_and_finish)
+    agent_play.play_agent(stage)
     assert {1, 2, 3} <= set(failed(stage))
 
 
 def test_an_agent_that_fails_is_an_error(monkeypatch):
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with pytest.raises(CommandError, match="the agent's process failed with exit code 1"):
-        demo_agent_steps.run_to_end("sqlite:./locus.db", "recall")
+        agent_steps.run_to_end("sqlite:./locus.db", "recall")
     with pytest.raises(CommandError, match="the agent's process ended by itself"):
-        demo_agent_steps.learn_and_kill("sqlite:./locus.db")
+        agent_steps.learn_and_kill("sqlite:./locus.db")
     with pytest.raises(CommandError, match="the command memories failed with exit code 1"):
-        demo_agent_steps.list_memories("sqlite:./locus.db")
+        agent_steps.list_memories("sqlite:./locus.db")
 
 
 def test_an_agent_whose_database_is_gone_says_so(empty_directory, capfd):
     (empty_directory / "file").touch()
     with pytest.raises(CommandError, match="failed with exit code 1"):
-        demo_agent_steps.run_to_end("sqlite:./file/locus.db", "recall")
+        agent_steps.run_to_end("sqlite:./file/locus.db", "recall")
     assert capfd.readouterr().err.startswith("error: ")
 
 
 def test_no_process_is_left_behind(stage):
-    with started("locus_memory.cli.demo_agent", stage.session.url, "learn", name="it") as child:
+    with started("locus_memory.cli.demo.agent", stage.session.url, "learn", name="it") as child:
         process = child._process
         assert child.line()
         assert process.poll() is None

@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 from locus_memory.cli.app import app
-from locus_memory.cli.examples import EXAMPLES
+from locus_memory.cli.printing.examples import EXAMPLES
 
 
 def commands():

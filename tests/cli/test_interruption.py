@@ -86,7 +86,7 @@ def test_interrupted_before_anything_was_written(run, write, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("locus_memory.cli.transfer.read_conversations", interrupt)
+    monkeypatch.setattr("locus_memory.cli.commands.transfer.read_conversations", interrupt)
     done = run("import", write("a.json", [{"role": "user", "content": "hi"}]))
     assert done.code == 130
     assert done.err.startswith("error: interrupted: nothing is in yet; to go on, ")

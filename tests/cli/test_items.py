@@ -167,6 +167,6 @@ def test_rm_a_namespace(ok, fails):
 def test_rm_asks(ok, run, monkeypatch, answer, code):
     ok("put", "n", "k", "1")
     ok("put", "m", "k", "1")
-    monkeypatch.setattr("locus_memory.cli.asking._is_interactive", lambda: True)
+    monkeypatch.setattr("locus_memory.cli.options.confirmation._is_interactive", lambda: True)
     assert run("rm", "n", stdin=answer).code == code
     assert len(ok("ls", "--json").json["namespaces"]) == (1 if code == 0 else 2)

@@ -54,7 +54,7 @@ def test_what_is_wrong_says_what_helps(run, ok):
 
 def test_a_bug_is_a_document_too(run, ok, monkeypatch):
     ok("put", "n", "k", "1")
-    monkeypatch.setattr("locus_memory.cli.items._get", None)
+    monkeypatch.setattr("locus_memory.cli.commands.items._get", None)
     error = run("get", "n", "k", "--json").json["error"]
     assert (error["type"], error["hint"]) == ("TypeError", None)
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.cli.names import find_reference, format_namespace, parse_namespace
-from locus_memory.cli.options import parse_age
-from locus_memory.cli.outcome import UsageError
+from locus_memory.cli.options.common import parse_age
+from locus_memory.cli.options.names import find_reference, format_namespace, parse_namespace
+from locus_memory.cli.printing.outcome import UsageError
 from locus_memory.errors import CheckpointNotFoundError
 from locus_memory.registry import get_checkpointer
 

@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from locus_memory.cli import paging
+from locus_memory.cli.printing import paging
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
 from locus_memory.registry import open_backend
@@ -93,9 +93,9 @@ def test_a_cut_list_says_so_on_stderr_only(run, filled, on_a_pipe):
 
 
 def test_what_is_counted_has_an_end(run, filled, monkeypatch):
-    monkeypatch.setattr("locus_memory.cli.paging.COUNTED", 50)
-    monkeypatch.setattr("locus_memory.cli.thread_list.COUNTED", 50)
-    monkeypatch.setattr("locus_memory.cli.items.COUNTED", 50)
+    monkeypatch.setattr("locus_memory.cli.printing.paging.COUNTED", 50)
+    monkeypatch.setattr("locus_memory.cli.commands.threads.threads.COUNTED", 50)
+    monkeypatch.setattr("locus_memory.cli.commands.items.COUNTED", 50)
     assert run("threads").err.startswith("(at least 50 more: locus-memory threads --")
     assert run("ls", "n/x").err.startswith("(at least 50 more keys: locus-memory ls --")
 

@@ -46,7 +46,7 @@ def test_rm_asks_first(fails, ok, chat):
 
 def test_a_person_is_asked(run, ok, chat, old, monkeypatch):
     """The question comes after what goes, on stderr; anything but yes deletes nothing."""
-    monkeypatch.setattr("locus_memory.cli.asking._is_interactive", lambda: True)
+    monkeypatch.setattr("locus_memory.cli.options.confirmation._is_interactive", lambda: True)
     for arguments in (("threads", "rm", "chat"), ("vacuum", "--older-than-days", "4.5")):
         no = run(*arguments, stdin=b"n\n")
         assert (no.code, no.out.strip()) == (1, "")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.cli.openai_format import read_message, write_message
-from locus_memory.cli.outcome import CommandError
-from locus_memory.cli.transcripts import Format, read_conversations, write_messages
+from locus_memory.cli.conversations.openai_format import read_message, write_message
+from locus_memory.cli.conversations.transcripts import Format, read_conversations, write_messages
+from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.messages import Message, ToolCall
 from locus_memory.state import AgentState
 

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.cli.importer import (
+from locus_memory.cli.conversations.importer import (
     Imported,
     checkpoint_ids,
     import_conversation,
     turn_key,
     turn_value,
 )
-from locus_memory.cli.outcome import CommandError
-from locus_memory.cli.sample import load_sample
-from locus_memory.cli.transcripts import Conversation
+from locus_memory.cli.conversations.transcripts import Conversation
+from locus_memory.cli.demo.sample import load_sample
+from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.registry import open_backend
 from locus_memory.state import AgentState
 
@@ -292,7 +292,7 @@ async def test_two_imports_at_once_lose_nothing():
 @pytest.mark.parametrize("turns", [1, 9, 40])
 def test_killed_by_sigkill_it_goes_on_where_it_stopped(ok, turns):
     child = subprocess.Popen(
-        [sys.executable, "-m", "locus_memory.cli.paced", URL],
+        [sys.executable, "-m", "locus_memory.cli.demo.paced_import", URL],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

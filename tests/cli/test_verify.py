@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from locus_memory.cli import verifying
 from locus_memory.cli.app import run as run_command
+from locus_memory.cli.commands import verify
 from locus_memory.registry import open_backend
 
 HERE = ("users", "ada")
@@ -221,14 +221,14 @@ def test_a_cursor_that_is_none(fails, database, cursor):
 
 
 def test_an_interrupt_says_how_to_go_on(capsys, database, monkeypatch):
-    add = verifying.Walk.add
+    add = verify.Walk.add
 
     def interrupt(self, finding):
         add(self, finding)
         if self.count == 20:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(verifying.Walk, "add", interrupt)
+    monkeypatch.setattr(verify.Walk, "add", interrupt)
     assert run_command(["verify"]) == 130
     assert """verify --after '["item","users","ada",""" in capsys.readouterr().err
 

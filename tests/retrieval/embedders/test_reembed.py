@@ -8,8 +8,8 @@ import typer
 
 from locus_memory.backends.inmemory import InMemoryStore
 from locus_memory.backends.sqlite import SQLiteStore
-from locus_memory.cli.reembed import reembed as command
-from locus_memory.cli.session import Globals
+from locus_memory.cli.commands.reembed import reembed as command
+from locus_memory.cli.options.session import Globals
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, InvalidEmbeddingError
 from locus_memory.retrieval.embedders import register_embedder
 from locus_memory.retrieval.embedders.marks import embedded_put, mark_of

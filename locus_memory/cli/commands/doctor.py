@@ -1,0 +1,233 @@
+"""The command `doctor`: does everything work here, and on this database?"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import typer
+from rich.text import Text
+
+from locus_memory import __version__
+from locus_memory.cli.commands.verify import Walk, look_at
+from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.cli.printing.tables import Cell, Cut, print_table
+from locus_memory.cli.printing.unlogged import unlogged
+from locus_memory.errors import ConfigurationError
+from locus_memory.events import subscribe
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.events import Event
+
+__all__ = ["doctor"]
+
+_DETAIL = 400
+
+Check = dict[str, Any]
+
+_PATIENCE = 5.0
+"""Seconds after which it looks at no more of what is stored."""
+
+
+def doctor(context: typer.Context, *, url: Url = None, as_json: AsJson = False) -> None:
+    """Check the installation and the database.
+
+    What it writes there, to see that it works, it removes again. A note, marked `!`, is an event
+    that the database caused meanwhile: all works, but look at it.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    checks = [_check("python", _python), _check("sqlite", _sqlite), _check("url", _url(session))]
+    path = _sqlite_file(session)
+    checks += [] if path is None else [_check("journal", partial(_journal, path))]
+    if all(check["ok"] for check in checks):
+        checks += _check_database(session)
+    failed = [check["check"] for check in checks if not check["ok"]]
+    session.answer({"ok": not failed, "checks": checks}, partial(_render, checks=checks))
+    if failed:
+        names = ", ".join(failed)
+        message = f"{len(failed)} of {len(checks)} checks failed: {names}"
+        raise CommandError(message, answered=True)
+
+
+def _check(name: str, probe: Callable[[], str]) -> Check:
+    try:
+        return {"check": name, "ok": True, "detail": probe()}
+    except Exception as error:  # noqa: BLE001 - whatever is wrong, the other checks go on
+        return {"check": name, "ok": False, "detail": f"{type(error).__name__}: {error}"}
+
+
+def _python() -> str:
+    return f"{platform.python_version()} on {platform.system()}, locus-memory {__version__}"
+
+
+def _sqlite() -> str:
+    import sqlite3  # noqa: PLC0415 - help must be quick
+
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE probe USING fts5(words)")
+    finally:
+        connection.close()
+    return f"{sqlite3.sqlite_version} with FTS5"
+
+
+def _sqlite_file(session: Session) -> Path | None:
+    try:
+        address, _ = session.resolve()
+        path = session.path
+    except Exception:  # noqa: BLE001 - the check of the URL says what is wrong
+        return None
+    return path if address.provider == "sqlite" and path and path.is_file() else None
+
+
+def _journal(path: Path) -> str:
+    import sqlite3  # noqa: PLC0415 - help must be quick
+
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    finally:
+        connection.close()
+    if mode != "wal":
+        raise RuntimeError(f"journal mode is {mode}, so readers and writers block each other")
+    return "write-ahead log"
+
+
+def _url(session: Session) -> Callable[[], str]:
+    def probe() -> str:
+        address, _ = session.resolve()
+        path = session.path
+        if path is None:
+            return str(address)
+        there = "exists" if path.exists() else "is made on first use"
+        return f"{address} ({path.absolute()} {there})"
+
+    return probe
+
+
+def _check_database(session: Session) -> list[Check]:
+    """Return the checks on the database, or on a scratch one beside where it will be."""
+    path = session.path
+    if path is None or path.exists():
+        return _probe(session)
+    parent = next(each for each in path.absolute().parents if each.exists())
+    try:
+        scratch = Path(tempfile.mkdtemp(prefix=".locus-doctor-", dir=parent))
+    except OSError as error:
+        return [{"check": "writable", "ok": False, "detail": f"{parent}: {error.strerror}"}]
+    try:
+        address, _ = session.resolve()
+        return _probe(Session(f"{address.provider}:{scratch / path.name}", session.as_json))
+    finally:
+        shutil.rmtree(scratch)
+
+
+def _probe(session: Session) -> list[Check]:
+    notes: list[Check] = []
+    stop = subscribe(lambda event: notes.append(_note(event)))
+    try:
+        with unlogged(""):
+            return [*session.run(_probe_backend, create=True), *notes]
+    except Exception as error:  # noqa: BLE001 - whatever is wrong is the finding
+        detail = f"{type(error).__name__}: {error}"
+        return [{"check": "database", "ok": False, "detail": detail}]
+    finally:
+        stop()
+
+
+def _note(event: Event) -> Check:
+    """Return what happened while the database was looked at, such as that it may lose keys."""
+    facts = [f"{name} {value}" for name, value in event.attributes.items()]
+    if event.error is not None:
+        facts.append(f"{type(event.error).__name__}: {event.error}")
+    return {"check": "note", "ok": True, "detail": f"{event.name}: {', '.join(facts)}"}
+
+
+async def _probe_backend(backend: Backend) -> list[Check]:
+    checks = [{"check": "checkpoints", "ok": True, "detail": await _checkpoint_round_trip(backend)}]
+    try:
+        store = backend.store
+    except ConfigurationError as error:
+        checks.append(await _look(backend))
+        return [{"check": "store", "ok": True, "detail": str(error)}, *checks]
+    detail = await _store_round_trip(backend)
+    checks.append(await _look(backend))
+    able = _claims(asdict(store.capabilities))
+    return [
+        {"check": "store", "ok": True, "detail": detail},
+        *checks,
+        {"check": "store can", "ok": True, "detail": able},
+        {
+            "check": "checkpoints can",
+            "ok": True,
+            "detail": _claims(asdict(backend.checkpointer.capabilities)),
+        },
+    ]
+
+
+async def _look(backend: Backend) -> Check:
+    """Look at what is stored, of a large database at some of it."""
+    walk = Walk()
+    await look_at(backend, walk=walk, seconds=_PATIENCE)
+    if walk.damaged:
+        first = walk.damaged[0]
+        detail = f"{len(walk.damaged)} damaged, {walk.summary}; first: {first.reason}"
+        return {"check": "data", "ok": False, "detail": f"{detail}; see locus-memory verify"}
+    rest = "" if walk.is_through else "; locus-memory verify looks at the rest"
+    return {"check": "data", "ok": True, "detail": f"{walk.summary}{rest}"}
+
+
+def _claims(capabilities: dict[str, Any]) -> str:
+    return ", ".join(name for name, value in capabilities.items() if value)
+
+
+async def _store_round_trip(backend: Backend) -> str:
+    namespace = ("locus-memory-doctor", uuid4().hex)
+    try:
+        await backend.store.put(namespace, "probe", {"text": "a word to find"})
+        item = await backend.store.get_item(namespace, "probe")
+        found = await backend.store.search(namespace, "word")
+    finally:
+        await backend.store.clear_namespace(namespace)
+    if item is None or item.value != {"text": "a word to find"} or len(found) != 1:
+        raise RuntimeError("what was put did not come back")
+    return "put, get, search and delete work"
+
+
+async def _checkpoint_round_trip(backend: Backend) -> str:
+    thread = f"locus-memory-doctor-{uuid4().hex}"
+    state = {"messages": [{"role": "user", "content": "probe"}]}
+    try:
+        first = await backend.checkpointer.save(state, thread)
+        await backend.checkpointer.save({**state, "more": True}, thread)
+        loaded = await backend.checkpointer.load(thread, first)
+    finally:
+        await backend.checkpointer.delete(thread)
+    if loaded != state:
+        raise RuntimeError("what was saved did not load")
+    return "save, load and delete work"
+
+
+def _render(console: Console, checks: list[Check]) -> None:
+    rows: list[list[Cell]] = [
+        [_mark(check), check["check"], Cut(check["detail"], _DETAIL)] for check in checks
+    ]
+    print_table(console, ["", "check", "*finding"], rows)
+
+
+def _mark(check: Check) -> Text:
+    if not check["ok"]:
+        return Text("FAILED", style="bold red")
+    return Text("!", style="yellow") if check["check"] == "note" else Text("ok", style="green")

@@ -1,0 +1,129 @@
+"""The command that measures retrieval: eval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.options.models import RerankerOption, open_embedder, open_reranker
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.output import console, remark, sees_progress
+from locus_memory.cli.printing.search_notes import search_notes
+from locus_memory.cli.printing.tables import Cell, print_records, print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.evaluation.dataset import Conversation
+    from locus_memory.evaluation.report import Report, Scores
+    from locus_memory.retrieval.embedders.base import Embedder
+    from locus_memory.retrieval.rerankers.base import Reranker
+
+__all__ = ["evaluate"]
+
+_IN_MEMORY = "sqlite::memory:"
+
+
+def evaluate(
+    context: typer.Context,
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            help="LoCoMo's file, or a plainer one; by default a small set that ships.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    embedder: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Search by meaning as well, such as local."),
+    ] = None,
+    reranker: RerankerOption = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how well questions find the turns that answer them.
+
+    Without --url everything happens in memory. With it, the conversations are indexed in a
+    namespace of their own, locus-memory-evaluation, which is deleted before and after.
+    """
+    from locus_memory.evaluation.dataset import (  # noqa: PLC0415 - help must be quick
+        load_sample,
+        read_dataset,
+    )
+
+    conversations = load_sample() if path is None else read_dataset(path)
+    session = Session.of(context, url or context.obj.url or _IN_MEMORY, as_json=as_json)
+    work = partial(
+        _run,
+        conversations=conversations,
+        embedder=None if embedder is None else open_embedder(embedder),
+        reranker=None if reranker is None else open_reranker(reranker),
+    )
+    report = session.run(work, create=True)
+    session.answer(report.to_dict(), partial(_render, report=report))
+
+
+async def _run(
+    backend: Backend,
+    *,
+    conversations: list[Conversation],
+    embedder: Embedder | None,
+    reranker: Reranker | None,
+) -> Report:
+    from rich.progress import Progress  # noqa: PLC0415 - help must be quick
+
+    from locus_memory.evaluation.run import evaluate as measure  # noqa: PLC0415 - the same
+
+    output = console(stderr=True)
+    shown = sees_progress(output)
+    with Progress(console=output, transient=True, disable=not shown) as progress:
+        task = progress.add_task("evaluating", total=None)
+
+        def step(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        with search_notes(has_embedder=embedder is not None):
+            return await measure(
+                conversations, backend.store, embedder, reranker=reranker, on_progress=step
+            )
+
+
+def _render(console: Console, report: Report) -> None:
+    models = ", ".join(filter(None, [report.embedder, report.reranker])) or "no model"
+    heading = (
+        f"{report.conversations} conversations, {report.turns} turns; {report.mode} search, "
+        f"{models}; median {report.median_ms:.1f} ms a query"
+    )
+    remark(console, heading)
+    found: list[list[Cell]] = [
+        [name, each.questions, *_shares(each.recall), f"{each.ndcg:.3f}"]
+        for name, each in _rows(report)
+    ]
+    evidence: list[list[Cell]] = [
+        [name, *_shares(each.evidence_recall)] for name, each in _rows(report)
+    ]
+    if not console.is_terminal:
+        print_records(console, [[*a, *b[1:]] for a, b in zip(found, evidence, strict=True)])
+        return
+    depths = [f">R@{depth}" for depth in report.overall.recall]
+    console.print()
+    print_table(console, ["category", ">questions", *depths, ">nDCG@10"], found)
+    budgets = [f">{budget} tokens" for budget in report.overall.evidence_recall]
+    console.print()
+    print_table(console, ["evidence in", *budgets], evidence)
+
+
+def _rows(report: Report) -> list[tuple[str, Scores]]:
+    return [*report.categories.items(), ("all", report.overall)]
+
+
+def _shares(scores: Mapping[int, float]) -> list[str]:
+    return [f"{share:.3f}" for share in scores.values()]

@@ -1,0 +1,295 @@
+"""The command `forget`: erase a memory, what has some words, or everything of a user."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.options.memories import (
+    DEFAULT_PREFIX,
+    Kind,
+    Prefix,
+    TypeOption,
+    UserOption,
+    for_user,
+    open_manager,
+)
+from locus_memory.cli.options.names import format_namespace, parse_namespace
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.outcome import CommandError, UsageError
+from locus_memory.cli.printing.output import (
+    compact,
+    console,
+    remark,
+    snippet,
+    visible,
+    visible_name,
+)
+from locus_memory.cli.printing.tables import Cell, Cut, print_records, print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.memory.forgetting.forget import ForgetReport
+
+__all__ = ["forget"]
+
+_NAMED = 12
+_NAME = 60
+_TURNS = ("turns",)
+"""Where `import` keeps the turns of each thread."""
+
+_NO_STORE = "there is no store: only threads were looked at"
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What the command was asked to forget."""
+
+    key: str | None
+    user: str | None
+    query: str | None
+    kind: Kind | None
+    threads: bool
+    prefix: str
+    summaries: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.key is None and self.query is None and self.user is None:
+            raise UsageError("say what to forget: KEY, --query, or --user for all of a user")
+        if self.key is not None and self.query is not None:
+            raise UsageError("give KEY or --query, not both")
+        if self.is_user and self.kind is not None:
+            raise UsageError("--type goes with KEY or --query")
+
+    @property
+    def is_user(self) -> bool:
+        """Whether it is everything of a user."""
+        return self.key is None and self.query is None
+
+    @property
+    def asks_first(self) -> bool:
+        """Whether it is more than one named memory."""
+        return self.key is None or self.threads
+
+    def question(self) -> str:
+        """Return what to ask before it is done."""
+        if self.is_user:
+            return f"erase EVERYTHING of user {self.user!r} for good?"
+        return "erase this for good?"
+
+    def nothing(self) -> str:
+        """Return what to say where there is nothing to forget."""
+        if self.is_user:
+            return f"there is nothing of user {self.user!r}"
+        sought = f"as {self.key!r}" if self.query is None else f"with the words {self.query!r}"
+        return f"nothing is remembered {sought}{for_user(self.user)}"
+
+    async def carry_out(self, backend: Backend, *, dry_run: bool) -> ForgetReport:
+        """Forget, or look at what there is to forget."""
+        from locus_memory.memory.forgetting.forget import forget as erase  # noqa: PLC0415 - help must be quick
+
+        return await erase(
+            backend,
+            user_id=self.user,
+            key=self.key,
+            type=None if self.kind is None else self.kind.value,
+            query=self.query,
+            prefix=parse_namespace(self.prefix),
+            threads=self.threads,
+            thread_namespaces=[_TURNS],
+            summary_namespaces=[parse_namespace(each) for each in self.summaries],
+            dry_run=dry_run,
+        )
+
+
+def forget(
+    context: typer.Context,
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="KEY", help="One memory. Without KEY and --query: EVERYTHING of --user."
+        ),
+    ] = None,
+    *,
+    user: UserOption = None,
+    query: Annotated[
+        str | None, typer.Option("--query", metavar="WORDS", help="What has all these words.")
+    ] = None,
+    kind: TypeOption = None,
+    threads: Annotated[
+        bool, typer.Option("--threads", help="Also the conversations it came from, whole.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    prefix: Prefix = DEFAULT_PREFIX,
+    summaries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--summaries", metavar="NAMESPACE", help="Where else the agent keeps summaries."
+        ),
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Erase memories for good, or everything of a user.
+
+    forget KEY --user ada erases one memory of ada.
+
+    forget --user ada erases all there is of ada: memories, history, waiting messages, items,
+    and every thread of ada with all its checkpoints.
+
+    Unlike what `undo` takes back, nothing of it is kept. It asks first, but for a single KEY.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    request = _Request(key, user, query, kind, threads, prefix, tuple(summaries or ()))
+    must_ask = request.asks_first and not dry_run and not yes
+    if must_ask and not sys.stdin.isatty():
+        raise UsageError("there is nobody to ask: pass --yes to erase, or --dry-run to look")
+    if dry_run or must_ask:
+        plan = session.run(partial(_plan, request=request))
+        if dry_run:
+            session.answer(plan, partial(_render, document=plan))
+            return
+        _confirm(request, plan)
+    report = session.run(partial(_erase, request=request))
+    session.answer(report, partial(_render, document=report))
+
+
+def _confirm(request: _Request, plan: dict[str, Any]) -> None:
+    _render(console(stderr=True), document=plan)
+    if not typer.confirm(visible(request.question()), err=True):
+        raise CommandError("nothing was erased")
+
+
+async def _plan(backend: Backend, *, request: _Request) -> dict[str, Any]:
+    """Return what would go, with what it says."""
+    report = await request.carry_out(backend, dry_run=True)
+    if report.is_empty:
+        raise CommandError(request.nothing() + await _hint(backend, request, report))
+    return await _with_contents(backend, asdict(report))
+
+
+async def _erase(backend: Backend, *, request: _Request) -> dict[str, Any]:
+    report = await request.carry_out(backend, dry_run=False)
+    if report.is_empty:
+        raise CommandError(request.nothing() + await _hint(backend, request, report))
+    return _document(asdict(report))
+
+
+async def _hint(backend: Backend, request: _Request, report: ForgetReport) -> str:
+    """Return how else it may be meant, if somebody else has such a key or is called so."""
+    if not report.has_store:
+        return f" ({_NO_STORE})"
+    if request.key is None or request.user is not None:
+        return ""
+    from locus_memory.cli.commands.memories import users  # noqa: PLC0415 - help must be quick
+
+    manager = open_manager(backend.store, request.prefix)
+    for user in await users(backend, manager):
+        if user == request.key:
+            return f"; everything of the user of that name is forget --user {user!r}"
+        if await manager.for_user(user).history(request.key):
+            return f"; there is one of user {user!r}: --user {user!r}"
+    return ""
+
+
+def _document(report: dict[str, Any]) -> dict[str, Any]:
+    items = [{"namespace": list(space), "key": key} for space, key in report["items"]]
+    memories = [{**each, "namespace": list(each["namespace"])} for each in report["memories"]]
+    namespace = list(report["namespace"])
+    return {**report, "namespace": namespace, "memories": memories, "items": items}
+
+
+async def _with_contents(backend: Backend, report: dict[str, Any]) -> dict[str, Any]:
+    document = _document(report)
+    for each in document["memories"]:
+        manager = open_manager(backend.store, DEFAULT_PREFIX).scoped(tuple(each["namespace"]))
+        versions = await manager.history(each["key"], each["type"])
+        numbers = set(each["past"])
+        each["contents"] = [
+            version.content
+            for version in versions
+            if version.metadata.get("sequence") in numbers
+            or (each["is_current"] and "superseded_at" not in version.metadata)
+        ]
+    for each in document["items"]:
+        each["value"] = await backend.store.get(tuple(each["namespace"]), each["key"])
+    return document
+
+
+def _render(console: Console, *, document: dict[str, Any]) -> None:
+    verb = "would erase" if document["dry_run"] else "erased"
+    counts = [each for each in _counts(document) if each[1]]
+    rows: list[list[Cell]] = [[title, count, _names(names)] for title, count, names in counts]
+    records: list[list[Cell]] = [[title, count, *names] for title, count, names in counts]
+    print_table(console, ["what", f">{verb}", "*which"], rows, records=records)
+    if console.is_terminal:
+        for title, content in _contents(document):
+            console.out(f"  {title}: {snippet(content)}", highlight=False)
+    else:
+        contents: list[list[Cell]] = [
+            ["content", title, Cut(content)] for title, content in _contents(document)
+        ]
+        print_records(console, contents)
+    for thread in document["sources"]:
+        remark(
+            console,
+            f"thread {thread!r} still holds the messages it came from; --threads erases it too",
+        )
+    for thread in document["unreadable"]:
+        remark(console, f"thread {thread!r} is damaged: it is left alone")
+    if not document["has_store"]:
+        remark(console, _NO_STORE)
+
+
+def _counts(document: dict[str, Any]) -> list[tuple[str, int, list[str]]]:
+    """Return what there is of each kind: how it is called, how many, and which."""
+    memories = [each for each in document["memories"] if each["is_current"]]
+    past = [each for each in document["memories"] if each["past"]]
+    items = document["items"]
+    return [
+        ("memories", len(memories), [_memory(each) for each in memories]),
+        (
+            "past versions",
+            sum(len(each["past"]) for each in past),
+            [_memory(each) for each in past],
+        ),
+        ("items", len(items), [_item(each) for each in items]),
+        ("vectors", document["vectors"], []),
+        ("waiting messages", len(document["jobs"]), sorted(set(document["jobs"]))),
+        ("reading marks", len(document["cursors"]), list(document["cursors"])),
+        ("threads", len(document["threads"]), list(document["threads"])),
+        ("checkpoints", document["checkpoints"], []),
+        ("summaries", document["summaries"], []),
+    ]
+
+
+def _memory(memory: dict[str, Any]) -> str:
+    return f"{memory['type']} {visible_name(memory['key'])}"
+
+
+def _item(item: dict[str, Any]) -> str:
+    return visible_name(f"{format_namespace(tuple(item['namespace']))} {item['key']}")
+
+
+def _names(names: list[str]) -> str:
+    shown = ", ".join(snippet(visible_name(name), _NAME) for name in names[:_NAMED])
+    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
+
+
+def _contents(document: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what would go, if it was looked up: names and contents."""
+    memories = [
+        (_memory(each), content)
+        for each in document["memories"]
+        for content in each.get("contents", ())
+    ]
+    items = [(_item(each), compact(each["value"])) for each in document["items"] if "value" in each]
+    return memories + items

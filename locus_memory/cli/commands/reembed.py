@@ -1,0 +1,129 @@
+"""The command that gives stored items the vectors of another model."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, astuple
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.options.models import EmbedderOption, open_embedder
+from locus_memory.cli.options.names import Labels, all_namespaces, format_namespace, parse_namespace
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.output import console, sees_progress, snippet, visible_name
+from locus_memory.cli.printing.tables import print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.retrieval.reembed import ReembedReport
+
+__all__ = ["reembed"]
+
+_EMBEDDER = "local"
+_NAME = 40
+
+
+def reembed(
+    context: typer.Context,
+    namespace: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAMESPACE",
+            help="Labels joined by '/', or a JSON list; without it, everything.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    embedder: EmbedderOption = _EMBEDDER,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="The namespaces below as well.")
+    ] = False,
+    include_unmarked: Annotated[
+        bool,
+        typer.Option(
+            "--include-unmarked", help="Items as well whose vectors are of unknown origin, or none."
+        ),
+    ] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the vectors of stored items anew with another model.
+
+    Stop it whenever you like: called again, it goes on where it was.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    work = partial(
+        _reembed,
+        labels=None if namespace is None else parse_namespace(namespace),
+        embedder=_EMBEDDER if embedder is None else embedder,
+        recursive=recursive,
+        include_unmarked=include_unmarked,
+        quiet=session.as_json,
+    )
+    report = session.run(work)
+    session.answer(asdict(report), partial(_render, report=report))
+
+
+async def _reembed(
+    backend: Backend,
+    *,
+    labels: Labels | None,
+    embedder: str,
+    recursive: bool,
+    include_unmarked: bool,
+    quiet: bool,
+) -> ReembedReport:
+    from locus_memory.retrieval.reembed import ReembedReport  # noqa: PLC0415 - help must be quick
+    from locus_memory.retrieval.reembed import reembed as run  # noqa: PLC0415 - the same
+
+    model = open_embedder(embedder)
+    roots = [labels] if labels else await all_namespaces(backend.store, (), max_depth=1)
+    reports = [ReembedReport()]
+    with _progress(quiet=quiet) as progress:
+        for root in roots:
+            task = progress.add_task(snippet(visible_name(format_namespace(root)), _NAME))
+            report = await run(
+                backend.store,
+                root,
+                model,
+                recursive=recursive or labels is None,
+                include_unmarked=include_unmarked,
+                on_progress=partial(_show, progress, task),
+            )
+            reports.append(report)
+    return ReembedReport(*(sum(counts) for counts in zip(*map(astuple, reports), strict=True)))
+
+
+def _progress(*, quiet: bool) -> Progress:
+    output = console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=output,
+        transient=True,
+        disable=quiet or not sees_progress(output),
+    )
+
+
+def _show(progress: Progress, task: TaskID, report: ReembedReport) -> None:
+    progress.update(task, total=report.total, completed=report.seen)
+
+
+def _render(console: Console, *, report: ReembedReport) -> None:
+    names = ["embedded", "current", "skipped", "left", "total"]
+    row = [getattr(report, name) for name in names]
+    print_table(console, [f">{name}" for name in names], [row])

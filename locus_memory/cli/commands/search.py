@@ -1,0 +1,237 @@
+"""The command that finds items, by their words and by their meaning: search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from locus_memory.cli.options.common import AsJson, Limit, Offset, Url, parse_object
+from locus_memory.cli.options.models import (
+    EMBEDDER_VARIABLE,
+    EmbedderOption,
+    RerankerOption,
+    open_embedder,
+    open_reranker,
+)
+from locus_memory.cli.options.names import Labels, all_namespaces, parse_namespace
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.hits import hit_fields, print_explained, print_hits
+from locus_memory.cli.printing.outcome import UsageError
+from locus_memory.cli.printing.output import note, remark
+from locus_memory.cli.printing.paging import same_command
+from locus_memory.cli.printing.search_notes import search_notes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.retrieval.embedders.base import Embedder
+    from locus_memory.retrieval.hybrid import Hit
+    from locus_memory.store.base import BaseStore
+
+__all__ = ["search"]
+
+_LOOKED_AT = 20
+"""How many items of each namespace are asked whose vectors they have."""
+
+
+class Mode(StrEnum):
+    """How to search, known without importing it."""
+
+    TEXT = "text"
+    VECTOR = "vector"
+    HYBRID = "hybrid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What is looked for: the command's arguments.
+
+    Attributes:
+        mode: How; `None`: in every way that there is with the embedder and the store.
+    """
+
+    query: str
+    labels: Labels | None
+    mode: Mode | None
+    embedder: str | None
+    reranker: str | None
+    limit: int
+    offset: int
+    condition: dict[str, Any] | None
+    recursive: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What was found, and how.
+
+    Attributes:
+        mode: How was searched.
+        embedder: The model of the vectors that were compared.
+        reranker: The model that put the best in order.
+        hits: The page that was asked for.
+        next: How many hits there are before the next page; `None` if this is the last.
+    """
+
+    mode: str
+    embedder: str | None = None
+    reranker: str | None = None
+    hits: Sequence[Hit] = ()
+    next: int | None = None
+
+
+def search(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or any words.")],
+    *,
+    mode: Annotated[
+        Mode | None,
+        typer.Option(
+            "--mode",
+            help="By words, by meaning, or both; both if a model is named, else by words.",
+        ),
+    ] = None,
+    embedder: EmbedderOption = None,
+    reranker: RerankerOption = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what each score is made of.")
+    ] = False,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only here and below."),
+    ] = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Not in the namespaces below.")] = False,
+    condition: Annotated[
+        str | None, typer.Option("--filter", metavar="JSON", help="A filter on the items.")
+    ] = None,
+    limit: Limit = 10,
+    offset: Offset = 0,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find items by words, by meaning or by both, the best first.
+
+    Looks everywhere, or in one namespace and below.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    if exact and namespace is None:
+        raise UsageError("--exact needs --namespace")
+    request = _Request(
+        query=query,
+        labels=None if namespace is None else parse_namespace(namespace),
+        mode=Mode.TEXT if mode is None and embedder is None else mode,
+        embedder=None if mode is Mode.TEXT else embedder,
+        reranker=reranker,
+        limit=limit,
+        offset=offset,
+        condition=parse_object(condition, "--filter"),
+        recursive=not exact,
+    )
+    found = session.run(partial(_search, request=request))
+    document = _document(found, request, explain=explain)
+    session.answer(document, partial(_render, found=found, query=query, explain=explain))
+    if found.next is not None and not session.as_json:
+        note(f"more: {same_command(context, offset=found.next)}", verbatim=True)
+
+
+async def _search(backend: Backend, *, request: _Request) -> _Found:
+    from locus_memory.retrieval.hybrid import HybridSearch  # noqa: PLC0415 - help must be quick
+
+    store = backend.store
+    roots = [request.labels] if request.labels else await all_namespaces(store, (), max_depth=1)
+    if request.embedder is None and request.mode is not Mode.TEXT:
+        raise UsageError(await _unnamed(store, roots, request.mode or Mode.HYBRID))
+    embedder = None if request.embedder is None else open_embedder(request.embedder)
+    reranker = None if request.reranker is None else open_reranker(request.reranker)
+    if not roots:
+        return _Found(mode=request.mode or Mode.HYBRID)
+    hybrid = HybridSearch(store, embedder, reranker=reranker, fields=hit_fields())
+    with search_notes(has_embedder=embedder is not None):
+        result = await hybrid.search(
+            roots,
+            request.query,
+            # One more tells whether there are more.
+            request.limit + bool(request.limit),
+            offset=request.offset,
+            filter=request.condition,
+            recursive=request.recursive,
+            explain=True,
+            mode=None if request.mode is None else request.mode.value,
+        )
+    if embedder is not None and result.mode != "text":
+        await _tell_of_no_vectors(store, roots, result, embedder)
+    end = request.offset + request.limit
+    return _Found(
+        mode=result.mode,
+        embedder=embedder.name if embedder and result.mode != "text" else None,
+        reranker=reranker.name if reranker and result.reranked else None,
+        hits=result[: request.limit],
+        next=end if len(result) > request.limit else None,
+    )
+
+
+async def _unnamed(store: BaseStore, roots: Sequence[Labels], mode: Mode) -> str:
+    """Return what to say to somebody who names no model, but wants one."""
+    made_by = await _models(store, roots)
+    told = f"; the vectors here are of {' and of '.join(made_by)}" if made_by else ""
+    return f"--mode {mode} needs a model: name it by --embedder or {EMBEDDER_VARIABLE}{told}"
+
+
+async def _models(store: BaseStore, roots: Sequence[Labels]) -> list[str]:
+    """Return which models made the newest vectors."""
+    from locus_memory.retrieval.embedders.marks import (  # noqa: PLC0415 - help must be quick
+        MARK,
+        mark_of,
+    )
+
+    found: list[str] = []
+    marked = {MARK: {"$exists": True}}
+    for root in roots:
+        for item in await store.search(root, None, _LOOKED_AT, filter=marked, recursive=True):
+            mark = mark_of(item.metadata)
+            told = mark and f"{mark.model} ({mark.dimension} dimensions)"
+            if told and told not in found:
+                found.append(told)
+    return found
+
+
+async def _tell_of_no_vectors(
+    store: BaseStore, roots: Sequence[Labels], hits: Sequence[Hit], embedder: Embedder
+) -> None:
+    """Say so, if the search by meaning has nothing to find."""
+    if any(hit.parts and hit.parts.vector_rank for hit in hits) or await _models(store, roots):
+        return
+    note(
+        f"nothing here has a vector of {embedder.name}: "
+        "locus-memory reembed --include-unmarked makes them"
+    )
+
+
+def _document(found: _Found, request: _Request, *, explain: bool) -> dict[str, Any]:
+    items = [
+        hit.item.to_dict() | ({"explanation": hit.parts.to_dict()} if explain and hit.parts else {})
+        for hit in found.hits
+    ]
+    return {
+        "query": request.query,
+        "mode": found.mode,
+        "embedder": found.embedder,
+        "reranker": found.reranker,
+        "items": items,
+        "next": found.next,
+    }
+
+
+def _render(console: Console, *, found: _Found, query: str, explain: bool) -> None:
+    if not found.hits:
+        remark(console, "nothing found")
+    elif explain:
+        print_explained(console, found.hits, query)
+    else:
+        print_hits(console, [hit.item for hit in found.hits], query)

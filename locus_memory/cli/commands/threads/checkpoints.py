@@ -1,0 +1,305 @@
+"""The commands on checkpoints: checkpoints, show, fork, prune and stats."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from locus_memory.checkpoint.differences import messages_of
+from locus_memory.cli.commands.threads.threads import describe_checkpoint, print_with_origins
+from locus_memory.cli.conversations.foreign_threads import Foreign
+from locus_memory.cli.conversations.sizes import measure_threads, size_on_disk
+from locus_memory.cli.conversations.states import read_metadata, read_state
+from locus_memory.cli.options.common import AsJson, Limit, Url, parse_age
+from locus_memory.cli.options.metadata_filter import Condition, FilterOption, parse_filters
+from locus_memory.cli.options.names import (
+    all_checkpoints,
+    find_checkpoint,
+    find_reference,
+    find_thread,
+)
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.outcome import CommandError, UsageError
+from locus_memory.cli.printing.output import compact, number, remark, visible_name
+from locus_memory.cli.printing.paging import tell_more
+from locus_memory.cli.printing.tables import Cell, Cut, print_records, print_table
+from locus_memory.cli.printing.transcripts import message_record, print_transcript
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.checkpoint.base import BaseCheckpointer
+
+__all__ = ["checkpoints", "fork", "prune", "show", "stats"]
+
+ThreadArgument = Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")]
+
+
+def checkpoints(
+    context: typer.Context,
+    thread: ThreadArgument,
+    *,
+    limit: Limit = 20,
+    before: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only those older than this checkpoint.")
+    ] = None,
+    filters: FilterOption = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List a thread's checkpoints, the newest first."""
+    session = Session.of(context, url, as_json=as_json)
+    wanted = parse_filters(filters or [])
+    work = partial(_checkpoints, thread=thread, limit=limit, before=before, wanted=wanted)
+    document = session.run(work)
+    session.answer(document, partial(_render_checkpoints, found=document["checkpoints"]))
+    if not session.as_json:
+        tell_more(context, document["more"], before=document["next"])
+
+
+async def _checkpoints(
+    backend: Backend, *, thread: str, limit: int, before: str | None, wanted: Condition
+) -> dict[str, Any]:
+    thread_id = await find_thread(backend.checkpointer, thread)
+    infos = await all_checkpoints(backend.checkpointer, thread_id)
+    places = {info.checkpoint_id: place for place, info in enumerate(infos, 1)}
+    end = len(infos)
+    if before is not None:
+        end = places[await find_checkpoint(backend.checkpointer, thread_id, before)] - 1
+    matching = [info for info in infos[:end][::-1] if wanted(info.metadata)]
+    page = matching[:limit]
+    more = len(matching) - len(page)
+    return {
+        "thread_id": thread_id,
+        "checkpoints": [
+            {"place": places[info.checkpoint_id], **describe_checkpoint(info)} for info in page
+        ],
+        "more": more,
+        "next": (page[-1].checkpoint_id if page else before) if more else None,
+    }
+
+
+def _render_checkpoints(console: Console, found: list[dict[str, Any]]) -> None:
+    if not found:
+        remark(console, "no checkpoints there")
+        return
+    rows: list[list[Cell]] = [
+        [
+            row["place"],
+            row["checkpoint_id"],
+            "full" if row["is_full"] else "delta",
+            row["stored_bytes"],
+            Cut(compact(row["metadata"]) if row["metadata"] else ""),
+        ]
+        for row in found
+    ]
+    columns = [">place", "checkpoint", "kind", ">bytes", "~metadata"]
+    print_with_origins(console, columns, rows, found)
+
+
+def show(
+    context: typer.Context,
+    thread: Annotated[
+        str, typer.Argument(metavar="THREAD", help="The thread's id, or THREAD@CHECKPOINT.")
+    ],
+    checkpoint: Annotated[
+        str | None, typer.Argument(metavar="CHECKPOINT", help="Its id; the newest by default.")
+    ] = None,
+    *,
+    at: Annotated[
+        int | None,
+        typer.Option("--at", metavar="N", help="The Nth checkpoint; -1 is the newest."),
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option("--last", metavar="N", min=0, help="Only the last N messages.")
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the conversation as it was at a checkpoint."""
+    session = Session.of(context, url, as_json=as_json)
+    if checkpoint is not None and at is not None:
+        raise UsageError("give CHECKPOINT or --at, not both")
+    name = checkpoint if at is None else str(at)
+    document = session.run(partial(_load, thread=thread, name=name))
+    session.answer(document, partial(_render_state, document=document, last=last))
+
+
+async def _load(backend: Backend, *, thread: str, name: str | None) -> dict[str, Any]:
+    if name is None:
+        thread_id, checkpoint_id = await find_reference(backend.checkpointer, thread)
+    else:
+        thread_id = await find_thread(backend.checkpointer, thread)
+        checkpoint_id = await find_checkpoint(backend.checkpointer, thread_id, name)
+    metadata = await backend.checkpointer.get_metadata(thread_id, checkpoint_id)
+    return {
+        "thread_id": thread_id,
+        "checkpoint_id": checkpoint_id,
+        "metadata": read_metadata(thread_id, metadata),
+        "state": await read_state(backend.checkpointer, thread_id, checkpoint_id),
+    }
+
+
+def _render_state(console: Console, document: dict[str, Any], last: int | None) -> None:
+    messages, rest = messages_of(document["state"])
+    skipped = 0 if last is None else max(0, len(messages) - last)
+    numbered = list(enumerate(messages, 1))[skipped:]
+    if messages and not console.is_terminal:
+        print_records(console, [message_record(*each) for each in numbered])
+        return
+    heading = f"{document['thread_id']}@{document['checkpoint_id']}"
+    if console.is_terminal:
+        count = f"({len(messages)} messages)"
+        console.print(f"{visible_name(heading)}  {count}", markup=False, soft_wrap=True)
+    print_transcript(console, numbered)
+    if not messages:
+        console.print_json(data=rest)
+
+
+def fork(
+    context: typer.Context,
+    source: Annotated[
+        str,
+        typer.Argument(metavar="THREAD", help="Or THREAD@CHECKPOINT; the newest by default."),
+    ],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The new thread's id.")],
+    *,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a new thread from a checkpoint, with its history."""
+    session = Session.of(context, url, as_json=as_json)
+    document = session.run(partial(_fork, source=source, new=new))
+    line = (
+        f"{document['thread_id']} starts at {document['checkpoint_id']} of {document['source']}, "
+        f"with {document['checkpoints']} checkpoints"
+    )
+    session.answer(document, lambda console: console.out(visible_name(line), highlight=False))
+
+
+async def _fork(backend: Backend, *, source: str, new: str) -> dict[str, Any]:
+    thread_id, checkpoint_id = await find_reference(backend.checkpointer, source)
+    name = Foreign.beside(thread_id, new)
+    if not await backend.checkpointer.exists(name):
+        await _copy_writes(backend.checkpointer, thread_id, name)
+    forked = await backend.checkpointer.fork(thread_id, checkpoint_id, name)
+    usage = await backend.checkpointer.get_storage_stats(name)
+    return {
+        "thread_id": name,
+        "checkpoint_id": forked,
+        "source": thread_id,
+        "checkpoints": usage["total_checkpoints"],
+    }
+
+
+async def _copy_writes(checkpointer: BaseCheckpointer, source: str, target: str) -> None:
+    """Copy the pending writes that LangGraph keeps beside a thread, before it is seen there."""
+    for old, new in zip(Foreign.parts(source)[1:], Foreign.parts(target)[1:], strict=True):
+        if await checkpointer.exists(old):
+            await checkpointer.copy_thread(old, new)
+
+
+def prune(
+    context: typer.Context,
+    thread: ThreadArgument,
+    *,
+    keep_last: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Keep the newest N.")
+    ] = None,
+    older_than: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Keep what is younger than 12h, 30d, 2w, ...")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete old checkpoints of a thread; the newest stays.
+
+    With both limits, only what both condemn is deleted.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    if keep_last is None and older_than is None:
+        raise UsageError("say what to keep: --keep-last, --older-than or both")
+    document = session.run(
+        partial(_prune, thread=thread, keep=keep_last, age=older_than, dry_run=dry_run)
+    )
+    verb = "would delete" if dry_run else "deleted"
+    line = f"{verb} {document['deleted']} of {document['total']} checkpoints of {thread}"
+    session.answer(document, lambda console: console.out(visible_name(line), highlight=False))
+
+
+async def _prune(
+    backend: Backend, *, thread: str, keep: int | None, age: str | None, dry_run: bool
+) -> dict[str, Any]:
+    thread_id = await find_thread(backend.checkpointer, thread)
+    infos = await all_checkpoints(backend.checkpointer, thread_id)
+    before = None if age is None else _moment_before(age)
+    condemned = [
+        info
+        for info in infos[: len(infos) - (keep or 1)]
+        if before is None or info.created_at < before
+    ]
+    deleted = len(condemned)
+    if not dry_run:
+        deleted = await backend.checkpointer.prune(thread_id, keep_last=keep, older_than=before)
+    return {
+        "thread_id": thread_id,
+        "dry_run": dry_run,
+        "total": len(infos),
+        "deleted": deleted,
+        "checkpoint_ids": [info.checkpoint_id for info in condemned],
+    }
+
+
+def _moment_before(age: str) -> datetime:
+    try:
+        return datetime.now(UTC) - parse_age(age)
+    except OverflowError:
+        raise UsageError(f"{age} is too long ago") from None
+
+
+def stats(
+    context: typer.Context,
+    thread: Annotated[
+        str | None, typer.Argument(metavar="THREAD", help="One thread; all by default.")
+    ] = None,
+    *,
+    deep: Annotated[
+        bool,
+        typer.Option("--deep", help="Load every state, to compare with its full JSON."),
+    ] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what threads cost; with --deep, next to the full JSON."""
+    session = Session.of(context, url, as_json=as_json)
+    work = partial(measure_threads, thread=thread, deep=deep, quiet=session.as_json)
+    rows = session.run(work)
+    if thread is not None and not rows:
+        raise CommandError(f"no thread {thread!r}")
+    document = {"threads": rows, "disk_bytes": size_on_disk(session.path)}
+    session.answer(document, partial(_render_stats, document=document, deep=deep))
+
+
+_COUNTS = ("total_checkpoints", "full_checkpoints", "delta_checkpoints", "stored_bytes")
+
+
+def _render_stats(console: Console, document: dict[str, Any], *, deep: bool) -> None:
+    columns = ["thread", ">checkpoints", ">full", ">delta", ">stored"]
+    rows: list[list[Cell]] = [
+        [row["thread_id"], *(row[name] for name in _COUNTS)] for row in document["threads"]
+    ]
+    if deep:
+        columns += [">as JSON", ">ratio"]
+        for cells, row in zip(rows, document["threads"], strict=True):
+            cells += [row["json_bytes"], f"{row['ratio']:.2%}"]
+    if rows:
+        print_table(console, columns, rows)
+    else:
+        remark(console, "no threads")
+    if document["disk_bytes"] is not None:
+        remark(console, f"on disk: {number(document['disk_bytes'])} bytes, the store included")

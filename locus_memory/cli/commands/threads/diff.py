@@ -1,0 +1,97 @@
+"""The command `diff`: two states side by side."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from locus_memory.checkpoint.differences import compare, messages_of
+from locus_memory.cli.conversations.states import read_state
+from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.options.names import find_reference
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.output import compact, snippet, visible, visible_name
+from locus_memory.cli.printing.transcripts import message_line, print_message, print_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+
+__all__ = ["compare_checkpoints", "diff", "render_difference"]
+
+_HELP = "THREAD, THREAD@CHECKPOINT or THREAD@N (from -1 for the newest)."
+
+
+def diff(
+    context: typer.Context,
+    a: Annotated[str, typer.Argument(metavar="A", help=_HELP)],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same.")],
+    *,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what changed from one checkpoint to another.
+
+    The two may be of one thread or of two.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    document = session.run(partial(compare_checkpoints, a=a, b=b))
+    session.answer(document, partial(render_difference, document=document))
+
+
+async def compare_checkpoints(backend: Backend, *, a: str, b: str) -> dict[str, Any]:
+    """Return what differs between two checkpoints, as the JSON that `diff --json` prints."""
+    sides: list[dict[str, Any]] = []
+    states: list[Any] = []
+    for reference in (a, b):
+        thread_id, checkpoint_id = await find_reference(backend.checkpointer, reference)
+        state = await read_state(backend.checkpointer, thread_id, checkpoint_id)
+        messages, _ = messages_of(state)
+        side = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "messages": len(messages)}
+        sides.append(side)
+        states.append(state)
+    return {"a": sides[0], "b": sides[1], **compare(*states).to_dict()}
+
+
+def render_difference(console: Console, document: dict[str, Any]) -> None:
+    """Print the difference: what is gone in red, what is new in green."""
+    for sign, side, style in (("---", "a", "red"), ("+++", "b", "green")):
+        print_text(console, Text(f"{sign} {_title(document[side])}", style=f"bold {style}"))
+    messages = document["messages"]
+    if not messages["edits"] and not document["changes"]:
+        console.print("no difference")
+        return
+    if messages["common"]:
+        print_text(console, Text(f"  {messages['common']} messages in common", style="dim"))
+    for edit in messages["edits"]:
+        for sign, entries, style in (("-", "removed", "red"), ("+", "added", "green")):
+            for entry in edit[entries]:
+                line = message_line(entry["place"], entry["message"], style)
+                print_message(console, line, Text(sign, style=style))
+    for change in document["changes"]:
+        _render_change(console, change)
+
+
+def _title(side: dict[str, Any]) -> str:
+    return visible_name(
+        f"{side['thread_id']}@{side['checkpoint_id']}  ({side['messages']} messages)"
+    )
+
+
+def _render_change(console: Console, change: dict[str, Any]) -> None:
+    before, after = (snippet(_quoted(change[side])) for side in ("before", "after"))
+    path = visible(change["path"])
+    sign, style, shown = {
+        "added": ("+", "green", after),
+        "removed": ("-", "red", before),
+        "changed": ("~", "yellow", f"{before} -> {after}"),
+    }[change["kind"]]
+    print_text(console, Text(f"{sign} {path}: {shown}", style=style))
+
+
+def _quoted(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else compact(value)

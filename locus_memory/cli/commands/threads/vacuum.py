@@ -1,0 +1,113 @@
+"""The command `vacuum`: old checkpoints of every thread go, and the space is given back."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from locus_memory.cli.conversations.sizes import all_threads, size_on_disk
+from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.options.confirmation import confirm, refuse_unasked
+from locus_memory.cli.options.names import all_checkpoints
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.outcome import UsageError
+from locus_memory.cli.printing.output import note, number
+from locus_memory.errors import CheckpointNotFoundError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.checkpoint.base import BaseCheckpointer
+    from locus_memory.events import Event
+
+__all__ = ["vacuum"]
+
+_DAYS = 30.0
+
+
+def vacuum(
+    context: typer.Context,
+    *,
+    older_than_days: Annotated[
+        float, typer.Option(metavar="N", min=0, help="Keep what is younger.")
+    ] = _DAYS,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete old checkpoints of every thread, and give the space back.
+
+    The newest checkpoint of each thread stays, however old it is. It asks first.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    if math.isnan(older_than_days):
+        raise UsageError("--older-than-days takes a number of days")
+    if not dry_run and not yes:
+        refuse_unasked("pass --yes to delete, or --dry-run to look")
+        days = f"{older_than_days:g}"
+        confirm(f"delete the checkpoints of every thread that are older than {days} days?")
+    before = size_on_disk(session.path)
+    document = session.run(partial(_vacuum, days=older_than_days, dry_run=dry_run))
+    document["disk_bytes"] = {"before": before, "after": size_on_disk(session.path)}
+    session.answer(document, partial(_render, document=document))
+
+
+async def _vacuum(backend: Backend, *, days: float, dry_run: bool) -> dict[str, Any]:
+    from locus_memory.events import subscribe  # noqa: PLC0415 - help must be quick
+
+    damaged: list[str] = []
+    unsubscribe = subscribe(partial(_notice, damaged))
+    try:
+        count = (
+            await _condemned(backend.checkpointer, days)
+            if dry_run
+            else await backend.checkpointer.vacuum(days)
+        )
+    finally:
+        unsubscribe()
+    return {"dry_run": dry_run, "older_than_days": days, "deleted": count, "damaged": damaged}
+
+
+def _notice(damaged: list[str], event: Event) -> None:
+    """Keep the thread of an event that says it was left as it is."""
+    if event.name == "checkpoint.not_pruned":
+        damaged.append(str(event.attributes.get("thread_id")))
+
+
+async def _condemned(checkpointer: BaseCheckpointer, days: float) -> int:
+    """Return how many checkpoints are old enough to go."""
+    try:
+        limit = datetime.now(UTC) - timedelta(days=days)
+    except OverflowError:
+        return 0
+    return sum(
+        [await _older(checkpointer, name, limit) for name in await all_threads(checkpointer)]
+    )
+
+
+async def _older(checkpointer: BaseCheckpointer, name: str, limit: datetime) -> int:
+    try:
+        infos = await all_checkpoints(checkpointer, name)
+    except CheckpointNotFoundError:
+        # It was deleted meanwhile.
+        return 0
+    return sum(info.created_at < limit for info in infos[:-1])
+
+
+def _render(console: Console, *, document: dict[str, Any]) -> None:
+    verb = "would delete" if document["dry_run"] else "deleted"
+    days = f"{document['older_than_days']:g}"
+    deleted = number(document["deleted"])
+    console.out(f"{verb} {deleted} checkpoints older than {days} days", highlight=False)
+    sizes = document["disk_bytes"]
+    if not document["dry_run"] and sizes["before"] is not None:
+        after = number(sizes["after"])
+        console.out(f"on disk: {after} bytes, before {number(sizes['before'])}", highlight=False)
+    for thread in document["damaged"]:
+        note(f"thread {thread!r} is damaged: it is left alone")

@@ -1,0 +1,200 @@
+"""The commands that carry conversations in and out: import and export."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from locus_memory.checkpoint.differences import messages_of
+from locus_memory.cli.conversations.importer import Imported, import_conversation
+from locus_memory.cli.conversations.interruption import Account
+from locus_memory.cli.conversations.states import read_state
+from locus_memory.cli.conversations.transcripts import (
+    Conversation,
+    Format,
+    read_conversations,
+    write_messages,
+)
+from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.options.models import EmbedderOption, open_embedder
+from locus_memory.cli.options.names import find_reference
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.outcome import CommandError, UsageError
+from locus_memory.cli.printing.output import console, print_json, sees_progress
+from locus_memory.cli.printing.paging import same_command
+from locus_memory.cli.printing.tables import Cell, print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.retrieval.embedders.base import Embedder
+
+__all__ = ["export", "import_files"]
+
+
+class ExportFormat(StrEnum):
+    """What an export looks like."""
+
+    OPENAI = "openai"
+    JSONL = "jsonl"
+
+
+def import_files(
+    context: typer.Context,
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="JSON or JSON Lines; - reads stdin.")
+    ],
+    *,
+    thread: Annotated[
+        str | None,
+        typer.Option("--thread", metavar="ID", help="The thread, for a single conversation."),
+    ] = None,
+    kind: Annotated[
+        Format, typer.Option("--format", help="What to take a file for.")
+    ] = Format.AUTO,
+    embedder: EmbedderOption = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make conversations threads and searchable turns.
+
+    Each turn becomes one checkpoint of a thread and one item of the store,
+    which has a vector if --embedder names a model for it.
+
+    What is there already is left as it is, so an import may be repeated, or go on after it
+    was stopped. Nothing is written before every file has been read and understood.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    account = Account()
+    model = None if embedder is None else open_embedder(embedder)
+    with account.told_when_interrupted(same_command(context)):
+        conversations = _read_files(files, thread, kind)
+        work = partial(
+            _import,
+            conversations=conversations,
+            embedder=model,
+            quiet=session.as_json,
+            account=account,
+        )
+        done = session.run(work, create=True)
+    session.answer(_summary(done), partial(_render_summary, done=done))
+
+
+def _read_files(files: list[str], thread: str | None, kind: Format) -> list[Conversation]:
+    if thread is not None and len(files) != 1:
+        raise UsageError("--thread names the thread of one file")
+    found: dict[str, Conversation] = {}
+    for name in files:
+        content, source = _read(name)
+        for conversation in read_conversations(content, source, thread_id=thread, kind=kind):
+            other = found.setdefault(conversation.thread_id, conversation)
+            if other is not conversation:
+                raise CommandError(
+                    f"{source}: thread {conversation.thread_id!r} is in {other.source} already"
+                )
+    return list(found.values())
+
+
+def _read(name: str) -> tuple[bytes, str]:
+    if name == "-":
+        return sys.stdin.buffer.read(), "stdin"
+    return Path(name).read_bytes(), name
+
+
+async def _import(
+    backend: Backend,
+    *,
+    conversations: list[Conversation],
+    embedder: Embedder | None,
+    quiet: bool,
+    account: Account,
+) -> list[Imported]:
+    done: list[Imported] = []
+    account.of(conversations)
+    with _progress(quiet=quiet) as progress, account.stopped_by_sigterm():
+        for conversation in conversations:
+            name = conversation.thread_id
+            task = progress.add_task(name, total=len(conversation.messages))
+
+            def show(turns: int, task: Any = task, name: str = name) -> None:
+                progress.update(task, completed=turns)
+                account.has(name, turns)
+
+            async with account.recounted(backend.checkpointer, conversation):
+                imported = await import_conversation(
+                    backend, conversation, embedder=embedder, on_turn=show
+                )
+            done.append(imported)
+    return done
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Generator[Progress]:
+    output = console(stderr=True)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    shown = sees_progress(output) and not quiet
+    with Progress(*columns, console=output, transient=True, disable=not shown) as progress:
+        yield progress
+
+
+def _summary(done: list[Imported]) -> dict[str, Any]:
+    return {
+        "threads": [asdict(each) for each in done],
+        "turns": sum(each.turns for each in done),
+        "saved": sum(each.saved for each in done),
+        "stored": sum(each.stored for each in done),
+    }
+
+
+def _render_summary(console: Console, done: list[Imported]) -> None:
+    rows: list[list[Cell]] = [
+        [each.thread_id, each.turns, each.saved, each.stored] for each in done
+    ]
+    print_table(console, ["thread", ">turns", ">new checkpoints", ">new items"], rows)
+
+
+def export(
+    context: typer.Context,
+    thread: Annotated[
+        str, typer.Argument(metavar="THREAD", help="Or THREAD@CHECKPOINT; the newest by default.")
+    ],
+    *,
+    kind: Annotated[
+        ExportFormat, typer.Option("--format", help="One document, or a line a message.")
+    ] = ExportFormat.OPENAI,
+    bare: Annotated[
+        bool, typer.Option("--bare", help="Only what the OpenAI API takes: no id, no metadata.")
+    ] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a thread's messages as `import` reads them."""
+    session = Session.of(context, url, as_json=as_json)
+    thread_id, state = session.run(partial(_export, reference=thread))
+    messages = write_messages(messages_of(state)[0], bare=bare)
+    if not messages:
+        raise CommandError(f"{thread}: its state has no messages")
+    if kind is ExportFormat.JSONL and not session.as_json:
+        sys.stdout.writelines(orjson.dumps(message).decode() + "\n" for message in messages)
+        return
+    document: dict[str, Any] = {"id": thread_id, "messages": messages}
+    metadata = state.get("metadata")
+    if isinstance(metadata, dict) and metadata and not bare:
+        document["metadata"] = metadata
+    print_json(document)
+
+
+async def _export(backend: Backend, *, reference: str) -> tuple[str, Any]:
+    thread_id, checkpoint_id = await find_reference(backend.checkpointer, reference)
+    return thread_id, await read_state(backend.checkpointer, thread_id, checkpoint_id)

@@ -1,0 +1,114 @@
+"""What an import that was interrupted has done, and how to go on with it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from locus_memory.cli.printing.outcome import CommandError, Interrupted, Terminated
+from locus_memory.cli.printing.output import number
+from locus_memory.errors import LocusMemoryError
+
+if TYPE_CHECKING:
+    from locus_memory.checkpoint.base import BaseCheckpointer
+    from locus_memory.cli.conversations.transcripts import Conversation
+
+__all__ = ["Account"]
+
+_PATIENCE = 2.0
+"""Seconds that a database may take to say what it holds, before it is left."""
+
+
+class Account:
+    """What of each conversation is in the database."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, int] = {}
+        self._turns: dict[str, int] = {}
+        self._is_terminated = False
+
+    def of(self, conversations: Sequence[Conversation]) -> None:
+        """Take note of what is to be imported."""
+        self._sizes = {each.thread_id: len(each.messages) for each in conversations}
+
+    def has(self, thread_id: str, turns: int) -> None:
+        """Take note that so many turns of a thread are in the database."""
+        self._turns[thread_id] = turns
+
+    @contextmanager
+    def stopped_by_sigterm(self) -> Generator[None]:
+        """Let SIGTERM cancel the task that runs, so that it ends between two turns."""
+        import asyncio  # noqa: PLC0415 - help must be quick
+
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+        def stop() -> None:
+            self._is_terminated = True
+            if task is not None:
+                task.cancel()
+
+        try:
+            loop.add_signal_handler(signal.SIGTERM, stop)
+        except (NotImplementedError, RuntimeError, ValueError):
+            # Windows has no such signal, and a thread of its own gets none.
+            yield
+            return
+        try:
+            yield
+        finally:
+            loop.remove_signal_handler(signal.SIGTERM)
+
+    @asynccontextmanager
+    async def recounted(
+        self, checkpointer: BaseCheckpointer, conversation: Conversation
+    ) -> AsyncGenerator[None]:
+        """Look how many turns are in the database, if the work on a conversation is cut off.
+
+        The turn that was under way may be there or not.
+        """
+        import asyncio  # noqa: PLC0415 - help must be quick
+
+        from locus_memory.cli.conversations.importer import turns_there  # noqa: PLC0415 - it imports asyncio
+
+        try:
+            yield
+        except asyncio.CancelledError:
+            with suppress(TimeoutError, CommandError, LocusMemoryError):
+                async with asyncio.timeout(_PATIENCE):
+                    turns = await turns_there(checkpointer, conversation)
+                    self.has(conversation.thread_id, turns)
+            raise
+
+    @contextmanager
+    def told_when_interrupted(self, command: str) -> Generator[None]:
+        """Say what is in the database, and how to go on, if the work is interrupted.
+
+        Args:
+            command: What to call to go on.
+
+        Raises:
+            Interrupted: The user ended it.
+            Terminated: The system did.
+        """
+        import asyncio  # noqa: PLC0415 - help must be quick
+
+        try:
+            yield
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            kind: Any = Terminated if self._is_terminated else Interrupted
+            message = f"{self._told()}; to go on, call it again: {command}"
+            raise kind(message, hint=command) from None
+
+    def _told(self) -> str:
+        """Return what is in the database."""
+        if not self._turns:
+            return "interrupted: nothing is in yet"
+        name = list(self._turns)[-1]
+        turns, size = number(self._turns[name]), number(self._sizes[name])
+        told = f"interrupted: {turns} of {size} turns of {name!r} are in"
+        if len(self._sizes) == 1:
+            return told
+        whole = sum(self._turns.get(each) == size for each, size in self._sizes.items())
+        return f"{told}, and {whole} of {len(self._sizes)} conversations are in whole"

@@ -1,0 +1,112 @@
+"""What LangGraph stored, as plain data: no class is built, whatever the bytes name.
+
+An object is shown by its fields, a message of LangChain's as a message of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from locus_memory._internal.providers.drivers import require
+from locus_memory.cli.conversations.openai_format import read_message
+from locus_memory.cli.printing.outcome import CommandError
+
+__all__ = ["PlainSerializer"]
+
+_MESSAGES: Final = "langchain_core.messages."
+_ROLES: Final = {
+    "human": "user",
+    "ai": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+_NOTED: Final = ("response_metadata", "usage_metadata", "additional_kwargs", "artifact")
+_FIELDS: Final = 3
+"""How many parts an encoded object has at least: its module, its class and its fields."""
+
+
+class PlainSerializer:
+    """Reads what LangGraph's serializer wrote, as JSON with the messages of a conversation."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Refuse: who only looks writes nothing."""
+        raise NotImplementedError(f"nothing is written here, not even {type(obj).__name__}")
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Return the plain data of typed bytes; of those that cannot be read, their size."""
+        kind, content = data
+        if kind == "null":
+            return None
+        if kind == "msgpack":
+            return _unpacked(content)
+        if kind == "json":
+            return orjson.loads(content)
+        return f"<{len(content)} bytes of {kind}>"
+
+
+def _unpacked(content: bytes) -> Any:
+    ormsgpack = require("ormsgpack", "langgraph", needed_by="a thread of LangGraph")
+    unpack: Callable[..., Any] = ormsgpack.unpackb
+    return _plain(unpack(content, ext_hook=_extended, option=ormsgpack.OPT_NON_STR_KEYS))
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, bytes | bytearray):
+        return f"<{len(value)} bytes>"
+    return value
+
+
+def _extended(_: int, content: bytes) -> Any:
+    """Return the fields of an encoded object; the number of its kind does not matter."""
+    parts = _unpacked(content)
+    if not isinstance(parts, list) or len(parts) < _FIELDS or not isinstance(parts[0], str):
+        # The value of a delta channel, which stands alone.
+        return parts
+    module, name, fields = parts[:_FIELDS]
+    if module.startswith(_MESSAGES) and isinstance(fields, dict):
+        return _message(fields)
+    if (module, name) == ("datetime", "date"):
+        return "-".join(f"{part:02}" for part in fields)
+    return "/".join(fields) if module.startswith("pathlib") else fields
+
+
+def _message(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return a message of LangChain's as one of ours."""
+    kind = str(fields.get("type", "")).removesuffix("MessageChunk").lower()
+    wire: dict[str, Any] = {"role": _ROLES.get(kind) or str(fields.get("role") or kind)}
+    if wire["role"] not in _ROLES.values():
+        return fields
+    wire["content"] = fields.get("content")
+    wire.update({each: fields[each] for each in ("name", "id", "tool_call_id") if fields.get(each)})
+    calls = fields.get("tool_calls")
+    if calls:
+        wire["tool_calls"] = list(map(_call, calls))
+    metadata = {each: _noted(fields[each]) for each in _NOTED if fields.get(each)}
+    wire["metadata"] = {name: noted for name, noted in metadata.items() if noted}
+    try:
+        return read_message(wire, "a message of LangGraph")
+    except CommandError:
+        # A message in a form that nobody has seen is shown as it is.
+        return fields
+
+
+def _call(call: Any) -> dict[str, Any]:
+    arguments = orjson.dumps(call.get("args") or {}).decode()
+    function = {"name": call.get("name") or "", "arguments": arguments}
+    return {"id": call.get("id") or "", "type": "function", "function": function}
+
+
+def _noted(value: Any) -> Any:
+    """Return what a message notes besides, without the calls, which it has already."""
+    if not isinstance(value, dict):
+        return value
+    return {name: each for name, each in value.items() if name != "tool_calls"}

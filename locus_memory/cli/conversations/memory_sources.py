@@ -1,0 +1,85 @@
+"""Where memories come from: the messages of threads that are still there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from locus_memory.checkpoint.differences import messages_of
+from locus_memory.cli.conversations.states import read_state
+from locus_memory.cli.options.names import find_checkpoint, find_thread
+from locus_memory.errors import CheckpointError, ConfigurationError, MissingDriverError
+
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
+    from locus_memory.checkpoint.base import BaseCheckpointer
+    from locus_memory.memory.models import Memory
+
+__all__ = ["Sources"]
+
+
+class Sources:
+    """Finds the messages that memories were made from; each thread is loaded once.
+
+    Args:
+        backend: Where the threads are; its states are plain dicts.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._checkpointer = _checkpointer_of(backend)
+        self._threads: dict[str, list[dict[str, Any]]] = {}
+
+    async def of(self, memory: Memory) -> list[dict[str, Any]]:
+        """Return the messages a memory names, with their places and texts if they are there."""
+        thread_id, ids = (memory.metadata.get(name) for name in ("thread_id", "message_ids"))
+        if not isinstance(thread_id, str):
+            return []
+        messages = await self._messages(thread_id)
+        names = [name for name in ids if isinstance(name, str)] if isinstance(ids, list) else []
+        return [_source(thread_id, name, messages) for name in names] or [
+            {"thread_id": thread_id, "message_id": None, "place": None, "text": None}
+        ]
+
+    async def _messages(self, thread_id: str) -> list[dict[str, Any]]:
+        if thread_id not in self._threads:
+            self._threads[thread_id] = await self._load(thread_id)
+        return self._threads[thread_id]
+
+    async def _load(self, thread_id: str) -> list[dict[str, Any]]:
+        if self._checkpointer is None:
+            return []
+        try:
+            name = await find_thread(self._checkpointer, thread_id)
+            checkpoint_id = await find_checkpoint(self._checkpointer, name, None)
+            state = await read_state(self._checkpointer, name, checkpoint_id)
+        except (CheckpointError, MissingDriverError):
+            # `show` says what is wrong with it; here, the message is just not to be had.
+            return []
+        return [each for each in messages_of(state)[0] if isinstance(each, dict)]
+
+
+def _checkpointer_of(backend: Backend) -> BaseCheckpointer | None:
+    try:
+        return backend.checkpointer
+    except ConfigurationError:
+        return None
+
+
+def _source(thread_id: str, name: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
+    place = _place(name, messages)
+    text = None if place is None else messages[place - 1].get("content")
+    return {
+        "thread_id": thread_id,
+        "message_id": name,
+        "place": place,
+        "text": text if isinstance(text, str) else None,
+    }
+
+
+def _place(name: str, messages: list[dict[str, Any]]) -> int | None:
+    """Return the place of a message, from 1; `#N` is the Nth that is no system message."""
+    for place, message in enumerate(messages, 1):
+        if message.get("id") == name:
+            return place
+    said = [place for place, each in enumerate(messages, 1) if each.get("role") != "system"]
+    number = int(name[1:]) if name[:1] == "#" and name[1:].isdecimal() else 0
+    return said[number - 1] if 0 < number <= len(said) else None

@@ -1,0 +1,143 @@
+"""One message, from the OpenAI chat format to a state's message and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from locus_memory.cli.options.exact_json import parse_json
+from locus_memory.cli.printing.outcome import CommandError
+
+__all__ = ["read_message", "write_message"]
+
+_ROLES = {"system", "user", "assistant", "tool"}
+_OLD_ROLES = {"developer": "system", "function": "tool"}
+_TEXTS = ("name", "id", "tool_call_id")
+_KEPT = "openai"
+_KEPT_FIELDS = {"role", "parts", "tool_calls", "fields"}
+
+
+def read_message(document: Any, where: str) -> dict[str, Any]:
+    """Return the message as a state holds it.
+
+    Raises:
+        CommandError: It is not a message; `where` says which.
+    """
+    if not isinstance(document, dict):
+        raise CommandError(f"{where}: is not an object")
+    rest = dict(document)
+    kept: dict[str, Any] = {}
+    message: dict[str, Any] = {"role": _read_role(rest, kept, where)}
+    content = _read_content(rest, kept, where)
+    if content is not None:
+        message["content"] = content
+    for name in _TEXTS:
+        value = rest.pop(name, None)
+        if value is not None:
+            message[name] = _text(value, name, where)
+    calls = _read_calls(rest, kept, where)
+    if calls:
+        message["tool_calls"] = calls
+    metadata = _read_metadata(rest, where)
+    kept.update({"fields": rest} if rest else {})
+    if kept:
+        metadata = {**metadata, _KEPT: kept}
+    return {**message, "metadata": metadata} if metadata else message
+
+
+def write_message(message: dict[str, Any], *, bare: bool = False) -> dict[str, Any]:
+    """Return what `read_message` read; `bare` leaves out `id` and `metadata`."""
+    metadata = dict(message.get("metadata") or {})
+    kept = metadata.pop(_KEPT, {}) if _is_kept(metadata.get(_KEPT)) else {}
+    wire: dict[str, Any] = {"role": kept.get("role", message["role"])}
+    if "parts" in kept or "content" in message:
+        wire["content"] = kept.get("parts", message.get("content"))
+    names = _TEXTS if not bare else tuple(name for name in _TEXTS if name != "id")
+    wire.update({name: message[name] for name in names if name in message})
+    if message.get("tool_calls"):
+        calls = [_write_call(call) for call in message["tool_calls"]]
+        wire["tool_calls"] = kept.get("tool_calls", calls)
+    if metadata and not bare:
+        wire["metadata"] = metadata
+    return {**wire, **kept.get("fields", {})}
+
+
+def _is_kept(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() <= _KEPT_FIELDS
+
+
+def _read_role(rest: dict[str, Any], kept: dict[str, Any], where: str) -> str:
+    role = rest.pop("role", None)
+    if isinstance(role, str) and role in _OLD_ROLES:
+        kept["role"] = role
+        return _OLD_ROLES[role]
+    if not isinstance(role, str) or role not in _ROLES:
+        known = ", ".join(sorted(_ROLES | _OLD_ROLES.keys()))
+        what = "'role' is missing" if role is None else f"unknown role {role!r}"
+        raise CommandError(f"{where}: {what}; known: {known}")
+    return role
+
+
+def _read_content(rest: dict[str, Any], kept: dict[str, Any], where: str) -> str | None:
+    content = rest.pop("content", None)
+    if content is None or isinstance(content, str):
+        return content
+    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+        kept["parts"] = content
+        texts = [part["text"] for part in content if isinstance(part.get("text"), str)]
+        return "\n".join(texts)
+    raise CommandError(f"{where}: 'content' is neither a string nor a list of parts")
+
+
+def _read_calls(rest: dict[str, Any], kept: dict[str, Any], where: str) -> list[dict[str, Any]]:
+    calls = rest.pop("tool_calls", None)
+    if calls is None:
+        return []
+    if not isinstance(calls, list):
+        raise CommandError(f"{where}: 'tool_calls' is not a list")
+    read = [_read_call(call, where) for call in calls]
+    # What the model wrote as arguments may be no JSON, or spaced in its own way.
+    if [_write_call(call) for call in read] != calls and calls:
+        kept["tool_calls"] = calls
+    return read
+
+
+def _read_call(call: Any, where: str) -> dict[str, Any]:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        raise CommandError(f"{where}: a tool call has no 'function'")
+    name = _text(function.get("name"), "function.name", where)
+    identifier = _text(call.get("id"), "tool_calls.id", where)
+    arguments = _arguments(function.get("arguments"))
+    return {"id": identifier, "name": name, **({"arguments": arguments} if arguments else {})}
+
+
+def _arguments(written: Any) -> dict[str, Any]:
+    try:
+        arguments = parse_json(written) if isinstance(written, str) else written
+    except orjson.JSONDecodeError:
+        arguments = None
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _read_metadata(rest: dict[str, Any], where: str) -> dict[str, Any]:
+    metadata = rest.pop("metadata", None)
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, dict):
+        raise CommandError(f"{where}: 'metadata' is not an object")
+    return metadata
+
+
+def _text(value: Any, name: str, where: str) -> str:
+    if not isinstance(value, str):
+        what = "is missing" if value is None else "is not a string"
+        raise CommandError(f"{where}: {name!r} {what}")
+    return value
+
+
+def _write_call(call: dict[str, Any]) -> dict[str, Any]:
+    arguments = orjson.dumps(call.get("arguments", {})).decode()
+    function = {"name": call.get("name"), "arguments": arguments}
+    return {"id": call.get("id"), "type": "function", "function": function}

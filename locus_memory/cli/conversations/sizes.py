@@ -1,0 +1,91 @@
+"""What threads cost: bytes stored, and the full JSON of every state for who wants to compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from rich.progress import Progress
+
+from locus_memory.cli.options.names import all_checkpoints, find_thread
+from locus_memory.cli.printing.output import console, sees_progress
+
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
+    from locus_memory.checkpoint.base import BaseCheckpointer
+
+__all__ = ["all_threads", "measure_thread", "measure_threads", "size_on_disk"]
+
+_PAGE = 500
+
+
+async def measure_threads(
+    backend: Backend, *, thread: str | None = None, deep: bool = True, quiet: bool = False
+) -> list[dict[str, Any]]:
+    """Return what one thread costs, or every thread; nothing for one that is not there."""
+    checkpointer = backend.checkpointer
+    if thread is None:
+        names = await all_threads(checkpointer)
+    else:
+        names = [await find_thread(checkpointer, thread)]
+    return [
+        await measure_thread(checkpointer, name, deep=deep, quiet=quiet)
+        for name in names
+        if await checkpointer.exists(name)
+    ]
+
+
+async def measure_thread(
+    checkpointer: BaseCheckpointer, thread_id: str, *, deep: bool = True, quiet: bool = False
+) -> dict[str, Any]:
+    """Return what a thread costs.
+
+    Args:
+        checkpointer: Where the thread is.
+        thread_id: The thread.
+        deep: Whether every state is loaded, to know its JSON.
+        quiet: Whether no progress is shown.
+    """
+    usage = await checkpointer.get_storage_stats(thread_id)
+    json_bytes = await _json_bytes(checkpointer, thread_id, quiet=quiet) if deep else None
+    return {
+        "thread_id": thread_id,
+        "total_checkpoints": usage["total_checkpoints"],
+        "full_checkpoints": usage["full_checkpoints"],
+        "delta_checkpoints": usage["delta_checkpoints"],
+        "stored_bytes": usage["compressed_size"],
+        "json_bytes": json_bytes,
+        "ratio": usage["compressed_size"] / json_bytes if json_bytes else None,
+    }
+
+
+async def _json_bytes(checkpointer: BaseCheckpointer, thread_id: str, *, quiet: bool) -> int:
+    """Return how long the JSON of all states of a thread is."""
+    json_bytes = 0
+    output = console(stderr=True)
+    shown = sees_progress(output) and not quiet
+    with Progress(console=output, transient=True, disable=not shown) as progress:
+        infos = await all_checkpoints(checkpointer, thread_id)
+        for info in progress.track(infos, description=f"reading {thread_id}"):
+            state = await checkpointer.load(thread_id, info.checkpoint_id)
+            json_bytes += len(orjson.dumps(state))
+    return json_bytes
+
+
+async def all_threads(checkpointer: BaseCheckpointer) -> list[str]:
+    """Return the names of all threads."""
+    found: list[str] = []
+    while page := await checkpointer.list_threads(_PAGE, after=found[-1] if found else None):
+        found += page
+    return found
+
+
+def size_on_disk(path: Path | None) -> int | None:
+    """Return the bytes of a database file, its write-ahead log included, or of a folder."""
+    if path is None:
+        return None
+    if path.is_dir():
+        return sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
+    files = [path, path.with_name(path.name + "-wal")]
+    return sum(each.stat().st_size for each in files if each.is_file())

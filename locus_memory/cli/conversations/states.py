@@ -1,0 +1,61 @@
+"""How commands read a state: LangGraph's are decoded, so that they read like any other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from locus_memory._internal.providers.drivers import require
+from locus_memory.cli.printing.output import note
+from locus_memory.errors import CheckpointNotFoundError
+from locus_memory.integrations.langgraph_threads import Place
+
+if TYPE_CHECKING:
+    from locus_memory.checkpoint.base import BaseCheckpointer
+
+__all__ = ["read_metadata", "read_state"]
+
+_INTERNAL = ("__start__", "__pregel_", "branch:to:")
+"""What the names of channels begin with that LangGraph keeps for itself."""
+
+
+async def read_state(checkpointer: BaseCheckpointer, thread_id: str, checkpoint_id: str) -> Any:
+    """Return a state as people read it.
+
+    Of a graph of LangGraph, that is the values of its channels. No class is built that the stored
+    bytes name.
+
+    Raises:
+        CheckpointNotFoundError: There is no such checkpoint.
+        MissingDriverError: It is LangGraph's, which is not installed.
+    """
+    place = Place.named(thread_id)
+    if place is None or thread_id != place.name:
+        return await checkpointer.load(thread_id, checkpoint_id)
+    needed_by = f"thread {place.thread_id!r} of LangGraph"
+    require("langgraph.checkpoint.base", "langgraph", needed_by=needed_by)
+    from locus_memory.cli.conversations.langgraph_plain import PlainSerializer  # noqa: PLC0415 - seldom needed
+    from locus_memory.integrations.langgraph import LocusSaver  # noqa: PLC0415 - an extra
+    from locus_memory.integrations.langgraph_records import COUNTERS  # noqa: PLC0415 - the same
+
+    saver = LocusSaver(checkpointer, serde=PlainSerializer())
+    found = await saver.aget_tuple(place.config(checkpoint_id))
+    if found is None:
+        raise CheckpointNotFoundError(thread_id, checkpoint_id)
+    values: dict[str, Any] = found.checkpoint["channel_values"]
+    for channel in set(found.metadata.get(COUNTERS) or ()).difference(values):
+        note(f"channel {channel!r} is stored as changes, which only its graph can put together")
+    return {
+        name: _snapshot(value) for name, value in values.items() if not name.startswith(_INTERNAL)
+    }
+
+
+def _snapshot(value: Any) -> Any:
+    """Return a channel's value without the wrapper that LangGraph puts around a snapshot."""
+    return getattr(value, "value", value)
+
+
+def read_metadata(thread_id: str, metadata: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a checkpoint's metadata without what the integration of LangGraph notes for itself."""
+    if metadata is None or Place.named(thread_id) is None:
+        return metadata
+    return {name: value for name, value in metadata.items() if not name.startswith("~")}

@@ -1,0 +1,159 @@
+"""The demo's agent, step by step: what each step prints and what must hold after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from locus_memory.cli.commands.memories import render_memories
+from locus_memory.cli.demo import agent_steps as steps
+from locus_memory.cli.demo import agent_story as story
+from locus_memory.cli.printing.transcripts import print_transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.cli.demo.stage import Stage
+
+__all__ = ["play_agent"]
+
+
+def play_agent(stage: Stage) -> None:
+    """Play the part of the agent on the demo's database."""
+    for step in (_learn, _resume, _recall, _show):
+        step(stage)
+
+
+def _learn(stage: Stage) -> None:
+    stage.title("An agent learns about its user, and is killed while a tool is under way")
+    killed = steps.learn_and_kill(stage.session.url)
+    left = stage.session.run(_dinner)
+    stage.found["agent_killed"] = {**killed, **left}
+    stage.say("(its model is scripted, so that it needs no key; the rest is the real thing)")
+    _print(stage, left["messages"])
+    stage.say(
+        f"process {killed['pid']} was killed by SIGKILL during {story.INTERRUPTED}: "
+        f"exit code {killed['exit_code']}"
+    )
+    stage.check("the agent was killed, it did not end by itself", ok=killed["exit_code"] != 0)
+    stage.check(
+        f"{story.FINISHED} has its result, {story.INTERRUPTED} has none",
+        ok=_answered(left["messages"]) == [story.FINISHED],
+    )
+    stage.check(
+        f"remembered so far: {story.NAME} {story.OLD_HOME}",
+        ok=set(left["memories"]) == {story.NAME, story.OLD_HOME},
+    )
+
+
+def _resume(stage: Stage) -> None:
+    stage.title("A second process resumes the thread; then the user moves")
+    before = stage.found["agent_killed"]
+    pid = steps.run_to_end(stage.session.url, "resume")
+    now = stage.session.run(_dinner)
+    stage.found["agent_resumed"] = {"pid": pid, **now}
+    count = len(before["messages"])
+    _print(stage, now["messages"], skip=count)
+    runs, first = now["tool_runs"], before["pid"]
+    stage.check(
+        "nothing of what was saved has changed", ok=now["messages"][:count] == before["messages"]
+    )
+    stage.check(
+        f"{story.FINISHED} ran once, in process {first}: it was not run again",
+        ok=runs[story.FINISHED] == [first],
+    )
+    stage.check(
+        f"{story.INTERRUPTED} ran again, in process {pid}, and has its result",
+        ok=sorted(runs[story.INTERRUPTED]) == sorted([first, pid])
+        and _answered(now["messages"]) == [story.FINISHED, story.INTERRUPTED],
+    )
+    stage.check(
+        f"said before the kill, remembered: {story.ALLERGY}",
+        ok=story.ALLERGY in now["memories"],
+    )
+    stage.check(
+        f"remembered in place of the old home: {story.NEW_HOME}",
+        ok=set(now["memories"]) == {story.NAME, story.ALLERGY, story.NEW_HOME},
+    )
+
+
+def _recall(stage: Stage) -> None:
+    stage.title("A third process is asked on another thread, where none of this was said")
+    pid = steps.run_to_end(stage.session.url, "recall")
+    asked = stage.session.run(_elsewhere)
+    stage.found["agent_recalled"] = {"pid": pid, **asked}
+    _print(stage, asked["trip"])
+    stage.say(f"and another user, {story.STRANGER!r}:")
+    _print(stage, asked["visit"])
+    stage.check(
+        "every answer is what the memories say",
+        ok=_texts(asked["trip"], "assistant")
+        == [f"I remember: {each}" for each in (story.NEW_HOME, story.ALLERGY)],
+    )
+    stage.check(
+        "the thread holds the questions and the answers, and no memories",
+        ok=_texts(asked["trip"], "user") == list(story.QUESTIONS)
+        and len(asked["trip"]) == 2 * len(story.QUESTIONS),
+    )
+    stage.check(
+        "another user's agent knows nothing of it",
+        ok=_texts(asked["visit"], "assistant") == ["I do not know."],
+    )
+
+
+def _show(stage: Stage) -> None:
+    stage.title("What is remembered, from which message, and what it replaced")
+    stage.say(f"$ locus-memory memories --user {story.USER}")
+    document = steps.list_memories(stage.session.url)
+    stage.found["memories"] = document
+    rows: list[dict[str, Any]] = document["memories"]
+    render_memories(stage.console, document=document, with_user=False, with_sources=False)
+    versions = [*rows, *(row["replaced"] for row in rows if row["replaced"])]
+    said = {version["content"]: _said(version) for version in versions}
+    stage.check(
+        "each memory names the message it comes from",
+        ok=said
+        == {
+            story.NAME: [story.INTRODUCTION],
+            story.OLD_HOME: [story.INTRODUCTION],
+            story.ALLERGY: [story.ERRAND],
+            story.NEW_HOME: [story.MOVE],
+        },
+    )
+    replaced = {row["content"]: row["replaced"]["content"] for row in rows if row["replaced"]}
+    stage.check(
+        "the new home replaced the old one, and nothing else replaced anything",
+        ok=replaced == {story.NEW_HOME: story.OLD_HOME},
+    )
+
+
+async def _dinner(backend: Backend) -> dict[str, Any]:
+    return {
+        "messages": await steps.messages(backend, story.DINNER),
+        "tool_runs": await steps.tool_runs(backend),
+        "memories": await steps.memories(backend),
+    }
+
+
+async def _elsewhere(backend: Backend) -> dict[str, Any]:
+    return {
+        "trip": await steps.messages(backend, story.TRIP),
+        "visit": await steps.messages(backend, story.VISIT),
+    }
+
+
+def _print(stage: Stage, messages: Sequence[dict[str, Any]], skip: int = 0) -> None:
+    print_transcript(stage.console, list(enumerate(messages, 1))[skip:])
+
+
+def _answered(messages: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the tools that have answered, in order."""
+    return [message["name"] for message in messages if message["role"] == "tool"]
+
+
+def _texts(messages: Sequence[dict[str, Any]], role: str) -> list[str]:
+    return [message["content"] for message in messages if message["role"] == role]
+
+
+def _said(version: dict[str, Any]) -> list[str | None]:
+    return [source["text"] for source in version["sources"]]

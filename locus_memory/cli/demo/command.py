@@ -1,0 +1,75 @@
+"""The command `demo`: a conversation that survives its process, and an agent that remembers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from locus_memory.cli.options.common import AsJson
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.outcome import CommandError
+
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
+
+__all__ = ["demo"]
+
+_DATABASE = "locus.db"
+
+
+def demo(
+    context: typer.Context,
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIRECTORY", help="Where to make locus.db; here by default.")
+    ] = Path(),
+    *,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Replace the database of an earlier demo.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Watch a conversation and an agent outlive their processes.
+
+    A sample conversation is imported, killed half-way, resumed, searched, forked and measured.
+    Then an agent learns about its user, is killed while a tool is under way, resumes, and
+    remembers in another process.
+
+    Everything it prints is read back from DIRECTORY/locus.db, which it leaves there to be
+    looked at. It fails if anything is lost, repeated or altered on the way.
+    """
+    from locus_memory.cli.demo.play import play  # noqa: PLC0415 - help must be quick
+
+    path = directory / _DATABASE
+    session = Session(f"sqlite:{path}", as_json=Session.of(context, None, as_json=as_json).as_json)
+    _make_room(session, path, fresh=fresh)
+    directory.mkdir(parents=True, exist_ok=True)
+    if not play(session, path):
+        raise typer.Exit(1)
+
+
+def _make_room(session: Session, path: Path, *, fresh: bool) -> None:
+    if not path.exists():
+        return
+    if not fresh:
+        raise CommandError(
+            f"{path} exists: run the demo in an empty directory, or replace an earlier demo's "
+            "database with --fresh"
+        )
+    if not session.run(_is_ours):
+        raise CommandError(f"{path} holds more than a demo: it is left alone")
+    for name in (_DATABASE, f"{_DATABASE}-wal", f"{_DATABASE}-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+
+
+async def _is_ours(backend: Backend) -> bool:
+    from locus_memory.cli.demo import agent_story as story  # noqa: PLC0415 - help must be quick
+    from locus_memory.cli.demo.sample import BRANCH, SAMPLE  # noqa: PLC0415
+
+    starts = (("turns", SAMPLE), *story.NAMESPACES)
+    threads = set(await backend.checkpointer.list_threads())
+    return threads <= {SAMPLE, BRANCH, *story.THREADS} and all(
+        any(namespace[: len(start)] == start for start in starts)
+        for namespace in await backend.store.list_namespaces()
+    )

@@ -1,0 +1,162 @@
+"""The demo, step by step: what each step prints and what must hold after it."""
+
+from __future__ import annotations
+
+import shlex
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from locus_memory.cli.commands.threads.diff import render_difference
+from locus_memory.cli.conversations.sizes import size_on_disk
+from locus_memory.cli.demo import steps
+from locus_memory.cli.demo.agent_play import play_agent
+from locus_memory.cli.demo.agent_story import DINNER, USER
+from locus_memory.cli.demo.sample import BRANCH_TURNS, FORK_AFTER, load_sample
+from locus_memory.cli.demo.stage import Stage
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.hits import print_hits
+from locus_memory.cli.printing.output import number, print_json
+from locus_memory.cli.printing.tables import print_table
+from locus_memory.cli.printing.transcripts import print_transcript
+from locus_memory.store.item import StoreItem
+
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
+
+__all__ = ["play"]
+
+
+_NEXT = ("threads", f"show {DINNER}", f"history home --user {USER}", f"chat --user {USER}")
+
+
+def play(session: Session, path: Path) -> bool:
+    """Play the demo on the empty database at `path`; returns whether every check held."""
+    stage = Stage(session)
+    # A folder that cannot be written is found out here rather than by the other process.
+    session.run(_touch, create=True)
+    for step in (_kill, _resume, _search, _look_back, _branch, _compare, _measure):
+        step(stage, path)
+    play_agent(stage)
+    held = all(check["ok"] for check in stage.checks)
+    url = shlex.quote(f"sqlite:{path}")
+    if held:
+        stage.say(f"\n{len(stage.checks)} checks, all of them hold. The database is {path}; try:")
+        for command in _NEXT:
+            stage.say(f"  locus-memory --url {url} {command}")
+    else:
+        stage.say("\nNOT every check holds: see above.")
+    if session.as_json:
+        print_json({"ok": held, "database": str(path), **stage.found, "checks": stage.checks})
+    return held
+
+
+async def _touch(backend: Backend) -> None:
+    await backend.open()
+
+
+def _kill(stage: Stage, path: Path) -> None:
+    half = len(load_sample().messages) // 2
+    stage.title("A process imports a conversation, one checkpoint a turn, and is killed half-way")
+    killed = steps.import_and_kill(stage.session.url, half)
+    stage.found["killed"] = killed
+    stage.say(
+        f"process {killed['pid']} acknowledged {killed['acknowledged']} turns, was killed by "
+        f"SIGKILL and ended with exit code {killed['exit_code']}"
+    )
+    left = stage.session.run(partial(steps.survived, acknowledged=half))
+    killed["left"] = left
+    stage.say(f"{path} holds {left['checkpoints']} checkpoints and {left['items']} stored turns")
+    print_transcript(stage.console, [(half, left["last_acknowledged"])])
+    stage.check("the process was killed, it did not end by itself", ok=killed["exit_code"] != 0)
+    stage.check(
+        "every acknowledged turn is there, and no half of another",
+        ok=left["intact"] and 0 <= left["checkpoints"] - half <= 1,
+    )
+
+
+def _resume(stage: Stage, path: Path) -> None:
+    del path
+    stage.title("A second process goes on where the first one stopped")
+    resumed = steps.import_the_rest(stage.session.url)
+    there = stage.session.run(steps.verify)
+    stage.found["resumed"] = {**resumed, "read_back": there}
+    before = stage.found["killed"]["left"]["checkpoints"]
+    stage.say(f"it saved {resumed['saved']} turns and left the first {before} as they were")
+    turns = there["turns"]
+    stage.check(
+        f"{there['checkpoints']} checkpoints for {turns} turns, in order: none lost, none repeated",
+        ok=there["in_order"] and before + resumed["saved"] == turns,
+    )
+    stage.check(
+        f"each of the {turns} checkpoints loads exactly what was said up to there",
+        ok=there["exact"] == turns,
+    )
+    stage.check(f"each of the {turns} turns was stored exactly once", ok=there["items_exact"])
+
+
+def _search(stage: Stage, path: Path) -> None:
+    del path
+    stage.title("Search")
+    found = stage.session.run(steps.search)
+    stage.found["search"] = found
+    for answer in found["queries"]:
+        stage.say(f"> {answer['query']}")
+        items = [StoreItem.from_dict(item) for item in answer["items"]]
+        print_hits(stage.console, items, answer["query"])
+    stage.check(
+        f"the words of each of the {found['turns']} turns find that turn first",
+        ok=found["found_first"] == found["turns"],
+    )
+
+
+def _look_back(stage: Stage, path: Path) -> None:
+    del path
+    stage.title("Back in time: the end of the conversation as it was at an earlier turn")
+    past = stage.session.run(steps.look_back)
+    stage.found["past"] = past
+    said = list(enumerate(past["messages"], 1))
+    print_transcript(stage.console, said[-2:])
+    messages = load_sample().messages
+    stage.check(
+        "it is exactly what had been said then", ok=past["messages"] == messages[: len(said)]
+    )
+
+
+def _branch(stage: Stage, path: Path) -> None:
+    del path
+    stage.title(f"A fork from turn {FORK_AFTER} goes another way")
+    branch = stage.session.run(steps.branch)
+    stage.found["branch"] = branch
+    said = list(enumerate(branch["messages"], 1))
+    print_transcript(stage.console, said[FORK_AFTER - 1 :])
+    expected = [*load_sample().messages[:FORK_AFTER], *BRANCH_TURNS]
+    stage.check(
+        "the fork holds the shared past and its own turns", ok=branch["messages"] == expected
+    )
+    stage.check("the original is as it was", ok=branch["original_intact"])
+
+
+def _compare(stage: Stage, path: Path) -> None:
+    del path
+    stage.title("The two branches compared")
+    difference = stage.session.run(steps.compare)
+    stage.found["diff"] = difference
+    render_difference(stage.console, difference)
+    stage.check(
+        f"they share {FORK_AFTER} messages", ok=difference["messages"]["common"] == FORK_AFTER
+    )
+
+
+def _measure(stage: Stage, path: Path) -> None:
+    stage.title("What it costs, next to the full JSON of every state")
+    rows = stage.session.run(steps.measure)
+    disk = size_on_disk(path)
+    stage.found["sizes"] = {"threads": rows, "disk_bytes": disk}
+    names = ("thread_id", "total_checkpoints", "stored_bytes", "json_bytes")
+    cells = [[*(row[name] for name in names), f"{row['ratio']:.1%}"] for row in rows]
+    titles = ["thread", ">checkpoints", ">bytes stored", ">full JSON", ">ratio"]
+    print_table(stage.console, titles, cells)
+    stage.say(f"on disk: {number(disk or 0)} bytes, the searchable turns included")
+    small = all(row["stored_bytes"] * 10 < row["json_bytes"] for row in rows)
+    stage.check("less than a tenth of the full JSON is stored", ok=small)

@@ -1,0 +1,54 @@
+"""The conversation that ships with the package, and another way it might have gone on."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any, Final
+
+from locus_memory.cli.conversations.transcripts import Conversation, read_conversations
+
+__all__ = ["BRANCH", "BRANCH_TURNS", "FORK_AFTER", "QUERIES", "SAMPLE", "load_sample"]
+
+SAMPLE: Final = "second-wind"
+BRANCH: Final = "second-wind-by-scilly"
+
+FORK_AFTER: Final = 57
+"""The turn, counted from 1, after which the branch goes another way."""
+
+BRANCH_TURNS: Final[tuple[dict[str, Any], ...]] = (
+    {
+        "role": "user",
+        "name": "Ines",
+        "content": "Then let us go by the Isles of Scilly. We leave on the third, as planned.",
+        "id": "B1:1",
+    },
+    {
+        "role": "assistant",
+        "name": "Wren",
+        "content": "Changed: first leg from Falmouth to St Mary's on 3 July, about thirteen hours.",
+        "id": "B1:2",
+    },
+    {
+        "role": "user",
+        "name": "Ines",
+        "content": "And tell my mother that the flowers will be from Scilly.",
+        "id": "B1:3",
+    },
+)
+
+QUERIES: Final = (
+    "what am I allergic to",
+    "new departure date",
+    "name of the cat",
+    "sold my cello",
+)
+
+
+def sample_bytes() -> bytes:
+    """Return the file of the sample conversation."""
+    return files("locus_memory.samples").joinpath(f"{SAMPLE}.json").read_bytes()
+
+
+def load_sample() -> Conversation:
+    """Return the sample conversation."""
+    return read_conversations(sample_bytes(), f"{SAMPLE}.json")[0]

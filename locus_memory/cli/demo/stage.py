@@ -1,0 +1,47 @@
+"""Where the demo prints and what it finds out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.output import console
+from locus_memory.cli.printing.transcripts import print_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Stage"]
+
+
+class Stage:
+    """Where the demo prints, and what it has found out.
+
+    Args:
+        session: The database, and whether only JSON is printed.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.found: dict[str, Any] = {}
+        self.checks: list[dict[str, Any]] = []
+        self.console: Console = console()
+        self.console.quiet = session.as_json
+
+    def title(self, text: str) -> None:
+        """Print the heading of a step."""
+        place = len(self.found) + 1
+        gap = "\n" if place > 1 else ""
+        print_text(self.console, Text(f"{gap}{place}. {text}", "bold"))
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        print_text(self.console, Text(text))
+
+    def check(self, text: str, *, ok: bool) -> None:
+        """Print and keep whether something holds."""
+        self.checks.append({"check": text, "ok": ok})
+        mark = Text("ok      ", "green") if ok else Text("FAILED  ", "bold red")
+        print_text(self.console, mark.append(text, "default"))

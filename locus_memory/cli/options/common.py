@@ -1,0 +1,72 @@
+"""Options that several commands have, and how their values are read."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from locus_memory.cli.options.exact_json import parse_json
+from locus_memory.cli.printing.outcome import UsageError
+
+__all__ = ["AsJson", "Limit", "Offset", "Url", "parse_age", "parse_object"]
+
+Url = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="Where the data is, such as sqlite:./agent.db."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def _bounded(limit: int) -> int:
+    # No database counts further.
+    return min(limit, 2**53)
+
+
+Limit = Annotated[
+    int,
+    typer.Option("--limit", metavar="N", min=0, help="At most this many.", callback=_bounded),
+]
+
+Offset = Annotated[
+    int,
+    typer.Option("--offset", metavar="N", min=0, help="Skip the first N.", callback=_bounded),
+]
+
+_AGE = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def parse_age(text: str) -> timedelta:
+    """Return the length of time that `90s`, `45m`, `12h`, `30d` or `2w` stands for.
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    found = _AGE.fullmatch(text)
+    if not found:
+        raise UsageError(f"an age is a number and s, m, h, d or w, such as 30d, not {text!r}")
+    try:
+        return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    except OverflowError:
+        raise UsageError(f"{text} is too long ago") from None
+
+
+def parse_object(text: str | None, option: str) -> dict[str, Any] | None:
+    """Return the JSON object given to an option; `None` if none was.
+
+    Raises:
+        UsageError: It is not a JSON object.
+    """
+    if text is None:
+        return None
+    try:
+        value = parse_json(text)
+    except orjson.JSONDecodeError as error:
+        raise UsageError(f"{option} takes a JSON object: {error}") from None
+    if not isinstance(value, dict):
+        raise UsageError(f'{option} takes a JSON object, such as \'{{"kind": "note"}}\'')
+    return value

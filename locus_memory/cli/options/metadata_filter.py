@@ -1,0 +1,71 @@
+"""The option `--filter` of commands on checkpoints: what their metadata have to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from locus_memory.cli.options.common import parse_object
+from locus_memory.cli.options.exact_json import InexactNumberError, parse_json
+from locus_memory.cli.printing.outcome import UsageError
+
+__all__ = ["Condition", "FilterOption", "parse_filters"]
+
+Condition = Callable[[Mapping[str, Any]], bool]
+"""Whether a checkpoint is wanted, by its metadata."""
+
+FilterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        metavar="FILTER",
+        help="Only those whose metadata match: NAME=VALUE, or a JSON filter. Several: all of them.",
+    ),
+]
+
+
+def parse_filters(texts: Sequence[str]) -> Condition:
+    """Return the condition that all filters make together; none accept everything.
+
+    Args:
+        texts: Each `NAME=VALUE`, where the value is JSON or else text, or a filter as JSON.
+
+    Raises:
+        UsageError: One is neither.
+        InvalidFilterError: A JSON filter has an operator that does not exist, or a wrong operand.
+    """
+    from locus_memory.store.filters import matches, parse_filter  # noqa: PLC0415 - help must be quick
+
+    if not texts:
+        return _everything
+    condition = parse_filter({"$and": [_document(text) for text in texts]})
+    return partial(matches, condition, None)
+
+
+def _everything(_: Mapping[str, Any]) -> bool:
+    return True
+
+
+def _document(text: str) -> dict[str, Any]:
+    if text.lstrip().startswith("{"):
+        return parse_object(text, "--filter") or {}
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise UsageError(
+            f"--filter takes NAME=VALUE or a JSON object, such as turn=3 or "
+            f'\'{{"turn": {{"$gt": 3}}}}\', not {text[:60]!r}'
+        )
+    return {name: {"$eq": _value(value)}}
+
+
+def _value(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except InexactNumberError as error:
+        raise UsageError(f"--filter: {error}") from None
+    except orjson.JSONDecodeError:
+        return text

@@ -1,0 +1,112 @@
+"""One run of a command: where its data is, and how it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from locus_memory.cli.printing.outcome import CommandError, UsageError
+from locus_memory.cli.printing.output import console, print_json
+from locus_memory.errors import ConfigurationError, MissingDriverError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory._internal.providers.address import Address
+    from locus_memory.backends.base import Backend
+    from locus_memory.registry import Provider
+
+__all__ = ["DEFAULT_URL", "Globals", "Session"]
+
+DEFAULT_URL = "sqlite:./locus.db"
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Globals:
+    """The options given before the command's name."""
+
+    url: str | None = None
+    as_json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Where the data is and how to answer.
+
+    Attributes:
+        url: A provider string.
+        as_json: Whether to answer with JSON.
+    """
+
+    url: str
+    as_json: bool
+
+    @classmethod
+    def of(cls, context: typer.Context, url: str | None, *, as_json: bool) -> Session:
+        """Return the session that the options before and after the command's name ask for."""
+        given: Globals = context.obj
+        return cls(url or given.url or DEFAULT_URL, as_json or given.as_json)
+
+    def resolve(self) -> tuple[Address, Provider]:
+        """Return the address the URL resolves to and its provider.
+
+        Raises:
+            UsageError: The URL is not one that works.
+        """
+        from locus_memory.registry import resolve_address  # noqa: PLC0415 - help must be quick
+
+        try:
+            return resolve_address(self.url)
+        except MissingDriverError:
+            raise
+        except ConfigurationError as error:
+            raise UsageError(str(error)) from error
+
+    @property
+    def path(self) -> Path | None:
+        """The file or folder that holds the data, if it is one."""
+        address, provider = self.resolve()
+        if not provider.is_path or address.hint in (None, ":memory:"):
+            return None
+        return Path(str(address.hint))
+
+    def run(self, work: Callable[[Backend], Awaitable[Answer]], *, create: bool = False) -> Answer:
+        """Open the backend, do the work and close it.
+
+        Args:
+            work: What to do, given the open backend; its states are plain dicts.
+            create: Whether a database that is not there is made, rather than missed.
+
+        Raises:
+            CommandError: There is no database.
+        """
+        import asyncio  # noqa: PLC0415 - help must be quick
+
+        path = self.path
+        if not create and path is not None and not path.exists():
+            raise CommandError(f"no database at {self.resolve()[0].hint}")
+        return asyncio.run(self._run(work))
+
+    async def _run(self, work: Callable[[Backend], Awaitable[Answer]]) -> Answer:
+        from locus_memory.registry import open_backend  # noqa: PLC0415 - help must be quick
+
+        backend = open_backend(self.url, state_type=None)
+        try:
+            async with backend:
+                return await work(backend)
+        finally:
+            # One that could not be opened holds something all the same.
+            await backend.close()
+
+    def answer(self, document: Any, render: Callable[[Console], None]) -> None:
+        """Print the JSON document, or let `render` print it for people."""
+        if self.as_json:
+            print_json(document)
+        else:
+            render(console())

@@ -1,0 +1,142 @@
+"""How the hits of a search are shown: who said what, and why it ranks where it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from locus_memory.cli.options.names import format_namespace
+from locus_memory.cli.printing.output import visible, visible_name
+from locus_memory.cli.printing.tables import Cell, print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.retrieval.explain import Explanation
+    from locus_memory.retrieval.fields import Fields
+    from locus_memory.retrieval.hybrid import Hit
+    from locus_memory.store.item import StoreItem
+
+__all__ = ["hit_fields", "print_explained", "print_hits"]
+
+_SNIPPET = 160
+_ROOM = 60
+"""How long a sum may be to have its result on the same line, in a terminal of 80 columns."""
+
+
+def hit_fields() -> Fields:
+    """Return where items tell their text, speaker and place; imported turns among them."""
+    from locus_memory.retrieval.fields import Fields  # noqa: PLC0415 - help must be quick
+
+    return Fields(position=("position", "turn"))
+
+
+def print_hits(console: Console, items: Sequence[StoreItem], query: str) -> None:
+    """Print what a search found, the query's words highlighted."""
+    rows: list[list[Cell]] = [
+        [f"{item.score or 0:.2f}", _where(item), _said(item, query)] for item in items
+    ]
+    records = [_record(item) for item in items]
+    print_table(console, [">score", "where", "*what"], rows, records=records)
+
+
+def print_explained(console: Console, hits: Sequence[Hit], query: str) -> None:
+    """Print what a search found, each hit with what its score is made of."""
+    rows: list[list[Cell]] = [[f"{hit.score:.2f}", _explained(hit, query)] for hit in hits]
+    records = [[*_record(hit.item), _why(hit)] for hit in hits]
+    print_table(console, [">score", "*what, and why"], rows, records=records)
+
+
+def _record(item: StoreItem) -> list[Cell]:
+    """Return a hit for a pipe, all of its text with it."""
+    passage = hit_fields().read(item)
+    speaker = passage.speakers[0] if passage.speakers else ""
+    when = _moment(item) or ("" if passage.day is None else passage.day.isoformat())
+    namespace = format_namespace(item.namespace)
+    return [f"{item.score or 0:.2f}", namespace, item.key, speaker, when, passage.text]
+
+
+def _why(hit: Hit) -> str:
+    return "; ".join(_reasons(hit.parts, hit.score)) if hit.parts is not None else ""
+
+
+def _where(item: StoreItem) -> Text:
+    return Text(visible_name(f"{format_namespace(item.namespace)} {item.key}"))
+
+
+def _explained(hit: Hit, query: str) -> Text:
+    lines = [_where(hit.item), _said(hit.item, query)]
+    if hit.parts is not None:
+        lines += [Text(f"  {reason}", style="dim") for reason in _reasons(hit.parts, hit.score)]
+    return Text("\n").join(lines)
+
+
+def _said(item: StoreItem, query: str) -> Text:
+    """Return who said it, when, and the words around the first match."""
+    from locus_memory.store.text import tokens  # noqa: PLC0415 - help must be quick
+
+    passage = hit_fields().read(item)
+    body = passage.text
+    wanted = set(tokens(query))
+    words = [m.span() for m in re.finditer(r"\w+", body) if wanted & set(tokens(m[0]))]
+    start = _start(body, words[0][0]) if words and len(body) > _SNIPPET else 0
+    shown = Text("…" if start else "")
+    for offset, (first, last) in enumerate(words):
+        previous = words[offset - 1][1] if offset else start
+        shown.append(visible(body[max(previous, start) : first]))
+        shown.append(visible(body[first:last]), style="bold yellow")
+    shown.append(visible(body[words[-1][1] if words else 0 :]))
+    shown.truncate(_SNIPPET, overflow="ellipsis")
+    day = None if passage.day is None else passage.day.isoformat()
+    return _speaker(passage.speakers, _moment(item) or day).append_text(shown)
+
+
+def _start(body: str, first: int) -> int:
+    """Return where to begin, at the start of a word some way before the first match."""
+    start = max(0, first - _SNIPPET // 2)
+    return body.find(" ", start, first) + 1 or start if start else 0
+
+
+def _moment(item: StoreItem) -> str | None:
+    when = item.value.get("session_date") if isinstance(item.value, dict) else None
+    return when if isinstance(when, str) else None
+
+
+def _speaker(speakers: Sequence[str], when: str | None) -> Text:
+    shown = Text()
+    if speakers:
+        shown.append(visible_name(speakers[0]), style="bold")
+    if when is not None:
+        shown.append(visible_name(f" ({when})" if speakers else f"({when})"), style="dim")
+    return shown.append(": ") if shown else shown
+
+
+def _reasons(parts: Explanation, score: float) -> list[str]:
+    """Return how a score came about, as a sum that can be checked."""
+    evidence = [
+        f"text {parts.text:.2f} (#{parts.text_rank})" if parts.text_rank else "",
+        f"vector {parts.vector:.2f} (#{parts.vector_rank})" if parts.vector_rank else "",
+        f"own words {parts.words:.2f}" if parts.words else "",
+        f"neighbour {parts.neighbour:.2f}" if parts.neighbour else "",
+    ]
+    changes = [
+        f"x{parts.speaker:g} speaker" if parts.speaker != 1 else "",
+        f"x{parts.date:g} date" if parts.date != 1 else "",
+        f"+{parts.succession:.2f} for superseding" if parts.succession else "",
+    ]
+    sums = [" + ".join(filter(None, evidence)), ", ".join(filter(None, changes))]
+    if len(sums[0]) > _ROOM and not sums[1]:
+        sums[1] = "all together"
+    lines = list(filter(None, sums))
+    lines[-1] += f" = {parts.score:.2f}"
+    if parts.rerank is not None:
+        lines.append(f"reranker {parts.rerank:.3g}, blended: {score:.2f}")
+    elif f"{score:.2f}" != f"{parts.score:.2f}":
+        # A long search ranks one window of candidates after another.
+        lines.append(f"of a later window, so not above those before: {score:.2f}")
+    if parts.superseded_by is not None:
+        lines.append(f"superseded by {visible_name(parts.superseded_by)}")
+    return lines

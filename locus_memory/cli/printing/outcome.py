@@ -1,0 +1,100 @@
+"""How a command ends: its exit codes, and how it says why."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import orjson
+
+from locus_memory.cli.printing.output import visible
+from locus_memory.errors import (
+    BackendUnavailableError,
+    CheckpointNotFoundError,
+    InvalidArgumentError,
+    LocusMemoryError,
+)
+
+__all__ = ["CommandError", "Interrupted", "Terminated", "UsageError", "report", "silence"]
+
+INTERRUPTED = 130
+
+
+class CommandError(Exception):
+    """The command cannot do what it was asked; the text is what the user reads.
+
+    Args:
+        message: Why.
+        hint: A command that helps, or `None`.
+        answered: Whether stdout has the command's JSON document already.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str | None = None, answered: bool = False) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.answered = answered
+
+
+class UsageError(CommandError):
+    """The command was called in a way it cannot understand."""
+
+    exit_code = 2
+
+
+class Interrupted(CommandError):  # noqa: N818 - nothing is wrong
+    """Somebody ended the command before it was done."""
+
+    exit_code = INTERRUPTED
+
+
+class Terminated(Interrupted):
+    """The system ended the command before it was done."""
+
+    exit_code = 143
+
+
+_HELP = "locus-memory COMMAND --help"
+_HINTS = {
+    InvalidArgumentError: _HELP,
+    CheckpointNotFoundError: "locus-memory threads",
+    BackendUnavailableError: "locus-memory doctor",
+}
+
+
+def report(error: BaseException, *, as_json: bool = False) -> int:
+    """Write one line on stderr, and perhaps a document on stdout; returns the exit code."""
+    foreseen = isinstance(error, LocusMemoryError | OSError) or hasattr(error, "exit_code")
+    kind = "error" if foreseen else f"internal error: {type(error).__name__}"
+    if as_json and not getattr(error, "answered", False):
+        sys.stdout.write(orjson.dumps({"error": _document(error)}).decode() + "\n")
+        sys.stdout.flush()
+    sys.stderr.write(f"{kind}: {_line(error)}\n")
+    if isinstance(error, InvalidArgumentError):
+        return UsageError.exit_code
+    code: int = getattr(error, "exit_code", CommandError.exit_code)
+    return code
+
+
+def _document(error: BaseException) -> dict[str, Any]:
+    """Return an error as JSON."""
+    hints = (hint for kind, hint in _HINTS.items() if isinstance(error, kind))
+    # Typer's own errors of a wrong call have nothing but the exit code in common with ours.
+    is_usage = getattr(error, "exit_code", None) == UsageError.exit_code
+    hint = getattr(error, "hint", None) or (_HELP if is_usage else next(hints, None))
+    return {"type": type(error).__name__, "message": _line(error), "hint": hint}
+
+
+def silence() -> None:
+    """Let the interpreter's last flush go nowhere: nobody reads stdout any more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _line(error: BaseException) -> str:
+    # A message of typer's may be wrapped over several lines.
+    message = getattr(error, "format_message", error.__str__)()
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        message = f"{error.filename}: {error.strerror}"
+    return visible(" ".join(message.split())) or type(error).__name__

@@ -1,0 +1,99 @@
+"""How a list says that there is more of it, and which command shows the rest."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from locus_memory.cli.printing.output import note, visible_name
+
+if TYPE_CHECKING:
+    import typer
+
+__all__ = ["COUNTED", "how_many", "same_command", "tell_more"]
+
+COUNTED = 10_000
+"""How many rows are counted that are not shown; to count on would walk through everything."""
+
+
+def how_many(count: int) -> str:
+    """Return the number of rows that are left, as far as they were counted."""
+    return f"{count:,}" if count < COUNTED else f"at least {count:,}"
+
+
+def tell_more(context: typer.Context, count: int, what: str = "more", **options: Any) -> None:
+    """Tell, on stderr, how many rows a list left out and the command that shows them.
+
+    Args:
+        context: The command that printed the list.
+        count: How many rows it left out; nothing is told of none.
+        what: What they are.
+        options: The options, by parameter, that differ in the command to show them.
+    """
+    if context.params.get("limit") == 0:
+        # The same would show nothing, again.
+        options = {"limit": None, **options}
+    if count:
+        note(f"{how_many(count)} {what}: {same_command(context, **options)}", verbatim=True)
+
+
+def same_command(context: typer.Context, **changed: Any) -> str:
+    """Return the command that was called, with other options, as a shell takes it.
+
+    A password in the URL is left out.
+    """
+    words: list[str] = []
+    arguments: list[str] = []
+    for each in _lineage(context):
+        words.append(str(each.info_name))
+        for parameter in each.command.params:
+            name = str(parameter.name)
+            source = each.get_parameter_source(name)
+            is_own = each is context and name in changed
+            if not is_own and (source is None or source.name != "COMMANDLINE"):
+                continue
+            value = changed[name] if is_own else each.params[name]
+            given = list(_values(name, value))
+            if parameter.param_type_name == "argument":
+                arguments += given
+            elif value is True:
+                words.append(_option(parameter.opts))
+            else:
+                words += [word for text in given for word in (_option(parameter.opts), text)]
+    if any(each.startswith("-") for each in arguments):
+        words.append("--")
+    return " ".join(map(_quoted, [*words, *arguments]))
+
+
+def _lineage(context: typer.Context) -> Iterable[Any]:
+    parent = context.parent
+    return [context] if parent is None else [*_lineage(parent), context]  # type: ignore[arg-type]
+
+
+def _option(names: list[str]) -> str:
+    return max(names, key=len)
+
+
+def _values(name: str, value: Any) -> Iterator[str]:
+    """Yield how a parameter's value is written, once for each time it is given."""
+    for each in value if isinstance(value, (list, tuple)) else [value]:
+        if each is None or each is False:
+            continue
+        text = str(each.value if isinstance(each, Enum) else each)
+        yield _without_password(text) if name == "url" else text
+
+
+def _without_password(url: str) -> str:
+    from locus_memory._internal.providers.address import parse_address  # noqa: PLC0415 - help must be quick
+
+    return str(parse_address(url))
+
+
+def _quoted(word: str) -> str:
+    """Return a word as a shell reads it, control characters written out."""
+    if word == visible_name(word):
+        return shlex.quote(word)
+    escaped = word.replace("\\", "\\\\").replace("'", "\\'")
+    return f"$'{visible_name(escaped)}'"
