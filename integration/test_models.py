@@ -8,8 +8,8 @@ import pytest
 
 from locus_memory.errors import ModelUnavailableError
 from locus_memory.retrieval.embedders import LocalEmbedder
-from locus_memory.retrieval.embedders.catalogue import CARRIED, models_folder
-from locus_memory.retrieval.embedders.fetching import fetch_models, is_whole
+from locus_memory.retrieval.embedders.models.catalogue import CARRIED, models_folder
+from locus_memory.retrieval.embedders.models.fetching import fetch_models, is_whole
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from locus_memory.checkpoint.chain import DeltaCheckpointer
     from locus_memory.checkpoint.storage import DeltaStorage
     from locus_memory.conversation.base import ConversationManager, NullManager
-    from locus_memory.conversation.summary import SummarizingManager
+    from locus_memory.conversation.summary.manager import SummarizingManager
     from locus_memory.conversation.tokens import TokenCounter, count_tokens, estimate_tokens
     from locus_memory.conversation.window import SlidingWindowManager
     from locus_memory.events import Event, subscribe
@@ -203,7 +203,7 @@ else:
             "StoreItem": "store.item",
             "StoreWrapper": "store.wrappers.base",
             "StreamingModel": "chat.base",
-            "SummarizingManager": "conversation.summary",
+            "SummarizingManager": "conversation.summary.manager",
             "TextDelta": "agent.events",
             "TokenCounter": "conversation.tokens",
             "Tool": "tools",

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from locus_memory.errors import InvalidMessageError
 from locus_memory.messages import Message, Role, ToolCall, ToolResult, written_of
 from locus_memory.store.json_values import decode_json, encode_json
-from locus_memory.testing.store_suite import json_objects
+from locus_memory.testing.store_suite.base import json_objects
 
 text = st.text(max_size=20)
 tool_calls = st.builds(ToolCall, id=text, name=text, arguments=json_objects)

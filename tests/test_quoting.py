@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory._internal.quoting import LONGEST, quote
-from locus_memory.testing.store_suite import json_values
+from locus_memory.testing.store_suite.base import json_values
 
 
 class Failing:

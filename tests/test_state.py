@@ -12,7 +12,7 @@ from locus_memory.errors import InvalidMessageError
 from locus_memory.messages import Message, ToolCall
 from locus_memory.state import AgentState, shared_checkpoint
 from locus_memory.store.json_values import decode_json, encode_json
-from locus_memory.testing.store_suite import json_objects
+from locus_memory.testing.store_suite.base import json_objects
 
 messages = st.builds(Message.user, st.text(max_size=10)) | st.builds(
     Message.assistant,

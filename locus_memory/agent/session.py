@@ -20,7 +20,7 @@ from locus_memory.agent.events import (
 from locus_memory.chat.base import INVALID_ARGUMENTS
 from locus_memory.chat.usage import usage_in
 from locus_memory.checkpoint.base import BaseCheckpointer
-from locus_memory.conversation.faults import mend
+from locus_memory.conversation.validation import mend
 from locus_memory.errors import (
     CheckpointNotFoundError,
     InvalidArgumentError,

@@ -9,8 +9,8 @@ from typing import Any
 from typing_extensions import override
 
 from locus_memory._internal.resource import Resource
-from locus_memory.conversation.faults import mend
 from locus_memory.conversation.groups import Group, split_groups, split_sound
+from locus_memory.conversation.validation import mend
 from locus_memory.events import emit
 
 __all__ = ["ConversationManager", "NullManager", "sound_groups"]

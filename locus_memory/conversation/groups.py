@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from locus_memory.conversation.kinds import is_memory_block, role_of
+from locus_memory.conversation.roles import is_memory_block, role_of
 
 __all__ = ["Group", "split_groups", "split_sound"]
 

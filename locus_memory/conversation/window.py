@@ -10,8 +10,8 @@ from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
 from locus_memory.conversation.base import ConversationManager, sound_groups
+from locus_memory.conversation.cache import MessageMemo
 from locus_memory.conversation.groups import Group
-from locus_memory.conversation.memo import MessageMemo
 from locus_memory.conversation.selection import Size, from_user, newest_fitting
 from locus_memory.conversation.tokens import as_token_counter, message_tokens
 from locus_memory.errors import InvalidArgumentError

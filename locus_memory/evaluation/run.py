@@ -15,7 +15,7 @@ from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedding import embed
 from locus_memory.retrieval.hybrid import HybridSearch, Mode, SearchResult
 from locus_memory.retrieval.options import SearchOptions
-from locus_memory.retrieval.query import read_query
+from locus_memory.retrieval.ranking.query import read_query
 from locus_memory.retrieval.turns import index_turns
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import Namespace

@@ -1,4 +1,4 @@
-"""Adapters for frameworks, one module each; a framework is imported with its module only."""
+"""Adapters for frameworks, one folder each; a framework is imported with its folder only."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from locus_memory._internal.neutral import neutralise
-from locus_memory.conversation.kinds import (
+from locus_memory.conversation.roles import (
     BLOCK_CLOSE,
     BLOCK_MARK,
     BLOCK_OPENING,

@@ -11,10 +11,10 @@ from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.fields import Fields
 from locus_memory.retrieval.hybrid import HybridSearch, Mode
 from locus_memory.retrieval.options import SearchOptions
-from locus_memory.retrieval.supersession import prefer_successors
+from locus_memory.retrieval.ranking.fields import Fields
+from locus_memory.retrieval.ranking.supersession import prefer_successors
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import StoreItem, check_limit
 

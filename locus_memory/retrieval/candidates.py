@@ -15,7 +15,7 @@ from locus_memory.events import emit
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import check_marks, check_newest_mark
 from locus_memory.retrieval.embedding import embed
-from locus_memory.retrieval.query import Query
+from locus_memory.retrieval.ranking.query import Query
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.candidates import (
     Candidate,

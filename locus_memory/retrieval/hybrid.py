@@ -15,12 +15,12 @@ from locus_memory.events import emit
 from locus_memory.retrieval.candidates import Finder, Mode, Request, check_mode
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import MARK, unmarked
-from locus_memory.retrieval.explain import Explanation
-from locus_memory.retrieval.fields import Fields, PassageCache
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.pack import Packed, pack
-from locus_memory.retrieval.query import Query, read_query
-from locus_memory.retrieval.ranking import Name, Ranked, blend, prefer_current, rank
+from locus_memory.retrieval.ranking.explain import Explanation
+from locus_memory.retrieval.ranking.fields import Fields, PassageCache
+from locus_memory.retrieval.ranking.query import Query, read_query
+from locus_memory.retrieval.ranking.ranking import Name, Ranked, blend, prefer_current, rank
 from locus_memory.store.base import BaseStore
 from locus_memory.store.candidates import Candidate, Candidates
 from locus_memory.store.item import Namespace, StoreItem, check_limit, check_namespace
@@ -106,7 +106,7 @@ class HybridSearch(StoreUser):
     alone. `SearchResult.mode` tells, and so does the event `retrieval.degraded`.
 
     What supersedes stands above what was superseded, where items tell so by links; see
-    `locus_memory.retrieval.supersession`.
+    `locus_memory.retrieval.ranking.supersession`.
 
     Args:
         store: Any store, a backend that has one, or a provider string. What a string made is closed

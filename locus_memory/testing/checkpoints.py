@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from locus_memory.testing.checkpoint_edits import EditTests
-from locus_memory.testing.checkpoint_forks import ForkTests
-from locus_memory.testing.checkpoint_machine import MachineTests
-from locus_memory.testing.checkpoint_races import ConflictTests, RaceTests, SecondProcessTests
-from locus_memory.testing.checkpoint_removal import (
+from locus_memory.testing.checkpoint_suite.edits import EditTests
+from locus_memory.testing.checkpoint_suite.forks import ForkTests
+from locus_memory.testing.checkpoint_suite.machine import MachineTests
+from locus_memory.testing.checkpoint_suite.races import ConflictTests, RaceTests, SecondProcessTests
+from locus_memory.testing.checkpoint_suite.removal import (
     BranchTests,
     ChainTests,
     ListingTests,
     RemovalTests,
 )
-from locus_memory.testing.checkpoint_saving import NamingTests, SavingTests, StateTests
+from locus_memory.testing.checkpoint_suite.saving import NamingTests, SavingTests, StateTests
 
 __all__ = ["CheckpointerConformance"]
 

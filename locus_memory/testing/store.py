@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from locus_memory.testing.store_batches import BatchTests
-from locus_memory.testing.store_expiry import ExpiryTests
-from locus_memory.testing.store_filters import FilterTests
-from locus_memory.testing.store_items import ItemTests, NameTests, ValueTests
-from locus_memory.testing.store_life import CapabilityTests, LifeTests
-from locus_memory.testing.store_listing import ClearTests, KeyOrderTests, NamespaceListTests
-from locus_memory.testing.store_model import ModelTests
-from locus_memory.testing.store_search import NewestTests, TextSearchTests
-from locus_memory.testing.store_vectors import VectorTests
+from locus_memory.testing.store_suite.batches import BatchTests
+from locus_memory.testing.store_suite.expiry import ExpiryTests
+from locus_memory.testing.store_suite.filters import FilterTests
+from locus_memory.testing.store_suite.items import ItemTests, NameTests, ValueTests
+from locus_memory.testing.store_suite.life import CapabilityTests, LifeTests
+from locus_memory.testing.store_suite.listing import ClearTests, KeyOrderTests, NamespaceListTests
+from locus_memory.testing.store_suite.model import ModelTests
+from locus_memory.testing.store_suite.search import NewestTests, TextSearchTests
+from locus_memory.testing.store_suite.vectors import VectorTests
 
 __all__ = ["StoreConformance"]
 

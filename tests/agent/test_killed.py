@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from locus_memory import get_checkpointer
-from locus_memory.conversation.faults import validate
+from locus_memory.conversation.validation import validate
 from locus_memory.messages import Role
 
 AGENT = """

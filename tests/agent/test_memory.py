@@ -8,8 +8,8 @@ from locus_memory import get_store, open_backend
 from locus_memory.agent.loop import Agent
 from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.conversation.base import NullManager
-from locus_memory.conversation.faults import validate
-from locus_memory.conversation.summary import SummarizingManager
+from locus_memory.conversation.summary.manager import SummarizingManager
+from locus_memory.conversation.validation import validate
 from locus_memory.conversation.window import SlidingWindowManager
 from locus_memory.memory.base import NoopMemoryManager
 from locus_memory.messages import Message, Role

@@ -11,7 +11,7 @@ from locus_memory.agent.loop import (
     Agent,
 )
 from locus_memory.checkpoint.chain import DeltaCheckpointer
-from locus_memory.conversation.faults import validate
+from locus_memory.conversation.validation import validate
 from locus_memory.errors import (
     CheckpointConflictError,
     CheckpointNotFoundError,

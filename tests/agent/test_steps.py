@@ -17,7 +17,7 @@ from locus_memory.agent import (
     ToolStarted,
 )
 from locus_memory.chat.base import INVALID_ARGUMENTS, ToolSpec
-from locus_memory.conversation.faults import CUT_OFF, validate
+from locus_memory.conversation.validation import CUT_OFF, validate
 from locus_memory.errors import (
     ModelAnswerError,
 )

@@ -11,7 +11,7 @@ from conversations import Talk
 from rows import Row, typical
 
 from locus_memory.conversation.base import ConversationManager, NullManager
-from locus_memory.conversation.summary import SummarizingManager
+from locus_memory.conversation.summary.manager import SummarizingManager
 from locus_memory.conversation.window import SlidingWindowManager
 from locus_memory.messages import Message, ToolCall, ToolResult
 

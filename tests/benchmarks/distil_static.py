@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from locus_memory._internal.providers.drivers import require
-from locus_memory.retrieval.embedders.model_files import find_model
+from locus_memory.retrieval.embedders.models.files import find_model
 
 MODEL = "bge-small-en-v1.5"
 FIRST_WORD = 1996

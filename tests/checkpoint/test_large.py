@@ -18,9 +18,9 @@ from locus_memory.checkpoint.encoding.large_states import freeze, is_large, read
 from locus_memory.errors import ValueNotSerializableError
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
-from locus_memory.testing.checkpoint_edits import EditTests
-from locus_memory.testing.checkpoint_saving import SavingTests, StateTests
-from locus_memory.testing.store_suite import json_objects
+from locus_memory.testing.checkpoint_suite.edits import EditTests
+from locus_memory.testing.checkpoint_suite.saving import SavingTests, StateTests
+from locus_memory.testing.store_suite.base import json_objects
 
 quick = settings(deadline=None, max_examples=200)
 

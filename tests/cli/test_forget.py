@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from locus_memory.conversation.summary import SummarizingManager
+from locus_memory.conversation.summary.manager import SummarizingManager
 from locus_memory.messages import Message
 from locus_memory.registry import open_backend
 from locus_memory.state import AgentState

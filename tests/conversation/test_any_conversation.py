@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.conversation.base import NullManager
-from locus_memory.conversation.faults import CUT_OFF, mend, repair, validate
 from locus_memory.conversation.groups import split_groups, split_sound
-from locus_memory.conversation.summary import SummarizingManager
-from locus_memory.conversation.summary_text import is_summary
+from locus_memory.conversation.summary.manager import SummarizingManager
+from locus_memory.conversation.summary.text import is_summary
 from locus_memory.conversation.tokens import count_tokens
+from locus_memory.conversation.validation import CUT_OFF, mend, repair, validate
 from locus_memory.conversation.window import SlidingWindowManager
 from locus_memory.events import subscribe
 from locus_memory.messages import Message, Role, ToolCall

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from locus_memory.conversation.base import NullManager
-from locus_memory.conversation.faults import CUT_OFF, Fault, repair, validate
+from locus_memory.conversation.validation import CUT_OFF, Fault, repair, validate
 from locus_memory.events import subscribe
 from locus_memory.messages import Message, ToolCall, ToolResult
 

@@ -10,10 +10,10 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from locus_memory.conversation.base import NullManager
-from locus_memory.conversation.faults import CUT_OFF, repair, validate
-from locus_memory.conversation.summary import SummarizingManager
-from locus_memory.conversation.summary_text import is_summary
+from locus_memory.conversation.summary.manager import SummarizingManager
+from locus_memory.conversation.summary.text import is_summary
 from locus_memory.conversation.tokens import count_tokens
+from locus_memory.conversation.validation import CUT_OFF, repair, validate
 from locus_memory.conversation.window import SlidingWindowManager
 
 

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from locus_memory.conversation.kinds import is_memory_block, role_of
+from locus_memory.conversation.roles import is_memory_block, role_of
 from locus_memory.memory.inject import inject
 from locus_memory.messages import Message
 

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from locus_memory.conversation.memo import MessageMemo
-from locus_memory.conversation.summary import SummarizingManager
+from locus_memory.conversation.cache import MessageMemo
+from locus_memory.conversation.summary.manager import SummarizingManager
 from locus_memory.conversation.tokens import count_tokens
 from locus_memory.conversation.window import SlidingWindowManager
 from locus_memory.messages import Message, ToolCall

@@ -1,9 +1,9 @@
 from locus_memory import InMemoryStore
-from locus_memory.conversation.faults import repair
-from locus_memory.conversation.kinds import BLOCK_MARK
-from locus_memory.conversation.summary import SummarizingManager
-from locus_memory.conversation.summary_text import SUMMARY_MARK
-from locus_memory.conversation.summary_thread import root_digest
+from locus_memory.conversation.roles import BLOCK_MARK
+from locus_memory.conversation.summary.manager import SummarizingManager
+from locus_memory.conversation.summary.text import SUMMARY_MARK
+from locus_memory.conversation.summary.thread import root_digest
+from locus_memory.conversation.validation import repair
 from locus_memory.messages import Message, ToolCall, ToolResult
 
 SYSTEM = Message.system("be brief")

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from locus_memory.conversation.base import NullManager
-from locus_memory.conversation.faults import repair, validate
-from locus_memory.conversation.kinds import BLOCK_MARK
-from locus_memory.conversation.summary import SummarizingManager
-from locus_memory.conversation.summary_text import is_summary, text_of_summary
-from locus_memory.conversation.summary_thread import message_digest
+from locus_memory.conversation.roles import BLOCK_MARK
+from locus_memory.conversation.summary.manager import SummarizingManager
+from locus_memory.conversation.summary.text import is_summary, text_of_summary
+from locus_memory.conversation.summary.thread import message_digest
 from locus_memory.conversation.tokens import count_tokens
+from locus_memory.conversation.validation import repair, validate
 from locus_memory.conversation.window import SlidingWindowManager
 from locus_memory.messages import Message, ToolCall, ToolResult
 

@@ -6,10 +6,10 @@ import pytest
 
 from locus_memory import InMemoryStore, SQLiteStore, get_store
 from locus_memory.backends.base import Backend
-from locus_memory.conversation.faults import validate
-from locus_memory.conversation.summary import SummarizingManager
-from locus_memory.conversation.summary_text import is_summary, text_of_summary
+from locus_memory.conversation.summary.manager import SummarizingManager
+from locus_memory.conversation.summary.text import is_summary, text_of_summary
 from locus_memory.conversation.tokens import count_tokens
+from locus_memory.conversation.validation import validate
 from locus_memory.errors import (
     BackendUnavailableError,
     ConfigurationError,

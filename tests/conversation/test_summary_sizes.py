@@ -3,8 +3,8 @@
 import pytest
 
 from locus_memory import InMemoryStore
-from locus_memory.conversation.summary import SummarizingManager
-from locus_memory.conversation.summary_text import is_summary, text_of_summary
+from locus_memory.conversation.summary.manager import SummarizingManager
+from locus_memory.conversation.summary.text import is_summary, text_of_summary
 from locus_memory.conversation.tokens import count_tokens
 from locus_memory.messages import Message
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.conversation.summary import SummarizingManager
-from locus_memory.conversation.summary_text import (
+from locus_memory.conversation.summary.manager import SummarizingManager
+from locus_memory.conversation.summary.text import (
     SUMMARY_MARK,
     cleaned,
     fenced,

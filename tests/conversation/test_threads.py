@@ -6,10 +6,10 @@ from threading import Barrier
 
 import pytest
 
-from locus_memory.conversation import summary
-from locus_memory.conversation.memo import MessageMemo
-from locus_memory.conversation.summary import SummarizingManager
-from locus_memory.conversation.summary_text import is_summary
+from locus_memory.conversation.cache import MessageMemo
+from locus_memory.conversation.summary import manager
+from locus_memory.conversation.summary.manager import SummarizingManager
+from locus_memory.conversation.summary.text import is_summary
 from locus_memory.conversation.window import SlidingWindowManager
 from locus_memory.messages import Message
 
@@ -51,7 +51,7 @@ def test_a_memo():
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_managers(fails, monkeypatch):
-    monkeypatch.setattr(summary, "_CACHED", 3)
+    monkeypatch.setattr(manager, "_CACHED", 3)
 
     def summarize(asked):
         if fails:

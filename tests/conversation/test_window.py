@@ -1,7 +1,7 @@
 import pytest
 
-from locus_memory.conversation.faults import validate
 from locus_memory.conversation.tokens import count_tokens
+from locus_memory.conversation.validation import validate
 from locus_memory.conversation.window import SlidingWindowManager
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import subscribe

@@ -12,7 +12,7 @@ from locus_memory.agent.loop import Agent
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.checkpoint.chain import DeltaCheckpointer
-from locus_memory.conversation.summary import SummarizingManager
+from locus_memory.conversation.summary.manager import SummarizingManager
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.forgetting.forget import forget

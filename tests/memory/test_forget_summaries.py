@@ -7,8 +7,8 @@ import pytest
 from locus_memory.backends.inmemory.backend import InMemoryBackend
 from locus_memory.backends.sqlite.backend import SQLiteBackend
 from locus_memory.checkpoint.chain import DeltaCheckpointer
-from locus_memory.conversation.summary import SummarizingManager
-from locus_memory.conversation.summary_thread import root_digest
+from locus_memory.conversation.summary.manager import SummarizingManager
+from locus_memory.conversation.summary.thread import root_digest
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.state import AgentState

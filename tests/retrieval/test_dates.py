@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.retrieval.dates import Period, find_dates
+from locus_memory.retrieval.ranking.dates import Period, find_dates
 
 TODAY = date(2024, 5, 15)  # a Wednesday
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.retrieval.fusion import reciprocal_rank_fusion
+from locus_memory.retrieval.ranking.fusion import reciprocal_rank_fusion
 
 RANKINGS = st.lists(st.lists(st.integers(0, 8), max_size=8), max_size=4)
 

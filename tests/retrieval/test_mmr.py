@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.retrieval.mmr import maximal_marginal_relevance, word_overlap
+from locus_memory.retrieval.ranking.mmr import maximal_marginal_relevance, word_overlap
 
 SCORED = st.lists(st.tuples(st.integers(), st.floats(0, 1)), unique_by=lambda entry: entry[0])
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.retrieval.query import read_query
+from locus_memory.retrieval.ranking.query import read_query
 
 
 def test_a_question_is_taken_apart():

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.errors import ConfigurationError
-from locus_memory.retrieval.explain import Explanation
-from locus_memory.retrieval.fields import Fields, PassageCache, Words
 from locus_memory.retrieval.options import SearchOptions
-from locus_memory.retrieval.query import read_query
-from locus_memory.retrieval.ranking import blend, rank
-from locus_memory.retrieval.score import neighbour_gains, word_scores
+from locus_memory.retrieval.ranking.explain import Explanation
+from locus_memory.retrieval.ranking.fields import Fields, PassageCache, Words
+from locus_memory.retrieval.ranking.query import read_query
+from locus_memory.retrieval.ranking.ranking import blend, rank
+from locus_memory.retrieval.ranking.score import neighbour_gains, word_scores
 from locus_memory.store.candidates import Candidate
 from locus_memory.store.item import StoreItem
 

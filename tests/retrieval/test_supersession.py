@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory import InMemoryStore
 from locus_memory.memory import LLMMemoryManager, Memory, MemoryType
-from locus_memory.retrieval.fields import Fields
 from locus_memory.retrieval.hybrid import HybridSearch
-from locus_memory.retrieval.supersession import prefer_successors
+from locus_memory.retrieval.ranking.fields import Fields
+from locus_memory.retrieval.ranking.supersession import prefer_successors
 from locus_memory.store.item import StoreItem
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.retrieval.fusion import min_max, weighted_fusion
+from locus_memory.retrieval.ranking.fusion import min_max, weighted_fusion
 
 SCORES = st.dictionaries(st.integers(0, 8), st.floats(allow_nan=False, allow_infinity=False))
 

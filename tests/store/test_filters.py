@@ -16,8 +16,8 @@ from locus_memory.store.filters import (
     matches,
     parse_filter,
 )
-from locus_memory.testing.store_filters import BAD, CASES, PEOPLE, filtered_items, filters
-from locus_memory.testing.store_suite import json_values
+from locus_memory.testing.store_suite.base import json_values
+from locus_memory.testing.store_suite.filters import BAD, CASES, PEOPLE, filtered_items, filters
 
 quick = settings(deadline=None, max_examples=200)
 

@@ -52,8 +52,8 @@ from locus_memory.store.json_values import (
     encode_metadata,
     round_trip,
 )
-from locus_memory.testing.store_items import NOT_JSON, NOT_KEYS, NOT_NAMESPACES
-from locus_memory.testing.store_suite import json_values
+from locus_memory.testing.store_suite.base import json_values
+from locus_memory.testing.store_suite.items import NOT_JSON, NOT_KEYS, NOT_NAMESPACES
 
 quick = settings(deadline=None, max_examples=300)
 texts = st.text("\x00\x01\x02\x03aé\ud7ff\ue000\U0010ffff", max_size=4) | st.text(max_size=4)

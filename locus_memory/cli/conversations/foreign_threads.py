@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locus_memory.integrations.langgraph_threads import Place
+from locus_memory.integrations.langgraph.threads import Place
 
 __all__ = ["Foreign"]
 

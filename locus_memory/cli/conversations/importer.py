@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from locus_memory.cli.conversations.transcripts import Conversation
 from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.errors import CheckpointConflictError, ConfigurationError
-from locus_memory.retrieval.dates import find_dates
 from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
 from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.ranking.dates import find_dates
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Put
 from locus_memory.store.json_values import encode_json

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from locus_memory._internal.providers.drivers import require
 from locus_memory.cli.printing.output import note
 from locus_memory.errors import CheckpointNotFoundError
-from locus_memory.integrations.langgraph_threads import Place
+from locus_memory.integrations.langgraph.threads import Place
 
 if TYPE_CHECKING:
     from locus_memory.checkpoint.base import BaseCheckpointer
@@ -35,7 +35,7 @@ async def read_state(checkpointer: BaseCheckpointer, thread_id: str, checkpoint_
     require("langgraph.checkpoint.base", "langgraph", needed_by=needed_by)
     from locus_memory.cli.conversations.langgraph_plain import PlainSerializer  # noqa: PLC0415 - seldom needed
     from locus_memory.integrations.langgraph import LocusSaver  # noqa: PLC0415 - an extra
-    from locus_memory.integrations.langgraph_records import COUNTERS  # noqa: PLC0415 - the same
+    from locus_memory.integrations.langgraph.checkpoints.records import COUNTERS  # noqa: PLC0415 - the same
 
     saver = LocusSaver(checkpointer, serde=PlainSerializer())
     found = await saver.aget_tuple(place.config(checkpoint_id))

@@ -15,9 +15,9 @@ from locus_memory.cli.printing.tables import Cell, print_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from locus_memory.retrieval.explain import Explanation
-    from locus_memory.retrieval.fields import Fields
     from locus_memory.retrieval.hybrid import Hit
+    from locus_memory.retrieval.ranking.explain import Explanation
+    from locus_memory.retrieval.ranking.fields import Fields
     from locus_memory.store.item import StoreItem
 
 __all__ = ["hit_fields", "print_explained", "print_hits"]
@@ -29,7 +29,7 @@ _ROOM = 60
 
 def hit_fields() -> Fields:
     """Return where items tell their text, speaker and place; imported turns among them."""
-    from locus_memory.retrieval.fields import Fields  # noqa: PLC0415 - help must be quick
+    from locus_memory.retrieval.ranking.fields import Fields  # noqa: PLC0415 - help must be quick
 
     return Fields(position=("position", "turn"))
 

@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from locus_memory._internal.offload import in_thread
-from locus_memory.conversation.kinds import role_of
+from locus_memory.conversation.roles import role_of
 from locus_memory.memory.extraction.thread import text_of
 from locus_memory.store.text import query_words, stem
 

@@ -8,7 +8,7 @@ from itertools import accumulate, takewhile
 from typing import Any, Final
 
 from locus_memory._internal.neutral import neutralise
-from locus_memory.conversation.kinds import role_of
+from locus_memory.conversation.roles import role_of
 from locus_memory.conversation.tokens import TokenCounter, message_tokens
 from locus_memory.memory.extraction.answer import SCHEMA
 from locus_memory.memory.inject import strip

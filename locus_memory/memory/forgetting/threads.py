@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
-from locus_memory.conversation.summary_thread import root_digest
+from locus_memory.conversation.summary.thread import root_digest
 from locus_memory.errors import CheckpointError
 from locus_memory.messages import Message
 

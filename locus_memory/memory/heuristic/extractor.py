@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
-from locus_memory.conversation.kinds import role_of
+from locus_memory.conversation.roles import role_of
 from locus_memory.memory.heuristic.agenda import NOTE
 from locus_memory.memory.heuristic.clauses import (
     Sentence,

@@ -8,8 +8,6 @@ from locus_memory._internal.lazy import lazy_names
 
 if TYPE_CHECKING:
     from locus_memory.retrieval.embedders.base import Embedder
-    from locus_memory.retrieval.embedders.batching import BatchingEmbedder
-    from locus_memory.retrieval.embedders.caching import CachingEmbedder
     from locus_memory.retrieval.embedders.fastembed import FastEmbedEmbedder
     from locus_memory.retrieval.embedders.function import CallableEmbedder
     from locus_memory.retrieval.embedders.local import LocalEmbedder
@@ -21,9 +19,11 @@ if TYPE_CHECKING:
         list_embedders,
         register_embedder,
     )
-    from locus_memory.retrieval.embedders.retrying import RetryingEmbedder
     from locus_memory.retrieval.embedders.static import StaticEmbedder
-    from locus_memory.retrieval.embedders.wrapper import EmbedderWrapper
+    from locus_memory.retrieval.embedders.wrappers.base import EmbedderWrapper
+    from locus_memory.retrieval.embedders.wrappers.batching import BatchingEmbedder
+    from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder
+    from locus_memory.retrieval.embedders.wrappers.retrying import RetryingEmbedder
 
 __all__ = [
     "BatchingEmbedder",
@@ -46,16 +46,16 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "BatchingEmbedder": "batching",
-        "CachingEmbedder": "caching",
+        "BatchingEmbedder": "wrappers.batching",
+        "CachingEmbedder": "wrappers.caching",
         "CallableEmbedder": "function",
         "Embedder": "base",
-        "EmbedderWrapper": "wrapper",
+        "EmbedderWrapper": "wrappers.base",
         "FastEmbedEmbedder": "fastembed",
         "LocalEmbedder": "local",
         "Model2VecEmbedder": "model2vec",
         "OpenAIEmbedder": "openai",
-        "RetryingEmbedder": "retrying",
+        "RetryingEmbedder": "wrappers.retrying",
         "StaticEmbedder": "static",
         "as_embedder": "registry",
         "get_embedder": "registry",

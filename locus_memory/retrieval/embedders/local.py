@@ -13,8 +13,8 @@ from locus_memory._internal.quoting import quote
 from locus_memory._internal.resource import Resource
 from locus_memory.errors import ConfigurationError, MissingDriverError
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.model_files import ModelFiles, files_of, find_model
-from locus_memory.retrieval.embedders.transformer import Transformer, check_runtime
+from locus_memory.retrieval.embedders.models.files import ModelFiles, files_of, find_model
+from locus_memory.retrieval.embedders.models.transformer import Transformer, check_runtime
 
 if TYPE_CHECKING:
     import numpy as np

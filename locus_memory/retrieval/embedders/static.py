@@ -10,7 +10,7 @@ import orjson
 
 from locus_memory._internal.offload import in_thread
 from locus_memory.errors import ConfigurationError
-from locus_memory.retrieval.embedders.wordpiece import WordPiece
+from locus_memory.retrieval.embedders.models.wordpiece import WordPiece
 
 __all__ = ["StaticEmbedder"]
 

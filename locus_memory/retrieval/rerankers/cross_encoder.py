@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from typing_extensions import override
 
 from locus_memory._internal.resource import Resource
-from locus_memory.retrieval.embedders.model_files import files_of
-from locus_memory.retrieval.embedders.transformer import Transformer, check_runtime
+from locus_memory.retrieval.embedders.models.files import files_of
+from locus_memory.retrieval.embedders.models.transformer import Transformer, check_runtime
 
 if TYPE_CHECKING:
     import numpy as np

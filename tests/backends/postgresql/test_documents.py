@@ -18,7 +18,7 @@ from locus_memory.backends.postgresql.items.documents import (
     join_documents,
 )
 from locus_memory.errors import InvalidArgumentError, ValueNotSerializableError
-from locus_memory.testing.store_suite import json_values
+from locus_memory.testing.store_suite.base import json_values
 
 control = st.text("\x00\x01\x02\x03\x04ab\\u", max_size=8)
 

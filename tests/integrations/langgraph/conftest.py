@@ -13,7 +13,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
 from locus_memory import open_backend
-from locus_memory.integrations.langgraph_saver import LocusSaver
+from locus_memory.integrations.langgraph.saver import LocusSaver
 
 
 class Conversation(TypedDict):

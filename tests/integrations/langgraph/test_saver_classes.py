@@ -24,8 +24,8 @@ from typing_extensions import TypeAliasType, TypedDict
 from locus_memory import open_backend
 from locus_memory.errors import StateTypeError
 from locus_memory.integrations.langgraph import LocusSaver
-from locus_memory.integrations.langgraph_schemas import classes_in
-from locus_memory.integrations.langgraph_serializer import StrictSerializer
+from locus_memory.integrations.langgraph.checkpoints.schemas import classes_in
+from locus_memory.integrations.langgraph.checkpoints.serializer import StrictSerializer
 
 ADA = {"configurable": {"thread_id": "ada"}}
 T = TypeVar("T")

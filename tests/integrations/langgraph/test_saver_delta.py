@@ -14,7 +14,7 @@ from langgraph.graph import END, START, StateGraph
 
 from locus_memory.backends.inmemory.checkpoints import InMemoryDeltaStorage
 from locus_memory.checkpoint.chain import DeltaCheckpointer
-from locus_memory.integrations.langgraph_saver import LocusSaver
+from locus_memory.integrations.langgraph.saver import LocusSaver
 
 ADA = {"configurable": {"thread_id": "ada"}}
 BOB = {"configurable": {"thread_id": "bob"}}

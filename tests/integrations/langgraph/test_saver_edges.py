@@ -11,7 +11,7 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 from locus_memory import get_checkpointer, open_backend
 from locus_memory.errors import CheckpointConflictError, InvalidArgumentError
 from locus_memory.integrations.langgraph import LocusSaver
-from locus_memory.integrations.langgraph_threads import Place, prefix_of
+from locus_memory.integrations.langgraph.threads import Place, prefix_of
 
 NAMES = ["a", "a ", "A", 'a"', 'a","', 'a",""]', "a/b", "a\\", "a%", "a*", "é", "語", "\x00", "a\n"]
 

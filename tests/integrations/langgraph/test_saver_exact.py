@@ -16,9 +16,9 @@ from langgraph.graph.message import add_messages
 
 from locus_memory import open_backend
 from locus_memory.integrations.langgraph import LocusSaver
-from locus_memory.integrations.langgraph_known import Known, encode_channels
-from locus_memory.integrations.langgraph_serializer import StrictSerializer
-from locus_memory.integrations.langgraph_texts import Pool
+from locus_memory.integrations.langgraph.checkpoints.known import Known, encode_channels
+from locus_memory.integrations.langgraph.checkpoints.serializer import StrictSerializer
+from locus_memory.integrations.langgraph.checkpoints.texts import Pool
 
 SERDE = StrictSerializer()
 MESSAGES = 300

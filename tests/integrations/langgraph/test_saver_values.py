@@ -22,10 +22,10 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from locus_memory.errors import CheckpointCorruptError, StateTypeError
-from locus_memory.integrations.langgraph_known import Known, encode_channels
-from locus_memory.integrations.langgraph_serializer import StrictSerializer
-from locus_memory.integrations.langgraph_texts import Pool, bytes_of, text_of, unfold
-from locus_memory.integrations.langgraph_values import decode_value, encode_value
+from locus_memory.integrations.langgraph.checkpoints.known import Known, encode_channels
+from locus_memory.integrations.langgraph.checkpoints.serializer import StrictSerializer
+from locus_memory.integrations.langgraph.checkpoints.texts import Pool, bytes_of, text_of, unfold
+from locus_memory.integrations.langgraph.checkpoints.values import decode_value, encode_value
 from locus_memory.store.json_values import round_trip
 
 SERDE = StrictSerializer()

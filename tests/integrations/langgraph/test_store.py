@@ -35,7 +35,7 @@ from locus_memory._internal.providers.installing import install_command
 from locus_memory.errors import BackendClosedError, BackendWriteError, InvalidArgumentError
 from locus_memory.events import subscribe
 from locus_memory.integrations import langgraph
-from locus_memory.integrations.langgraph_store import LocusStore
+from locus_memory.integrations.langgraph.store import LocusStore
 from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing import FakeClock
 

@@ -12,7 +12,7 @@ from langgraph.store.base import BaseStore
 from typing_extensions import TypedDict
 
 from locus_memory import get_store
-from locus_memory.integrations.langgraph_store import LocusStore
+from locus_memory.integrations.langgraph.store import LocusStore
 from locus_memory.testing import FakeEmbedder
 
 

@@ -12,8 +12,8 @@ from langgraph.store.base import PutOp, SearchOp
 
 from locus_memory import ConfigurationError, InvalidEmbeddingError, forget, get_store, open_backend
 from locus_memory.errors import BackendWriteError
-from locus_memory.integrations.langgraph_store import LocusStore
-from locus_memory.integrations.langgraph_store_notes import name_write
+from locus_memory.integrations.langgraph.items.notes import name_write
+from locus_memory.integrations.langgraph.store import LocusStore
 from locus_memory.store.hidden_namespaces import FURTHER_VECTORS
 from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing import FakeClock, FakeEmbedder

@@ -17,7 +17,7 @@ from locus_memory import (
     SlidingWindowManager,
     SummarizingManager,
 )
-from locus_memory.conversation.faults import validate
+from locus_memory.conversation.validation import validate
 from locus_memory.integrations.locus import LocusCheckpointer
 
 

@@ -6,8 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from locus_memory.retrieval.embedders.catalogue import CARRIED
-from locus_memory.retrieval.embedders.model_files import find_model
+from locus_memory.retrieval.embedders.models.catalogue import CARRIED
+from locus_memory.retrieval.embedders.models.files import find_model
 
 WORDS = ["[PAD]", "[UNK]", "the", "cat", "dog", "##s", "play", "##ing", "!", "cafe", "中"]
 

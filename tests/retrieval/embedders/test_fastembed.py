@@ -7,7 +7,7 @@ import pytest
 
 from locus_memory.errors import ConfigurationError, ModelUnavailableError
 from locus_memory.retrieval.embedders import Embedder, FastEmbedEmbedder, LocalEmbedder
-from locus_memory.retrieval.embedders.model_files import find_model
+from locus_memory.retrieval.embedders.models.files import find_model
 
 pytest.importorskip("fastembed")
 

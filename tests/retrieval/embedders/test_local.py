@@ -9,9 +9,9 @@ import pytest
 
 from locus_memory.errors import ConfigurationError, MissingDriverError, UnknownOptionError
 from locus_memory.retrieval.embedders import Embedder, LocalEmbedder, get_embedder
-from locus_memory.retrieval.embedders import model_files as files_module
 from locus_memory.retrieval.embedders.local import BGE_QUERY_PREFIX
-from locus_memory.retrieval.embedders.model_files import find_model
+from locus_memory.retrieval.embedders.models import files as files_module
+from locus_memory.retrieval.embedders.models.files import find_model
 
 TEXTS = [
     "Caroline: I went to the adoption agency yesterday.",

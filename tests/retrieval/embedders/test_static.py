@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.retrieval.embedders import Embedder, StaticEmbedder, get_embedder
-from locus_memory.retrieval.embedders.wordpiece import WordPiece
+from locus_memory.retrieval.embedders.models.wordpiece import WordPiece
 
 VOCABULARY = [
     *"abcdefghijklmnopqrstuvwxyz0123456789!?.,'-_@#$€中文éß",

@@ -12,9 +12,9 @@ from locus_memory.errors import (
     UnknownProviderError,
 )
 from locus_memory.retrieval import rerankers
-from locus_memory.retrieval.embedders import model_files as files_module
-from locus_memory.retrieval.embedders.catalogue import CARRIED
-from locus_memory.retrieval.embedders.model_files import find_model
+from locus_memory.retrieval.embedders.models import files as files_module
+from locus_memory.retrieval.embedders.models.catalogue import CARRIED
+from locus_memory.retrieval.embedders.models.files import find_model
 from locus_memory.retrieval.rerankers import (
     CrossEncoderReranker,
     LateInteractionReranker,

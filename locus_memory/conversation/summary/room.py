@@ -1,0 +1,109 @@
+"""How long a summary may be, and what goes into one when there is no model to write it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from locus_memory.conversation.roles import role_of
+from locus_memory.conversation.summary.text import (
+    MAX_LENGTH,
+    fenced,
+    root_of_summary,
+    summary_message,
+    text_of_summary,
+)
+from locus_memory.conversation.tokens import TokenCounter, message_tokens
+
+__all__ = ["SummaryRoom"]
+
+_EXTRACT_LENGTH = 4_000
+_LINE_LENGTH = 200
+
+
+class SummaryRoom:
+    """What a summary message may come to.
+
+    Args:
+        max_tokens: How many tokens, the fence included; `None`: only characters are limited.
+        count: Counts the tokens of a text.
+    """
+
+    def __init__(self, max_tokens: int | None, count: TokenCounter) -> None:
+        self._limit = math.inf if max_tokens is None else max_tokens
+        self._count: TokenCounter = _free if max_tokens is None else count
+
+    def fitted(self, message: Any) -> Any | None:
+        """Return a summary message, its text cut at the end until the whole fits.
+
+        `None` if the fence leaves no room for any text.
+        """
+        size, fence = message_tokens(message, self._count), self._size("")
+        if size <= self._limit:
+            return message
+        text = text_of_summary(message)
+        while text and size > self._limit > fence:
+            share = (self._limit - fence) / (size - fence)
+            text = text[: min(len(text) - 1, int(len(text) * share))].rstrip()
+            size = self._size(text)
+        if not text or size > self._limit:
+            return None
+        return summary_message(message, text, root_of_summary(message))
+
+    def extract(self, previous: str, messages: Sequence[Any]) -> str:
+        """Return the beginnings of messages, a line each, the newest of them.
+
+        Args:
+            previous: What this returned for those before, or `""`.
+            messages: What was said since.
+        """
+        lines = [*previous.splitlines(), *map(_line, messages)]
+        return "\n".join(self._newest([], lines, _EXTRACT_LENGTH))
+
+    def stand_in(self, good: str, messages: Sequence[Any]) -> str:
+        """Return the last good summary, whole, and of later messages what there is room for.
+
+        Args:
+            good: The summary, or `""`.
+            messages: What was said since.
+        """
+        length = min(_EXTRACT_LENGTH, MAX_LENGTH - len(good))
+        kept = [good] if good else []
+        return "\n".join([*kept, *self._newest(kept, [*map(_line, messages)], length)])
+
+    def _newest(self, kept: list[str], lines: Sequence[str], length: int) -> Sequence[str]:
+        """Return the newest lines that fit, with what is kept in any case before them."""
+        first = len(lines)
+        tokens = self._tokens_beside(kept)
+        while first and length > len(lines[first - 1]) and tokens >= 0:
+            first -= 1
+            length -= len(lines[first]) + 1
+            tokens -= self._count(f"{lines[first]}\n")
+        # Parts of a text need not come to what the whole does.
+        while first < len(lines) and self._tokens_beside([*kept, *lines[first:]]) < 0:
+            first += 1
+        return lines[first:]
+
+    def _tokens_beside(self, lines: list[str]) -> float:
+        """Return how many tokens these lines leave; below zero if they do not fit."""
+        return self._limit - self._size("\n".join(lines))
+
+    def _size(self, text: str) -> int:
+        return message_tokens(SimpleNamespace(content=fenced(text)), self._count)
+
+
+def _free(_: str, /) -> int:
+    return 0
+
+
+def _line(message: Any) -> str:
+    said = " ".join(str(message.content or "").split())
+    if len(said) > _LINE_LENGTH:
+        said = f"{said[: _LINE_LENGTH - 1]}\u2026"
+    role = role_of(message)
+    if message.tool_calls and role == "assistant":
+        called = ", ".join(str(call.name) for call in message.tool_calls)
+        said = f"{said} [calls {called}]".strip()
+    return f"{role}: {said}"

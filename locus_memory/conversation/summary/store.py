@@ -1,0 +1,60 @@
+"""Summaries in a store, so that a restart asks for none of them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from locus_memory.conversation.summary.thread import Summary, Thread
+from locus_memory.events import emit
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Namespace
+
+__all__ = ["SummaryStore"]
+
+_PAGE = 500
+
+
+class SummaryStore:
+    """Keeps each summary under the digest of what it covers; a failing store is no failure.
+
+    Args:
+        store: Where.
+        namespace: Where in it.
+    """
+
+    def __init__(self, store: BaseStore, namespace: Namespace) -> None:
+        self._store = store
+        self._namespace = namespace
+
+    async def newest(self, thread: Thread, after: int) -> Summary | None:
+        """Return the summary that covers most of a conversation, if any is stored.
+
+        Args:
+            thread: The conversation.
+            after: It must cover more messages than this.
+        """
+        named = list(thread.digests_at(bound for bound in thread.bounds if bound > after))
+        named.reverse()
+        try:
+            for start in range(0, len(named), _PAGE):
+                if found := await self._newest_of(thread, named[start : start + _PAGE]):
+                    return found
+        except Exception as error:  # noqa: BLE001 - reported; it is summarised again instead
+            emit("conversation.store_failed", error=error, verb="get_batch")
+        return None
+
+    async def _newest_of(self, thread: Thread, named: list[tuple[int, str]]) -> Summary | None:
+        values = await self._store.get_batch([(self._namespace, digest) for _, digest in named])
+        for bound, digest in named:
+            value = values.get((self._namespace, digest))
+            if isinstance(value, Mapping) and isinstance(value.get("text"), str):
+                return thread.summary_of(bound, value["text"])
+        return None
+
+    async def save(self, summary: Summary) -> None:
+        """Store a summary."""
+        value = {"text": summary.text, "covered": summary.covered, "root": summary.root}
+        try:
+            await self._store.put(self._namespace, summary.digest, value, text="")
+        except Exception as error:  # noqa: BLE001 - reported; this process still has it
+            emit("conversation.store_failed", error=error, verb="put")

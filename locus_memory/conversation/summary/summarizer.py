@@ -1,0 +1,55 @@
+"""Calling the user's `summarize_fn`, sync or async, from either side."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any
+
+from locus_memory._internal.offload import call
+from locus_memory.conversation.summary.text import cleaned
+from locus_memory.errors import InvalidArgumentError
+
+__all__ = ["SummarizeFunction", "summarize", "summarize_async"]
+
+SummarizeFunction = Callable[[list[Any]], str | Awaitable[str]]
+"""Returns a summary of messages; a function or a callable object, sync or async."""
+
+
+def summarize(function: SummarizeFunction, messages: Sequence[Any]) -> str:
+    """Return the summary; an async function runs to its end in a loop of its own.
+
+    Raises:
+        InvalidArgumentError: The function returned no text, or a blank one.
+    """
+    result = function(list(messages))
+    if not inspect.isawaitable(result):
+        return _checked(result)
+    # This thread may have a running loop, which cannot be entered a second time.
+    with ThreadPoolExecutor(1) as pool:
+        return _checked(pool.submit(copy_context().run, asyncio.run, _waited(result)).result())
+
+
+async def summarize_async(function: SummarizeFunction, messages: Sequence[Any]) -> str:
+    """Return the summary; a sync function runs in a worker thread.
+
+    Raises:
+        InvalidArgumentError: The function returned no text, or a blank one.
+    """
+    return _checked(await call(function, list(messages)))
+
+
+async def _waited(result: Awaitable[Any]) -> Any:
+    return await result
+
+
+def _checked(result: Any) -> str:
+    if not isinstance(result, str):
+        raise InvalidArgumentError(f"summarize_fn returned {type(result).__name__}, not a text")
+    # What nobody can see is no summary either.
+    if not cleaned(result):
+        raise InvalidArgumentError("summarize_fn returned a blank text")
+    return result

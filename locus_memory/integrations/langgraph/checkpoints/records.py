@@ -1,0 +1,293 @@
+"""The record of a LangGraph checkpoint: its document and the metadata beside it. Pure.
+
+The document is plain JSON. A delta of it names what changed, so the names are short:
+
+| name | holds |
+|---|---|
+| `c` | what LangGraph says of the checkpoint, but for its id and its channels' values |
+| `v` | each channel's value, as `langgraph_values` writes it |
+| `t` | the long texts of all values, see `langgraph_texts` |
+| `p` | the parent's id; missing for the first |
+| `b` | the writes that led from the parent here, if they came together with it |
+| `m` | all of the metadata, if not all can stand beside the document |
+
+Within `c`, `n` are the channels' versions, `s` the versions seen, `u` the channels updated, and
+`at` is the time in microseconds since 1970. Writes are a task's id, its path, where `^` stands
+for the usual beginning, and by index the channel and the value.
+
+The metadata is LangGraph's, and under keys that begin with `~` what has to be known without
+the document. A thread of writes that came alone has documents of `of`, the checkpoint's id, and
+`b`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple, cast
+
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from locus_memory.checkpoint.base import CheckpointInfo
+from locus_memory.errors import CheckpointCorruptError, ValueNotSerializableError
+from locus_memory.integrations.langgraph.checkpoints.texts import Pool, unfold
+from locus_memory.integrations.langgraph.checkpoints.values import decode_value, encode_value
+from locus_memory.store.json_values import encode_json
+
+__all__ = [
+    "COUNTERS",
+    "Document",
+    "Head",
+    "TaskWrites",
+    "alone_of",
+    "before_of",
+    "checkpoint_of",
+    "digest_of",
+    "document_of",
+    "metadata_beside",
+    "metadata_of",
+    "parent_of",
+    "written",
+]
+
+COUNTERS: Final = "counters_since_delta_snapshot"
+"""LangGraph's metadata key: the delta channels that a checkpoint holds no value of."""
+
+Document = dict[str, Any]
+
+_OURS = "~"
+_SHORT = {"channel_versions": "n", "versions_seen": "s", "updated_channels": "u", "ts": "at"}
+_LONG = {short: name for name, short in _SHORT.items()}
+_USUAL = "~__pregel_pull, "
+# Nearly all metadata has it, and empty: then it is left out, and `~bare` says where it was not.
+_USUALLY_EMPTY = "parents"
+_BARE = "~bare"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class TaskWrites(NamedTuple):
+    """What one task wrote, or one call's part of it.
+
+    Attributes:
+        task: LangGraph's task id.
+        path: The task's path, which orders the writes of a step.
+        writes: By their index as text: the channel, and the value as `langgraph_values` has it.
+    """
+
+    task: str
+    path: str
+    writes: dict[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What is known of a checkpoint without its document.
+
+    Attributes:
+        checkpoint_id: LangGraph's.
+        metadata: LangGraph's metadata, as far as it is plain JSON.
+        whole: Whether that is all of it.
+        low: Whether a greater id was there already when it was saved.
+        carries: The digest of its parent, if its document holds writes of that.
+        parent: The parent's id, or `""` for none; `None`: only the document says.
+        held: Delta channels it has a value of although they are counted as going without.
+        saved: The record's sequence and its time: another if the id was saved again.
+    """
+
+    checkpoint_id: str
+    metadata: dict[str, Any]
+    whole: bool
+    low: bool
+    carries: str | None
+    parent: str | None
+    held: frozenset[str]
+    saved: tuple[int, datetime]
+
+    @classmethod
+    def of(cls, info: CheckpointInfo) -> Head:
+        """Return the head of a record."""
+        metadata = info.metadata
+        ours = {key: value for key, value in metadata.items() if key.startswith(_OURS)}
+        theirs = {key: value for key, value in metadata.items() if key not in ours}
+        if _BARE not in ours:
+            theirs.setdefault(_USUALLY_EMPTY, {})
+        return cls(
+            checkpoint_id=info.checkpoint_id,
+            metadata=theirs,
+            whole="~part" not in ours,
+            low="~low" in ours,
+            carries=ours.get("~of"),
+            parent=ours.get("~parent"),
+            held=frozenset(ours.get("~held", ())),
+            saved=(info.sequence, info.created_at),
+        )
+
+    def lacks(self, channel: str) -> bool:
+        """Whether the checkpoint surely has no value of a channel."""
+        counters: Mapping[str, Any] = self.metadata.get(COUNTERS) or {}
+        return self.parent is not None and channel in counters and channel not in self.held
+
+
+def digest_of(checkpoint_id: str) -> str:
+    """Return a few characters that mostly tell one checkpoint id from another."""
+    return f"{zlib.crc32(checkpoint_id.encode()) & 0xFFFFFF:06x}"
+
+
+def document_of(
+    serde: SerializerProtocol,
+    checkpoint: Checkpoint,
+    metadata: Mapping[str, Any],
+    parent: str | None,
+) -> Document:
+    """Return the document of a checkpoint, but for `v`, `t` and `b`."""
+    document: Document = {"c": _described(serde, checkpoint)}
+    if parent:
+        document["p"] = parent
+    if len(_plain(metadata)) < len(metadata):
+        document["m"] = encode_value(serde, dict(metadata))
+    return document
+
+
+def _described(serde: SerializerProtocol, checkpoint: Checkpoint) -> Any:
+    """Return what is said of a checkpoint: an object if it is plain JSON, else encoded."""
+    taken = ("id", "channel_values")
+    rest: dict[str, Any] = {name: v for name, v in checkpoint.items() if name not in taken}
+    short = {_SHORT.get(name, name): value for name, value in rest.items()}
+    short["at"] = _instant(short.get("at"))
+    try:
+        encode_json(short)
+    except ValueNotSerializableError:
+        return encode_value(serde, rest)
+    return short if rest.keys().isdisjoint(_LONG) else encode_value(serde, rest)
+
+
+def _instant(stamp: Any) -> Any:
+    """Return a time in microseconds, if that is enough to write it again as it was."""
+    try:
+        instant = (datetime.fromisoformat(stamp) - _EPOCH) // _MICROSECOND
+    except (TypeError, ValueError, OverflowError):
+        return stamp
+    return instant if _stamp(instant) == stamp else stamp
+
+
+def _stamp(instant: Any) -> Any:
+    return (_EPOCH + instant * _MICROSECOND).isoformat() if type(instant) is int else instant
+
+
+def checkpoint_of(
+    serde: SerializerProtocol, checkpoint_id: str, document: Document, values: dict[str, Any]
+) -> Checkpoint:
+    """Return the checkpoint of a document.
+
+    Raises:
+        CheckpointCorruptError: The document is not one of a checkpoint.
+    """
+    if "c" not in document:
+        raise CheckpointCorruptError("", checkpoint_id, "it is not a checkpoint of LangGraph's")
+    described = document["c"]
+    if isinstance(described, dict):
+        named = cast("dict[str, Any]", described)
+        rest = {_LONG.get(name, name): value for name, value in named.items()}
+        rest["ts"] = _stamp(rest["ts"])
+    else:
+        rest = decode_value(serde, described)
+    return cast("Checkpoint", {**rest, "id": checkpoint_id, "channel_values": values})
+
+
+def parent_of(document: Document) -> str | None:
+    """Return the parent's id."""
+    return document.get("p")
+
+
+def before_of(document: Document) -> list[TaskWrites]:
+    """Return the writes that a document carries, their long texts in place."""
+    texts = document.get("t", ())
+    return [
+        TaskWrites(task, _long_path(path), unfold(writes, texts))
+        for task, path, writes in document.get("b", ())
+    ]
+
+
+def written(record: TaskWrites, pool: Pool | None = None) -> list[Any]:
+    """Return writes as a document holds them, their long texts in the pool if there is one."""
+    task, path, writes = record
+    if path.startswith(_USUAL):
+        path = "^" + path.removeprefix(_USUAL)
+    elif path.startswith("^"):
+        path = "^" + path
+    return [task, path, writes if pool is None else pool.fold(writes)]
+
+
+def _long_path(path: str) -> str:
+    if path.startswith("^^"):
+        return path[1:]
+    return _USUAL + path[1:] if path.startswith("^") else path
+
+
+def alone_of(checkpoint_id: str, records: Sequence[TaskWrites]) -> Document:
+    """Return the document of writes that came alone."""
+    return {"of": checkpoint_id, "b": [written(record) for record in records]}
+
+
+def metadata_beside(
+    metadata: Mapping[str, Any], document: Document, *, low: bool
+) -> dict[str, Any]:
+    """Return what stands beside a document.
+
+    Args:
+        metadata: LangGraph's.
+        document: The document, complete.
+        low: Whether there is a greater id already.
+    """
+    beside = _plain(metadata)
+    if beside.get(_USUALLY_EMPTY) == {}:
+        del beside[_USUALLY_EMPTY]
+    elif _USUALLY_EMPTY not in beside:
+        beside[_BARE] = 1
+    if "m" in document:
+        beside["~part"] = 1
+    if low:
+        beside["~low"] = 1
+    if "b" in document:
+        beside["~of"] = digest_of(document["p"])
+    counters: Mapping[str, Any] | None = beside.get(COUNTERS)
+    if counters:
+        beside["~parent"] = document.get("p", "")
+        held = [channel for channel in counters if channel in document["v"]]
+        if held:
+            beside["~held"] = held
+    return beside
+
+
+def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata that is plain JSON, where a tuple counts as a list."""
+    listed = {key: _listed(v) for key, v in metadata.items() if not key.startswith(_OURS)}
+    if _is_plain(listed):
+        return listed
+    return {key: value for key, value in listed.items() if _is_plain({key: value})}
+
+
+def _is_plain(item: Any) -> bool:
+    try:
+        encode_json(item)
+    except ValueNotSerializableError:
+        return False
+    return True
+
+
+def _listed(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _listed(child) for key, child in cast("dict[str, Any]", value).items()}
+    if type(value) in (tuple, list):
+        return [_listed(child) for child in cast("list[Any]", value)]
+    return value
+
+
+def metadata_of(serde: SerializerProtocol, head: Head, document: Document) -> CheckpointMetadata:
+    """Return all of a checkpoint's metadata."""
+    whole = head.metadata if head.whole else decode_value(serde, document["m"])
+    return cast("CheckpointMetadata", whole)

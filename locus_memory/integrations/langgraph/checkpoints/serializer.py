@@ -1,0 +1,245 @@
+"""How LangGraph's bytes become objects again, without a class that only the bytes name."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
+from importlib import import_module
+from typing import Any, Final, Self, cast
+
+import ormsgpack
+from langgraph.checkpoint.serde import jsonplus
+from langgraph.checkpoint.serde._msgpack import (
+    SAFE_MSGPACK_TYPES,  # pyright: ignore[reportPrivateLocalImportUsage] - its only place
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.types import Send
+from typing_extensions import override
+
+from locus_memory._internal.quoting import quote, shorten
+from locus_memory.errors import CheckpointCorruptError, StateTypeError
+from locus_memory.integrations.langgraph.checkpoints.schemas import (
+    ClassName,
+    Graph,
+    calling_graph,
+    classes_of,
+    living_classes,
+)
+from locus_memory.integrations.langgraph.checkpoints.values import DeltaSnapshot
+
+__all__ = ["StrictSerializer", "informed"]
+
+_OWN_TYPES: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
+
+
+class StrictSerializer(JsonPlusSerializer):
+    """LangGraph's own serializer, reading only what it writes and building only known classes.
+
+    Known are the built-in types on LangGraph's list, LangChain's messages, what the schemas of
+    the graph name that reads, and what `BaseCheckpointSaver.with_allowlist` adds. Another class
+    is an error. Nothing is pickled. No module is imported for the sake of a stored name.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(allowed_msgpack_modules=None)
+        self._allowed: dict[ClassName, type | None] = {}
+        self._named: Callable[[], Mapping[ClassName, type]] | None = None
+
+    @override
+    def with_msgpack_allowlist(self, extra_allowlist: Iterable[tuple[str, ...] | type]) -> Self:
+        extra: dict[ClassName, type | None] = {}
+        for each in extra_allowlist:
+            if isinstance(each, type):
+                extra[each.__module__, each.__name__] = each
+            else:
+                extra.setdefault(cast("ClassName", tuple(each)), None)
+        new = {
+            name: kind
+            for name, kind in extra.items()
+            if name not in SAFE_MSGPACK_TYPES and (kind or name not in self._allowed)
+        }
+        if not new:
+            return self
+        clone = copy.copy(self)
+        clone._allowed = {**self._allowed, **new}  # noqa: SLF001
+        return clone
+
+    def read_by(self, graph: Graph | None) -> Self:
+        """Return this serializer, knowing the classes that the schemas of a graph name.
+
+        Where no graph reads, the schemas are those of all graphs that this process has. What
+        was told of a graph before stays.
+        """
+        if graph is None and self._named is not None:
+            return self
+        clone = copy.copy(self)
+        clone._named = living_classes() if graph is None else partial(classes_of, graph)  # noqa: SLF001
+        return clone
+
+    @override
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        kind, content = data
+        if kind not in _OWN_TYPES:
+            raise NotImplementedError(f"a value of the type {quote(kind)} is not read")
+        return self._unpacked(content) if kind == "msgpack" else super().loads_typed(data)
+
+    def _unpacked(self, content: bytes) -> Any:
+        failures: list[Exception] = []
+
+        def revived(code: int, data: bytes) -> Any:
+            try:
+                return self._revived(code, data)
+            except Exception as error:
+                failures.append(error)
+                raise
+
+        try:
+            return ormsgpack.unpackb(content, ext_hook=revived, option=ormsgpack.OPT_NON_STR_KEYS)
+        except ValueError as error:
+            if failures:
+                # All that is said of it otherwise is that there was one.
+                raise failures[0] from None
+            raise CheckpointCorruptError("", None, "a value of it is not MessagePack") from error
+
+    def _revived(self, code: int, content: bytes) -> Any:
+        parts = self._unpacked(content)
+        if code == jsonplus.EXT_DELTA_SNAPSHOT:
+            return DeltaSnapshot(parts)
+        if code == jsonplus.EXT_NUMPY_ARRAY:
+            return _array(parts)
+        build = _BUILDERS.get(code)
+        if build is None or not (isinstance(parts, list) and len(parts) >= _PARTS):
+            raise CheckpointCorruptError("", None, f"a value of it has the unknown form {code}")
+        name, stored = (str(parts[0]), str(parts[1])), parts[2]
+        if code == jsonplus.EXT_METHOD_SINGLE_ARG and parts != [*_DATETIME, stored, _PARSER]:
+            raise _unknown(name)
+        kind = self._class(name)
+        try:
+            return build(kind, stored)
+        except Exception as error:
+            raise StateTypeError(
+                f"a stored value of the class {_shown(name)} cannot be built: the class refuses "
+                f"its fields ({type(error).__name__}); read it with the version of the class that "
+                "wrote it"
+            ) from error
+
+    def _class(self, name: ClassName) -> Callable[..., Any]:
+        if name in SAFE_MSGPACK_TYPES:
+            return _imported(name)
+        kind = None if self._named is None else self._named().get(name)
+        if kind is not None:
+            return kind
+        if name not in self._allowed:
+            raise _unknown(name)
+        return self._allowed[name] or _imported(name)
+
+
+def informed(serde: SerializerProtocol) -> SerializerProtocol:
+    """Return a serializer that knows what the graph names which calls this.
+
+    Only ours does, alone or inside one that encrypts.
+    """
+    if isinstance(serde, StrictSerializer):
+        return serde.read_by(calling_graph())
+    if isinstance(serde, EncryptedSerializer) and isinstance(serde.serde, StrictSerializer):
+        return EncryptedSerializer(serde.cipher, serde.serde.read_by(calling_graph()))
+    return serde
+
+
+@cache
+def _imported(name: ClassName) -> Callable[..., Any]:
+    """Return a class that this program, and not only what is stored, names."""
+    module, attribute = name
+    try:
+        found: Callable[..., Any] = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise StateTypeError(
+            f"a value of the class {_shown(name)} is stored, which is allowed but is not there: "
+            "pass the class itself, rather than its name: "
+            "LocusSaver(...).with_allowlist([TheClass])"
+        ) from error
+    return found
+
+
+def _unknown(name: ClassName) -> StateTypeError:
+    return StateTypeError(
+        f"a value of the class {_shown(name)} is stored, and is not built, because neither the "
+        "schema of the graph nor an option names the class: annotate it in the schema, or allow "
+        f"it: LocusSaver(...).with_allowlist([({quote(name[0])}, {quote(name[1])})])"
+    )
+
+
+def _shown(name: ClassName) -> str:
+    return f"{shorten(name[0])}.{shorten(name[1])}"
+
+
+def _array(parts: Any) -> Any:
+    try:
+        kind, shape, order, data = parts
+        numpy = import_module("numpy")
+        return numpy.frombuffer(data, dtype=numpy.dtype(kind)).reshape(shape, order=order)
+    except (ImportError, TypeError, ValueError) as error:
+        # An array of objects, for one: what is stored of it are their addresses.
+        raise StateTypeError(
+            f"a stored array of numpy's cannot be built ({type(error).__name__}): save arrays of "
+            "numbers, or lists, instead of arrays of objects"
+        ) from error
+
+
+def _of_one(kind: Callable[..., Any], stored: Any) -> Any:
+    return kind(stored)
+
+
+def _of_several(kind: Callable[..., Any], stored: Any) -> Any:
+    if kind is Send and len(stored) > _SEND_FIELDS:
+        return Send(stored[0], stored[1], timeout=stored[2])
+    return kind(*stored)
+
+
+def _of_fields(kind: Any, stored: Mapping[str, Any]) -> Any:
+    fields: dict[str, dataclasses.Field[Any]] = getattr(kind, "__dataclass_fields__", {})
+    later = {name for name in stored if name in fields and not fields[name].init}
+    made = kind(**{name: value for name, value in stored.items() if name not in later})
+    for name in later:
+        # As `dataclasses.replace` cannot: these are no arguments, and the class may be frozen.
+        object.__setattr__(made, name, stored[name])
+    return made
+
+
+def _parsed(kind: Any, stored: str) -> Any:
+    return getattr(kind, _PARSER)(stored)
+
+
+def _of_model(kind: Any, stored: Mapping[str, Any]) -> Any:
+    try:
+        # Fields are stored under their names, which a class with aliases would pass over.
+        if any(field.validation_alias for field in kind.model_fields.values()):
+            return kind.model_validate(stored, by_name=True)
+        return kind(**stored)
+    except Exception:  # noqa: BLE001 - as LangGraph has it: what was valid when it was stored stays
+        return kind.model_construct(**stored)
+
+
+def _of_old_model(kind: Any, stored: Mapping[str, Any]) -> Any:
+    try:
+        return kind(**stored)
+    except Exception:  # noqa: BLE001 - as above
+        return kind.construct(**stored)
+
+
+_PARTS: Final = 3
+_SEND_FIELDS: Final = 2
+_DATETIME: Final = ("datetime", "datetime")
+_PARSER: Final = "fromisoformat"
+_BUILDERS: Final[Mapping[int, Callable[[Any, Any], Any]]] = {
+    jsonplus.EXT_CONSTRUCTOR_SINGLE_ARG: _of_one,
+    jsonplus.EXT_CONSTRUCTOR_POS_ARGS: _of_several,
+    jsonplus.EXT_CONSTRUCTOR_KW_ARGS: _of_fields,
+    jsonplus.EXT_METHOD_SINGLE_ARG: _parsed,
+    jsonplus.EXT_PYDANTIC_V1: _of_old_model,
+    jsonplus.EXT_PYDANTIC_V2: _of_model,
+}

@@ -1,0 +1,168 @@
+"""What LangGraph's store keeps beside its items, and how it tells what is out of date.
+
+An item's metadata hold, under `langgraph`, what our contract has no field for: its TTL in
+minutes, since reading starts it anew, and the name of the write that its further vectors are of.
+
+An item has one vector of its own, that of its first text. Those of its other texts are items of
+a hidden namespace, which no namespace of LangGraph can meet, since its labels hold no NUL:
+
+| item | key | value |
+|---|---|---|
+| a further vector | `<write>:<number>` | `{"key": <key of its item>}` |
+| what an item has | `of:<key of the item>` | `{"write": <write>, "count": <number>}` |
+
+A write's name is random, and ends with a digest of the value. A vector counts only if the item's
+metadata still name its write and the value still has the digest. So one that was left behind,
+because the item was deleted, replaced or altered by others, or because a process died, is never
+found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self
+
+from locus_memory.integrations.langgraph.items.filters import NOTES
+from locus_memory.store.hidden_namespaces import further_vectors
+from locus_memory.store.item import Namespace, StoreItem
+from locus_memory.store.json_values import encode_json
+
+__all__ = [
+    "Name",
+    "Notes",
+    "Owned",
+    "is_current",
+    "name_write",
+    "owner_of",
+    "updated_at",
+]
+
+Name = tuple[Namespace, str]
+"""A namespace and a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What an item's metadata say; see the module.
+
+    Attributes:
+        ttl: Minutes that it stays from its last use, or `None`.
+        write: The write whose further vectors are its own, or `None`.
+        count: How many those are.
+        updated_at: When it was last put, if it was written anew since, for its TTL.
+        version: The version it got then; with another one, `updated_at` says nothing.
+    """
+
+    ttl: float | None = None
+    write: str | None = None
+    count: int = 0
+    updated_at: str | None = None
+    version: int | None = None
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any]) -> Self:
+        """Return what is noted; what is not ours is not read."""
+        noted = metadata.get(NOTES)
+        if not isinstance(noted, Mapping):
+            return cls()
+        ttl, write, count = (noted.get(name) for name in ("ttl", "write", "count"))
+        moment, version = noted.get("updated_at"), noted.get("version")
+        return cls(
+            ttl=ttl if isinstance(ttl, int | float) and ttl > 0 else None,
+            write=write if isinstance(write, str) else None,
+            count=count if isinstance(count, int) else 0,
+            updated_at=moment if isinstance(moment, str) else None,
+            version=version if isinstance(version, int) else None,
+        )
+
+    def metadata(self) -> dict[str, Any]:
+        """Return the metadata that `of` reads."""
+        noted = {
+            "ttl": self.ttl,
+            "write": self.write,
+            "count": self.count or None,
+            "updated_at": self.updated_at,
+            "version": self.version,
+        }
+        kept = {name: value for name, value in noted.items() if value is not None}
+        return {NOTES: kept} if kept else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The further vectors of one write of an item, as the item's hidden record names them."""
+
+    namespace: Namespace
+    key: str
+    write: str
+    count: int
+
+    @property
+    def record(self) -> Name:
+        """The name of that record."""
+        return further_vectors(self.namespace), f"of:{self.key}"
+
+    @property
+    def vectors(self) -> list[Name]:
+        """The names of the vectors' items."""
+        return [(further_vectors(self.namespace), f"{self.write}:{n}") for n in range(self.count)]
+
+    @classmethod
+    def of(cls, name: Name, record: Any) -> Self | None:
+        """Return what the value of an item's record names, or `None` if that is no record."""
+        if not isinstance(record, Mapping):
+            return None
+        write, count = record.get("write"), record.get("count")
+        if not isinstance(write, str) or not isinstance(count, int):
+            return None
+        return cls(*name, write, count)
+
+
+def name_write(value: Any) -> str:
+    """Return a name for a write of `value`, which no other write has."""
+    return secrets.token_hex(12) + _digest(value)
+
+
+def owner_of(vector: StoreItem) -> Name:
+    """Return the name of the item that a further vector belongs to."""
+    return vector.namespace[1:], str(vector.value["key"])
+
+
+def is_current(vector: StoreItem, owner: StoreItem) -> bool:
+    """Whether a further vector is one of what its item now is."""
+    write = Notes.of(owner.metadata).write
+    return (
+        write is not None
+        and vector.key.startswith(f"{write}:")
+        and write.endswith(_digest(owner.value))
+    )
+
+
+def updated_at(item: StoreItem) -> datetime:
+    """Return when an item was last put; that its TTL started anew does not count."""
+    notes = Notes.of(item.metadata)
+    if notes.updated_at is None or notes.version != item.version:
+        return item.updated_at
+    return datetime.fromisoformat(notes.updated_at)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.blake2b(encode_json(_normal(value)), digest_size=12).hexdigest()
+
+
+def _normal(value: Any) -> Any:
+    """Return a value in the one form of all that equal it, whatever a database makes of it."""
+    if isinstance(value, dict):
+        return {key: _normal(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_normal(each) for each in value]
+    # Adding 0.0 takes away the sign of a zero.
+    return repr(float(value) + 0.0) if _is_number(value) else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,287 @@
+"""How LangGraph's searches are answered through our contract, page by exact page."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Final, TypeVar
+
+from locus_memory.errors import InvalidEmbeddingError
+from locus_memory.integrations.langgraph.items.filters import Filter
+from locus_memory.integrations.langgraph.items.index import Vector
+from locus_memory.integrations.langgraph.items.namespaces import roots
+from locus_memory.integrations.langgraph.items.notes import (
+    Name,
+    Owned,
+    is_current,
+    owner_of,
+    updated_at,
+)
+from locus_memory.store.base import BaseStore
+from locus_memory.store.hidden_namespaces import further_vectors
+from locus_memory.store.item import (
+    Namespace,
+    SemanticSearchResult,
+    StoreItem,
+    check_limit,
+)
+
+__all__ = ["Wanted", "find", "side_by_side"]
+
+_AT_ONCE: Final = 32
+_FIRST_PAGE: Final = 50
+_LARGEST_PAGE: Final = 1000
+_SETTLED: Final = timedelta(minutes=10)
+"""A further vector without its item is younger than this if the item is just being put."""
+
+_A = TypeVar("_A")
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a search is for.
+
+    Attributes:
+        prefix: Where; `()` is everywhere.
+        filter: Which.
+        query: Words to look for, or `None`.
+        vector: What to be like instead, or `None`.
+    """
+
+    prefix: Namespace
+    filter: Filter
+    query: str | None = None
+    vector: Vector | None = None
+
+
+async def side_by_side(
+    function: Callable[[_A], Awaitable[_R]], arguments: Iterable[_A]
+) -> list[_R]:
+    """Return what a function returns for each argument, a few at a time."""
+    remaining = iter(arguments)
+    results: list[_R] = []
+    while chunk := list(islice(remaining, _AT_ONCE)):
+        results += await asyncio.gather(*map(function, chunk))
+    return results
+
+
+async def find(store: BaseStore, wanted: Wanted, limit: int, offset: int) -> list[StoreItem]:
+    """Return a page of items, best or newest first, with their `score` if there was a query.
+
+    Raises:
+        InvalidArgumentError: A bad limit or offset.
+    """
+    check_limit(limit)
+    check_limit(offset, "offset")
+    if wanted.vector is None or limit == 0:
+        return await _matching(store, wanted, limit, offset)
+    return await _similar(store, wanted, wanted.vector, limit, offset)
+
+
+async def _matching(store: BaseStore, wanted: Wanted, limit: int, offset: int) -> list[StoreItem]:
+    """Return a page of items, by the one vector that each item has itself."""
+    if wanted.filter.exact:
+        return await _page(store, wanted, limit, offset)
+    found: list[StoreItem] = []
+    read, size = 0, _FIRST_PAGE
+    while len(found) < offset + limit:
+        page = await _page(store, wanted, size, read)
+        found += filter(wanted.filter.matches, page)
+        if len(page) < size:
+            break
+        read, size = read + size, min(2 * size, _LARGEST_PAGE)
+    return found[offset : offset + limit]
+
+
+async def _page(store: BaseStore, wanted: Wanted, limit: int, offset: int) -> list[StoreItem]:
+    """Return a page of the items that match what can be asked of the database."""
+    if wanted.prefix:
+        return await _below(store, wanted, limit, offset)
+    end = offset + limit
+
+    async def best_of(root: Namespace) -> list[StoreItem]:
+        # Others may keep vectors of another dimension there.
+        with suppress(InvalidEmbeddingError):
+            return await _below(store, replace(wanted, prefix=root), end, 0)
+        return []
+
+    lists = await side_by_side(best_of, await roots(store))
+    merged = heapq.merge(*lists, key=_rank, reverse=True)
+    return list(islice(merged, offset, end))
+
+
+def _rank(item: StoreItem) -> float:
+    return updated_at(item).timestamp() if item.score is None else item.score
+
+
+async def _below(store: BaseStore, wanted: Wanted, limit: int, offset: int) -> list[StoreItem]:
+    condition = wanted.filter.pushed or None
+    if wanted.vector is None:
+        return await store.search(
+            wanted.prefix,
+            wanted.query,
+            limit,
+            filter=condition,
+            offset=offset,
+            recursive=True,
+        )
+    hits = await store.search_by_embedding(
+        wanted.prefix,
+        wanted.vector,
+        limit,
+        metadata_filter=condition,
+        offset=offset,
+        recursive=True,
+    )
+    return [replace(hit.item, score=1 - hit.distance) for hit in hits]
+
+
+async def _similar(
+    store: BaseStore, wanted: Wanted, vector: Vector, limit: int, offset: int
+) -> list[StoreItem]:
+    """Return a page of items by the best of all their vectors."""
+    needed = offset + limit
+    pages = _FurtherPages(store, wanted.prefix, vector, 2 * needed)
+    items, page = await asyncio.gather(_matching(store, wanted, needed, 0), pages.next())
+    ranking = _Ranking(items, needed, is_filtered=not wanted.filter.is_empty)
+    while page and await _offer_all(store, page, ranking, wanted.filter, needed):
+        page = await pages.next()
+    if ranking.stale:
+        # Not before, since the pages are counted from the nearest.
+        await store.delete_batch(dict.fromkeys(ranking.stale))
+    return ranking.result()[offset:]
+
+
+class _FurtherPages:
+    """Pages of the further vectors of items, the nearest first."""
+
+    def __init__(self, store: BaseStore, prefix: Namespace, vector: Vector, size: int) -> None:
+        self._store = store
+        self._prefix = further_vectors(prefix)
+        self._vector = vector
+        self._read = 0
+        self._size = max(size, _FIRST_PAGE)
+        self._is_over = False
+
+    async def next(self) -> list[SemanticSearchResult]:
+        """Return the next page; an empty one is the last."""
+        if self._is_over:
+            return []
+        page = await _nearest(self._store, self._prefix, self._vector, self._size, self._read)
+        self._is_over = len(page) < self._size
+        self._read += len(page)
+        self._size = max(self._size, min(2 * self._size, _LARGEST_PAGE))
+        return page
+
+
+async def _nearest(
+    store: BaseStore, prefix: Namespace, vector: Vector, limit: int, offset: int
+) -> list[SemanticSearchResult]:
+    # Nothing of the vector's dimension is there: then nothing is like it.
+    with suppress(InvalidEmbeddingError):
+        return await store.search_by_embedding(prefix, vector, limit, offset=offset, recursive=True)
+    return []
+
+
+async def _offer_all(
+    store: BaseStore,
+    hits: list[SemanticSearchResult],
+    ranking: _Ranking,
+    condition: Filter,
+    step: int,
+) -> bool:
+    """Offer a page of further vectors, a few at a time; returns whether the next may matter."""
+    for start in range(0, len(hits), step):
+        await _offer(store, hits[start : start + step], ranking, condition)
+        if ranking.is_full:
+            return False
+    return True
+
+
+async def _offer(
+    store: BaseStore, hits: list[SemanticSearchResult], ranking: _Ranking, condition: Filter
+) -> None:
+    unknown = ranking.unknown(owner_of(hit.item) for hit in hits)
+    owners = await side_by_side(lambda name: store.get_item(*name), unknown)
+    ranking.known.update(zip(unknown, owners, strict=True))
+    for hit in hits:
+        name = owner_of(hit.item)
+        if name not in ranking.known:
+            continue
+        owner = ranking.known[name]
+        if owner is None or not is_current(hit.item, owner):
+            ranking.stale += _remains(hit.item, owner)
+        elif not ranking.is_full and condition.matches(owner):
+            ranking.offer(owner, 1 - hit.distance)
+
+
+def _remains(vector: StoreItem, owner: StoreItem | None) -> list[Name]:
+    """Return what is left of an item, or of what it was; nothing if it may be just being put."""
+    if vector.updated_at > datetime.now(UTC) - _SETTLED:
+        return []
+    left = [_name(vector)]
+    if owner is None:
+        left.append(Owned(*owner_of(vector), "", 0).record)
+    return left
+
+
+class _Ranking:
+    """The best items, by their own vectors and by their further ones.
+
+    Args:
+        items: The best by their own vectors, in order; all there are, if fewer than `needed`.
+        needed: How many are wanted.
+        is_filtered: Whether there are items that are not wanted.
+
+    Attributes:
+        known: Items by their names; `None`: there is no such item.
+        stale: What is left of items that are gone.
+    """
+
+    def __init__(self, items: list[StoreItem], needed: int, *, is_filtered: bool) -> None:
+        self.known: dict[Name, StoreItem | None] = {_name(item): item for item in items}
+        self.stale: list[Name] = []
+        self._left = deque(items)
+        self._needed = needed
+        # An item with further vectors has one of its own. So these are all that match, and
+        # there is no need to read those that do not.
+        self._is_closed = is_filtered and len(items) < needed
+        self._best: dict[Name, StoreItem] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further vector can change the result."""
+        return not self._left or len(self._best) >= self._needed
+
+    def unknown(self, names: Iterable[Name]) -> list[Name]:
+        """Return which items have to be read to go on."""
+        if self._is_closed:
+            return []
+        return [name for name in dict.fromkeys(names) if name not in self.known]
+
+    def offer(self, item: StoreItem, score: float) -> None:
+        """Take an item for one of its further vectors; scores come in descending order."""
+        self._take_from(score)
+        if not self.is_full:
+            self._best.setdefault(_name(item), replace(item, score=score))
+
+    def result(self) -> list[StoreItem]:
+        """Return the best items, in order."""
+        self._take_from(float("-inf"))
+        return list(self._best.values())[: self._needed]
+
+    def _take_from(self, score: float) -> None:
+        while self._left and (self._left[0].score or 0.0) >= score:
+            item = self._left.popleft()
+            self._best.setdefault(_name(item), item)
+
+
+def _name(item: StoreItem) -> Name:
+    return item.namespace, item.key

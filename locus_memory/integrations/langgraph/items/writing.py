@@ -1,0 +1,222 @@
+"""How LangGraph's puts and deletes are written through our contract."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from langgraph.store.base import PutOp
+
+from locus_memory.errors import BackendError, VersionConflictError
+from locus_memory.events import emit
+from locus_memory.integrations.langgraph.items.index import Vector, VectorIndex
+from locus_memory.integrations.langgraph.items.notes import (
+    Name,
+    Notes,
+    Owned,
+    name_write,
+    updated_at,
+)
+from locus_memory.integrations.langgraph.items.search import side_by_side
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Delete, Put, StoreItem, check_key, check_ttl
+from locus_memory.store.json_values import encode_json
+
+__all__ = ["renew", "write"]
+
+_MINUTE: Final = 60.0
+_MOST_OPERATIONS: Final = 1000
+_MOST_NUMBERS: Final = 100_000
+"""How many operations, and numbers in vectors, a database is given at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """What an item is to be: its put or delete, and the puts of its further vectors."""
+
+    item: Put | Delete
+    vectors: Sequence[Put] = ()
+    record: Put | None = None
+
+
+async def write(store: BaseStore, index: VectorIndex | None, ops: Iterable[PutOp]) -> None:
+    """Put and delete items, together with their vectors; the last of several for a key counts.
+
+    Nothing is written before all of it is known to be valid and every text has its vector.
+    """
+    last = {(op.namespace, op.key): op for op in ops}
+    texts = [_checked_texts(index, op) for op in last.values()]
+    if index is None:
+        await _apply(store, [_writing(op, []).item for op in last.values()])
+        return
+    vectors, records = await asyncio.gather(
+        index.documents([text for each in texts for text in each]),
+        store.get_batch([Owned(*name, "", 0).record for name in last]),
+    )
+    owned = [Owned.of(name, records.get(Owned(*name, "", 0).record)) for name in last]
+    writings = [
+        _writing(op, [vector for text in each if (vector := vectors[text]) is not None])
+        for op, each in zip(last.values(), texts, strict=True)
+    ]
+    # Vectors without their item are not found. So whenever this ends, what is found is right.
+    await _apply(store, [put for writing in writings for put in writing.vectors])
+    await _apply(store, list(_items(writings, owned)))
+    await _forget(store, [name for each in owned if each is not None for name in each.vectors])
+
+
+def _checked_texts(index: VectorIndex | None, op: PutOp) -> list[str]:
+    """Return the texts to embed; what the store would refuse is refused before that."""
+    check_key(op.key)
+    if op.value is None:
+        return []
+    encode_json(dict(op.value))
+    check_ttl(op.ttl)
+    check_ttl(_seconds(op))
+    return [] if index is None else index.texts(op)
+
+
+def _seconds(op: PutOp) -> float | None:
+    return None if op.ttl is None else op.ttl * _MINUTE
+
+
+def _writing(op: PutOp, vectors: list[Vector]) -> _Writing:
+    if op.value is None:
+        return _Writing(Delete(namespace=op.namespace, key=op.key))
+    value, seconds = dict(op.value), _seconds(op)
+    own, further = (vectors[0] if vectors else None), vectors[1:]
+    notes = Notes(ttl=op.ttl)
+    if further:
+        notes = replace(notes, write=name_write(value), count=len(further))
+    item = Put(
+        namespace=op.namespace,
+        key=op.key,
+        value=value,
+        metadata=notes.metadata(),
+        ttl=seconds,
+        embedding=own,
+    )
+    return _with_vectors(item, notes, dict(enumerate(further)))
+
+
+def _with_vectors(item: Put, notes: Notes, vectors: Mapping[int, Vector]) -> _Writing:
+    """Return the writing of an item with its further vectors, by their numbers."""
+    if notes.write is None:
+        return _Writing(item)
+    owned = Owned(item.namespace, item.key, notes.write, notes.count)
+    puts = [
+        _hidden_put(name, {"key": item.key}, item.ttl, vectors[number])
+        for number, name in enumerate(owned.vectors)
+        if number in vectors
+    ]
+    record = _hidden_put(owned.record, {"write": owned.write, "count": owned.count}, item.ttl, None)
+    return _Writing(item, puts, record)
+
+
+def _hidden_put(name: Name, value: Any, ttl: float | None, vector: Vector | None) -> Put:
+    namespace, key = name
+    # No text: words do not find it.
+    return Put(namespace=namespace, key=key, value=value, ttl=ttl, text="", embedding=vector)
+
+
+def _items(writings: Sequence[_Writing], owned: Sequence[Owned | None]) -> Iterator[Put | Delete]:
+    for writing, before in zip(writings, owned, strict=True):
+        yield writing.item
+        if writing.record is not None:
+            yield writing.record
+        elif before is not None:
+            namespace, key = before.record
+            yield Delete(namespace=namespace, key=key)
+
+
+async def _apply(store: BaseStore, operations: Sequence[Put | Delete]) -> None:
+    for part in _parts(operations):
+        await _apply_part(store, part)
+
+
+async def _apply_part(store: BaseStore, operations: Sequence[Put | Delete]) -> None:
+    puts = [each for each in operations if isinstance(each, Put)]
+    deletes = [each for each in operations if isinstance(each, Delete)]
+    if puts and deletes and await _has_transactions(store):
+        await store.write_batch(operations)
+        return
+    if puts:
+        await store.put_batch(puts)
+    if deletes:
+        await store.delete_batch([(each.namespace, each.key) for each in deletes])
+
+
+async def _has_transactions(store: BaseStore) -> bool:
+    if not store.capabilities.transactions:
+        # What depends on the server is known once it is open.
+        await store.open()
+    return store.capabilities.transactions
+
+
+async def _forget(store: BaseStore, names: Sequence[Name]) -> None:
+    for start in range(0, len(names), _MOST_OPERATIONS):
+        await store.delete_batch(names[start : start + _MOST_OPERATIONS])
+
+
+def _parts(operations: Sequence[Put | Delete]) -> Iterator[list[Put | Delete]]:
+    part: list[Put | Delete] = []
+    numbers = 0
+    for each in operations:
+        size = len(each.embedding or ()) if isinstance(each, Put) else 0
+        if part and (len(part) >= _MOST_OPERATIONS or numbers + size > _MOST_NUMBERS):
+            yield part
+            part, numbers = [], 0
+        part.append(each)
+        numbers += size
+    if part:
+        yield part
+
+
+async def renew(store: BaseStore, items: Iterable[StoreItem]) -> None:
+    """Start the TTL of items anew, of those that have one of LangGraph's.
+
+    Whoever writes an item meanwhile wins. A failure is reported as the event
+    `langgraph.renewal_failed`, and the read that asked for it goes on.
+    """
+    mortal = [item for item in items if Notes.of(item.metadata).ttl is not None]
+    await side_by_side(lambda item: _renew(store, item), mortal)
+
+
+async def _renew(store: BaseStore, item: StoreItem) -> None:
+    try:
+        writing = await _renewed(store, item)
+        with suppress(VersionConflictError):
+            await _apply(store, [writing.item])
+            rest = [writing.record] if writing.record else []
+            await _apply(store, [*writing.vectors, *rest])
+    except BackendError as error:
+        emit("langgraph.renewal_failed", error=error, namespace=item.namespace, key=item.key)
+
+
+async def _renewed(store: BaseStore, item: StoreItem) -> _Writing:
+    """Return what writes an item as it is, to stay for as long again."""
+    notes = Notes.of(item.metadata)
+    noted = replace(notes, updated_at=updated_at(item).isoformat(), version=item.version + 1)
+    names: list[Name] = [(item.namespace, item.key)]
+    if notes.write is not None:
+        names += Owned(item.namespace, item.key, notes.write, notes.count).vectors
+    own, *further = await _vectors(store, names)
+    put = Put(
+        namespace=item.namespace,
+        key=item.key,
+        value=item.value,
+        metadata={**item.metadata, **noted.metadata()},
+        ttl=(notes.ttl or 0) * _MINUTE,
+        if_version=item.version,
+        embedding=own,
+    )
+    kept = {number: vector for number, vector in enumerate(further) if vector is not None}
+    return _with_vectors(put, notes, kept)
+
+
+async def _vectors(store: BaseStore, names: Sequence[Name]) -> list[Vector | None]:
+    if not store.capabilities.semantic_search:
+        return [None for _ in names]
+    return await side_by_side(lambda name: store.get_embedding(*name), names)

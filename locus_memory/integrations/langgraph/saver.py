@@ -1,0 +1,417 @@
+"""`LocusSaver`: a checkpoint saver of LangGraph over any checkpointer of ours.
+
+Each LangGraph thread and namespace is a thread of a `BaseCheckpointer`, so a checkpoint costs
+what changed since the one before. See `langgraph_threads` for the names, `langgraph_records`
+for the documents and `langgraph_values` for the values in them.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from typing import Any, Self, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    get_checkpoint_id,
+    get_serializable_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from typing_extensions import override
+
+from locus_memory._internal.quoting import quote
+from locus_memory.backends.base import Backend
+from locus_memory.checkpoint.base import BaseCheckpointer
+from locus_memory.checkpoint.chain import DeltaCheckpointer
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.integrations.langgraph.checkpoints.known import (
+    Bounded,
+    Known,
+    KnownCache,
+    encode_channels,
+)
+from locus_memory.integrations.langgraph.checkpoints.pending import (
+    WaitingRoom,
+    encode_writes,
+    indexes_of,
+    is_special,
+)
+from locus_memory.integrations.langgraph.checkpoints.reading import Reader
+from locus_memory.integrations.langgraph.checkpoints.records import (
+    COUNTERS,
+    Head,
+    TaskWrites,
+    alone_of,
+    before_of,
+    document_of,
+    metadata_beside,
+    parent_of,
+    written,
+)
+from locus_memory.integrations.langgraph.checkpoints.removal import Remover
+from locus_memory.integrations.langgraph.checkpoints.serializer import StrictSerializer, informed
+from locus_memory.integrations.langgraph.checkpoints.texts import Pool
+from locus_memory.integrations.langgraph.checkpoints.trails import Trail, Written
+from locus_memory.integrations.langgraph.opening import Opened
+from locus_memory.integrations.langgraph.threads import Place, places
+from locus_memory.registry import as_checkpointer
+from locus_memory.sync import blocking
+
+__all__ = ["LocusSaver"]
+
+_KNOWN_PLACES = 1024
+_KNOWN_BYTES = 64 * 2**20
+
+
+class LocusSaver(Opened, BaseCheckpointSaver[Any]):
+    """Keeps LangGraph's checkpoints in any database of ours.
+
+    ```python
+    async with LocusSaver("sqlite:./agent.db") as saver:
+        graph = builder.compile(checkpointer=saver)
+        await graph.ainvoke(inputs, {"configurable": {"thread_id": "ada"}})
+    ```
+
+    The asynchronous methods are the real ones; the others wait for them, and may be called
+    from any thread without a running event loop. A list is stored element by element, so a
+    growing conversation costs what was added to it. Filters match any key of the metadata.
+
+    Args:
+        where: A provider string, a backend or a checkpointer; only what a provider string
+            made is closed with the saver.
+        serde: What turns values to bytes. By default LangGraph's own, which on reading builds
+            only LangGraph's and LangChain's safe types and the classes that the schemas of the
+            graph name; allow others by `saver.with_allowlist([MyClass])`. A class that nothing
+            names is a `StateTypeError` then.
+
+    Raises:
+        ConfigurationError: `where` leads to no checkpointer.
+    """
+
+    def __init__(
+        self, where: str | BaseCheckpointer | Backend, *, serde: SerializerProtocol | None = None
+    ) -> None:
+        super().__init__(serde=serde or StrictSerializer())
+        self._owned, self._owns = as_checkpointer(where)
+        self._checkpointer = _of_documents(self._owned)
+        # Writes that come alone have little in common with those before.
+        self._writes = _of_documents(self._owned, max_chain_depth=0)
+        self._known = KnownCache(_KNOWN_PLACES, _KNOWN_BYTES)
+        self._trails: Bounded[Trail] = Bounded(_KNOWN_PLACES, _KNOWN_BYTES)
+        self._waiting = WaitingRoom()
+
+    @override
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """Return the version after this one, of its own kind.
+
+        Versions are numbers here. Those of LangGraph's own savers are texts, and may have been
+        copied from one: then the next one is a text of their form.
+        """
+        if not isinstance(current, str):
+            return super().get_next_version(current, channel)
+        number = int(current.partition(".")[0]) + 1
+        # Two versions of one number, in branches of a thread, are not to be the same.
+        return f"{number:032}.{random.random():016}"  # noqa: S311 - it is not secret
+
+    @override
+    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...] | type]) -> Self:
+        """Return a saver of the same checkpoints that builds these classes as well.
+
+        Args:
+            extra_allowlist: The classes, or the module and the name of each.
+        """
+        allowed: Any = extra_allowlist
+        return cast("Self", super().with_allowlist(allowed))
+
+    @property
+    def _reader(self) -> Reader:
+        return self._reading(self.serde)
+
+    def _reading(self, serde: SerializerProtocol) -> Reader:
+        return Reader(self._checkpointer, serde, self._known, self._trails)
+
+    def _asked(self) -> Self:
+        """Return this saver, knowing the classes that the graph which calls it names."""
+        serde = informed(self.serde)
+        if serde is self.serde:
+            return self
+        clone = copy.copy(self)
+        clone.serde = serde
+        return clone
+
+    @override
+    async def aopen(self) -> None:
+        await self._checkpointer.open()
+
+    @override
+    async def aclose(self) -> None:
+        if self._owns:
+            await self._owned.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._owned!r})"
+
+    @override
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        place, checkpoint_id = Place.of(config), get_checkpoint_id(config)
+        reader = self._reading(informed(self.serde))
+        if checkpoint_id:
+            return await reader.named(place, checkpoint_id)
+        return await reader.latest(place)
+
+    @override
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        place, parent = Place.of(config), get_checkpoint_id(config)
+        # Before anything is waited for: the graph may go on to change what it saves.
+        full: Mapping[str, Any] = get_serializable_checkpoint_metadata(config, metadata)
+        known = self._encoded(place, parent, checkpoint)
+        document = document_of(self.serde, checkpoint, full, parent)
+        with self._waiting.saving(place.name):
+            greatest = await self._greatest(place)
+            before = await self._stored_before(place, checkpoint["id"], parent, greatest)
+            taken = self._waiting.take(place.name, parent) if parent else []
+            stored = False
+            try:
+                before += [waiting.writes for waiting in taken]
+                known.greatest = max(greatest, checkpoint["id"])
+                known.is_delta = bool(full.get(COUNTERS))
+                document["v"] = known.values
+                if before:
+                    document["b"] = [written(record, known.pool) for record in before]
+                document["t"] = known.pool.texts
+                beside = metadata_beside(full, document, low=checkpoint["id"] < greatest)
+                # Before it is stored: tasks of the next step may write while it is.
+                self._known.put(place.name, known)
+                await self._checkpointer.save(document, place.name, checkpoint["id"], beside)
+                stored = True
+            finally:
+                self._waiting.tell(taken, carried=stored)
+        return place.config(checkpoint["id"])
+
+    async def _greatest(self, place: Place) -> str:
+        known = self._known.get(place.name)
+        if known is not None and known.greatest is not None:
+            return known.greatest
+        return await self._reader.greatest(place)
+
+    async def _stored_before(
+        self, place: Place, checkpoint_id: str, parent: str | None, greatest: str
+    ) -> list[TaskWrites]:
+        """Return the writes that a checkpoint to be replaced carries."""
+        if checkpoint_id > greatest:
+            return []
+        document = await self._reader.load(place.name, checkpoint_id)
+        if document is None or parent_of(document) != parent:
+            return []
+        return before_of(document)
+
+    def _encoded(self, place: Place, parent: str | None, checkpoint: Checkpoint) -> Known:
+        latest = self._known.get(place.name)
+        pool = Pool() if latest is None else latest.pool
+        known = latest if latest is not None and latest.checkpoint_id == parent else None
+        channels = checkpoint["channel_values"]
+        values, prints = encode_channels(self.serde, channels, known, pool)
+        if pool.is_stale(values):
+            pool = Pool()
+            values, prints = encode_channels(self.serde, channels, None, pool)
+        return Known(checkpoint["id"], None, values=values, prints=prints, pool=pool)
+
+    @override
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        place, checkpoint_id = Place.of(config), get_checkpoint_id(config) or ""
+        record = encode_writes(self.serde, writes, task_id, task_path)
+        known = self._known.at(place.name, checkpoint_id)
+        if known is not None:
+            there = known.indexes.get(task_id, set())
+            for index in there.intersection(record.writes):
+                if not is_special(index):
+                    del record.writes[index]
+        if record.writes:
+            await self._store_writes(place, checkpoint_id, record, known)
+
+    async def _store_writes(
+        self, place: Place, checkpoint_id: str, record: TaskWrites, known: Known | None
+    ) -> None:
+        latest = self._known.get(place.name)
+        may_wait = latest is not None and not latest.is_delta
+        if any(map(is_special, record.writes)):
+            may_wait = False
+        if not (may_wait and await self._waiting.wait(place.name, checkpoint_id, record)):
+            await self._store_alone(place, checkpoint_id, record)
+        if known is not None:
+            for task, indexes in indexes_of([record]).items():
+                known.indexes.setdefault(task, set()).update(indexes)
+
+    async def _store_alone(self, place: Place, checkpoint_id: str, record: TaskWrites) -> None:
+        known = self._known.get(place.name)
+        beside: dict[str, Any] = {"of": checkpoint_id}
+        if known is None or known.greatest != checkpoint_id:
+            beside["late"] = 1
+        document = alone_of(checkpoint_id, [record])
+        record_id = await self._writes.save(document, place.writes, metadata=beside)
+        trail = self._trails.get(place.name)
+        if trail is not None:
+            trail.wrote(record_id, Written(checkpoint_id, [record]))
+
+    @override
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        only = None if config is None else get_checkpoint_id(config)
+        bound = None if before is None else get_checkpoint_id(before)
+
+        def accepts(_place: Place, head: Head) -> bool:
+            return (not only or head.checkpoint_id == only) and (
+                not bound or head.checkpoint_id < bound
+            )
+
+        reader = self._reading(informed(self.serde))
+        indexes = [await reader.index(place) for place in await self._places(config)]
+        async for found in reader.listed(indexes, accepts, filter or {}, limit):
+            yield found
+
+    async def _places(self, config: RunnableConfig | None) -> Sequence[Place]:
+        if config is None:
+            return await places(self._checkpointer, None)
+        configurable = config.get("configurable", {})
+        if configurable.get("checkpoint_ns") is not None:
+            return [Place.of(config)]
+        return await places(self._checkpointer, str(configurable["thread_id"]))
+
+    @override
+    async def adelete_thread(self, thread_id: str) -> None:
+        await Remover(self._reader).delete_thread(str(thread_id))
+
+    @override
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        await Remover(self._reader).delete_runs(run_ids)
+
+    @override
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        await Remover(self._reader).copy(str(source_thread_id), str(target_thread_id))
+
+    @override
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        remover = Remover(self._reader)
+        if strategy not in ("keep_latest", "delete"):
+            raise InvalidArgumentError(
+                f"a strategy is 'keep_latest' or 'delete', not {quote(strategy)}"
+            )
+        prune = remover.delete_thread if strategy == "delete" else remover.keep_latest
+        for thread_id in thread_ids:
+            await prune(str(thread_id))
+
+    @override
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        if not channels:
+            return {}
+        reader = self._reading(informed(self.serde))
+        place = Place.of(config)
+        return await reader.history(place, get_checkpoint_id(config), channels)
+
+    @override
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        found: CheckpointTuple | None = blocking(self._asked()).aget_tuple(config)
+        return found
+
+    @override
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        found: Iterator[CheckpointTuple] = blocking(self._asked()).alist(
+            config, filter=filter, before=before, limit=limit
+        )
+        return found
+
+    @override
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        stored: RunnableConfig = blocking(self).aput(config, checkpoint, metadata, new_versions)
+        return stored
+
+    @override
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        blocking(self).aput_writes(config, writes, task_id, task_path)
+
+    @override
+    def delete_thread(self, thread_id: str) -> None:
+        blocking(self).adelete_thread(thread_id)
+
+    @override
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        blocking(self).adelete_for_runs(run_ids)
+
+    @override
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        blocking(self).acopy_thread(source_thread_id, target_thread_id)
+
+    @override
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        blocking(self).aprune(thread_ids, strategy=strategy)
+
+    @override
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        found: Mapping[str, DeltaChannelHistory] = blocking(
+            self._asked()
+        ).aget_delta_channel_history(config=config, channels=channels)
+        return found
+
+
+def _of_documents(
+    checkpointer: BaseCheckpointer, *, max_chain_depth: int | None = None
+) -> BaseCheckpointer:
+    """Return a checkpointer over the same records whose states are plain dicts."""
+    if not isinstance(checkpointer, DeltaCheckpointer):
+        return checkpointer
+    if max_chain_depth is None and checkpointer.state_type is None:
+        return checkpointer
+    return DeltaCheckpointer(
+        checkpointer.storage,
+        checkpointer.max_chain_depth if max_chain_depth is None else max_chain_depth,
+        checkpointer.compression_level,
+        state_type=None,
+    )

@@ -1,0 +1,260 @@
+"""LangGraph's store over any store of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    IndexConfig,
+    InvalidNamespaceError,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+)
+from typing_extensions import override
+
+from locus_memory._internal.quoting import quote
+from locus_memory.backends.base import Backend
+from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.integrations.langgraph.items.filters import compile_filter
+from locus_memory.integrations.langgraph.items.index import Vector, VectorIndex
+from locus_memory.integrations.langgraph.items.namespaces import list_namespaces
+from locus_memory.integrations.langgraph.items.notes import updated_at
+from locus_memory.integrations.langgraph.items.search import Wanted, find, side_by_side
+from locus_memory.integrations.langgraph.items.sweeping import Sweeping
+from locus_memory.integrations.langgraph.items.writing import renew, write
+from locus_memory.integrations.langgraph.opening import Opened
+from locus_memory.registry import as_store
+from locus_memory.store.base import BaseStore as OurStore
+from locus_memory.store.base import has_semantic_search
+from locus_memory.store.hidden_namespaces import FURTHER_VECTORS
+from locus_memory.store.item import StoreItem
+from locus_memory.sync import blocking
+
+__all__ = ["LocusStore"]
+
+
+class LocusStore(Opened, Sweeping, BaseStore):
+    """A `langgraph.store.base.BaseStore` that keeps its items in a store of ours.
+
+    ```python
+    async with LocusStore("postgresql:mydb", index={"dims": 1536, "embed": "openai:..."}) as store:
+        graph = builder.compile(store=store)
+    ```
+
+    Namespaces, keys and values are those of our store: an item put here is one of its items,
+    and what others put there is found here. Sync methods run in the background event loop of
+    `locus_memory.sync`; inside a running event loop they are a `BlockingCallError`.
+
+    All of LangGraph's store is there, as in its `PostgresStore` where its stores differ:
+
+    - `search` sees the namespaces below its prefix and no others, `limit` and `offset` are
+      exact, and `()` is everywhere. Without a query the newest update comes first.
+    - With `index`, a query finds the items that are nearest in meaning by the best of their
+      texts, and none without a vector. `score` is the cosine, from -1 to 1.
+    - Without `index`, a query finds items by their words, where LangGraph's stores ignore it.
+      `score` is the text search's, comparable within one result. As in LangGraph, `put` ignores
+      its `index` then.
+    - A filter's field is a key of the value, an object in it means each of its fields, a name
+      with dots that is no key is a path. Types never coerce, and a field that is missing
+      matches nothing but `$ne`. The operators of `locus_memory.store.filters` work as well.
+    - The reads of a batch see what was there before its writes; of several puts of one key the
+      last counts. A batch of more than 1,000 writes is written in parts.
+    - `put` keeps `created_at`, and drops the vectors of what it replaces.
+    - A TTL is in minutes. Expired items are invisible at once. A read that starts a TTL anew
+      is a write of the item: its version goes up, and it comes first in a search without a
+      query; `updated_at` stays.
+
+    Args:
+        where: A provider string, a backend or a store of ours; only what was made from a
+            string is closed here.
+        index: LangGraph's `IndexConfig`: `dims`, `embed` and `fields`. `embed` may also be an
+            `Embedder` of ours. `None`: no vectors.
+        ttl: LangGraph's `TTLConfig`: `default_ttl` and `refresh_on_read`. Expired items are
+            always omitted, and need no sweeping.
+
+    Raises:
+        ConfigurationError: A `where` that leads to no store, or an index that cannot work; as
+            it opens, or at its first use: it has no semantic search for `index`.
+    """
+
+    def __init__(
+        self,
+        where: str | OurStore | Backend,
+        *,
+        index: IndexConfig | Mapping[str, Any] | None = None,
+        ttl: TTLConfig | None = None,
+    ) -> None:
+        self._index = VectorIndex(index) if index else None
+        self._store, self._owned = as_store(where)
+        held = self._store.capabilities.embedding_dimension
+        if self._index is not None and self._index.dims and held not in (None, self._index.dims):
+            raise ConfigurationError(
+                f"index makes vectors of {self._index.dims} dimensions, {quote(self._store)} holds "
+                f"{held}"
+            )
+        self.index_config = index
+        self.ttl_config = ttl
+        self.supports_ttl = self._store.capabilities.ttl
+
+    @override
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._store!r})"
+
+    @override
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Return the results of several operations, in their order.
+
+        Raises:
+            InvalidNamespaceError: A namespace that is none; LangGraph's error.
+            InvalidArgumentError: Another argument that cannot work. Nothing is written.
+            BackendError: The database failed.
+        """
+        listed = [_checked(op) for op in ops]
+        puts = [op for op in listed if isinstance(op, PutOp)]
+        await self._need_vectors()
+        results = await self._read(listed)
+        if puts:
+            await write(self._store, self._index, puts)
+        return results
+
+    @override
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Return what `abatch` returns.
+
+        Raises:
+            BlockingCallError: An event loop runs in this thread; else as for `abatch`.
+        """
+        return cast("list[Result]", blocking(self).abatch(ops))
+
+    @override
+    async def aopen(self) -> None:
+        """Connect and set up now, rather than on first use.
+
+        Raises:
+            ConfigurationError: There is an `index`, and the store has no semantic search.
+        """
+        await self._store.open()
+        await self._need_vectors()
+
+    @override
+    async def aclose(self) -> None:
+        if self._owned:
+            await self._store.close()
+
+    async def _need_vectors(self) -> None:
+        if self._index is not None and not await has_semantic_search(self._store):
+            raise ConfigurationError(f"{quote(self._store)} has no semantic search for an index")
+
+    async def _read(self, ops: Sequence[Op]) -> list[Result]:
+        queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
+        vectors = await self._index.queries(queries) if self._index and queries else None
+        outcomes = await side_by_side(lambda op: self._answer(op, vectors), ops)
+        await renew(self._store, _distinct(outcomes))
+        return [outcome.result for outcome in outcomes]
+
+    async def _answer(self, op: Op, vectors: Mapping[str, Vector | None] | None) -> _Outcome:
+        if isinstance(op, GetOp):
+            return await self._get(op)
+        if isinstance(op, SearchOp):
+            return await self._search(op, vectors)
+        if isinstance(op, ListNamespacesOp):
+            return _Outcome(await list_namespaces(self._store, op))
+        return _Outcome(None)
+
+    async def _get(self, op: GetOp) -> _Outcome:
+        item = await self._store.get_item(op.namespace, op.key) if op.namespace else None
+        if item is None:
+            return _Outcome(None)
+        return _Outcome(_item(item), [item] if op.refresh_ttl else [])
+
+    async def _search(self, op: SearchOp, vectors: Mapping[str, Vector | None] | None) -> _Outcome:
+        query = op.query or None
+        vector = None if vectors is None or query is None else vectors[query]
+        condition = compile_filter(op.filter)
+        if vectors is not None and query is not None and vector is None:
+            return _Outcome([])
+        wanted = Wanted(op.namespace_prefix, condition, query, vector)
+        items = await find(self._store, wanted, op.limit, op.offset)
+        return _Outcome([_search_item(item) for item in items], items if op.refresh_ttl else [])
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """The result of an operation, and the items it read whose TTL starts anew."""
+
+    result: Result
+    read: Sequence[StoreItem] = ()
+
+
+def _distinct(outcomes: Iterable[_Outcome]) -> list[StoreItem]:
+    read = (item for outcome in outcomes for item in outcome.read)
+    return list({(item.namespace, item.key): item for item in read}.values())
+
+
+def _item(item: StoreItem) -> Item:
+    return Item(
+        value=item.value,
+        key=item.key,
+        namespace=item.namespace,
+        created_at=item.created_at,
+        updated_at=updated_at(item),
+    )
+
+
+def _search_item(item: StoreItem) -> SearchItem:
+    return SearchItem(
+        namespace=item.namespace,
+        key=item.key,
+        value=item.value,
+        created_at=item.created_at,
+        updated_at=updated_at(item),
+        score=item.score,
+    )
+
+
+def _checked(op: Op) -> Op:
+    """Return an operation whose arguments can work.
+
+    Raises:
+        InvalidNamespaceError: Its namespace cannot.
+        InvalidArgumentError: Its value or its filter cannot, or it is no operation.
+    """
+    if isinstance(op, PutOp):
+        if not op.namespace:
+            raise InvalidNamespaceError("a namespace needs at least one label")
+        if op.value is not None and not isinstance(op.value, Mapping):
+            raise InvalidArgumentError(f"a value is an object, not {type(op.value).__name__}")
+        _check_labels(op.namespace)
+    elif isinstance(op, GetOp):
+        _check_labels(op.namespace)
+    elif isinstance(op, SearchOp):
+        _check_labels(op.namespace_prefix)
+        compile_filter(op.filter)
+    elif not isinstance(op, ListNamespacesOp):
+        raise InvalidArgumentError(f"not an operation of LangGraph's: {type(op).__name__}")
+    return op
+
+
+def _check_labels(namespace: object) -> None:
+    # The labels that LangGraph's own methods refuse, those with periods, are as good as any.
+    if not isinstance(namespace, tuple):
+        raise InvalidNamespaceError(
+            f"a namespace is a tuple of strings, not {type(namespace).__name__}"
+        )
+    for label in namespace:
+        if not isinstance(label, str) or not label:
+            raise InvalidNamespaceError(
+                f"a namespace label is a non-empty string, not {quote(label)}"
+            )
+    if namespace and namespace[0] == FURTHER_VECTORS:
+        raise InvalidNamespaceError(f"{FURTHER_VECTORS!r} is where the store keeps its vectors")

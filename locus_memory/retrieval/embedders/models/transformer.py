@@ -1,0 +1,157 @@
+"""Running a transformer in ONNX form: one text at a time, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from typing_extensions import override
+
+from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.resource import Resource
+from locus_memory.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from locus_memory.retrieval.embedders.models.files import ModelFiles
+
+__all__ = ["EXTRA", "Input", "Transformer", "check_runtime"]
+
+EXTRA: Final = "local"
+"""The extra that installs onnxruntime and tokenizers."""
+
+Input = str | tuple[str, str]
+"""A text, or a pair of texts that the model reads together."""
+
+_STRIDE: Final = 8
+"""Inputs a task keeps the thread for before others get their turn."""
+
+_MOST_THREADS: Final = 4
+_ERRORS_ONLY: Final = 3
+
+_Result = TypeVar("_Result")
+_Reader = Callable[["npt.NDArray[np.float32]", "npt.NDArray[np.int64]"], _Result]
+
+
+def check_runtime(needed_by: str) -> None:
+    """Import what runs a model.
+
+    Raises:
+        MissingDriverError: onnxruntime or tokenizers is not installed.
+    """
+    require("onnxruntime", EXTRA, needed_by=needed_by)
+    require("tokenizers", EXTRA, needed_by=needed_by)
+
+
+class Transformer(Resource):
+    """A transformer and its tokenizer, loaded on first use.
+
+    Each input is a run of its own. A quantised model measures the range of a whole batch, so
+    in a batch the vector of a text would depend on its neighbours (by up to 0.01 in the cosine,
+    measured), for a gain of a fifth in time. Runs go through one thread, a few inputs in turn,
+    so a query never waits for a long list of documents, and a cancelled call ends soon.
+
+    Load it after a process has forked: a child does not have its parent's threads.
+
+    Args:
+        files: Where the model is.
+        max_tokens: What is longer is cut off.
+        threads: How many cores one run uses; by default all, up to 4.
+    """
+
+    def __init__(self, files: ModelFiles, *, max_tokens: int, threads: int | None = None) -> None:
+        self._files = files
+        self._max_tokens = max_tokens
+        self._threads = threads or min(os.cpu_count() or 1, _MOST_THREADS)
+        self._lock = Lock()
+        self._executor: ThreadPoolExecutor | None = None
+        self._loaded: tuple[Any, Any] | None = None
+
+    @override
+    async def open(self) -> None:
+        """Load the model now, rather than on first use."""
+        await self.run([], lambda output, _ids: output)
+
+    @override
+    async def close(self) -> None:
+        """Let go of the model and its thread; it is loaded again when it is used again."""
+        with self._lock:
+            executor, self._executor, self._loaded = self._executor, None, None
+        if executor is not None:
+            executor.shutdown(wait=False)
+
+    async def run(self, inputs: Sequence[Input], read: _Reader[_Result]) -> list[_Result]:
+        """Return what `read` makes of the model's first output, for each input in order.
+
+        Args:
+            inputs: What the model reads, each in a run of its own.
+            read: Given the output for one input, such as `(tokens, hidden)`, and its token ids
+                of shape `(tokens,)`; called in the thread.
+
+        Raises:
+            ConfigurationError: The files hold no model that can be run.
+        """
+        loop = asyncio.get_running_loop()
+        results: list[_Result] = []
+        for start in range(0, max(1, len(inputs)), _STRIDE):
+            part = inputs[start : start + _STRIDE]
+            results += await loop.run_in_executor(self._thread(), self._run, part, read)
+        return results
+
+    def _thread(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(1, "locus-memory-model")
+            return self._executor
+
+    def _run(self, inputs: Sequence[Input], read: _Reader[_Result]) -> list[_Result]:
+        session, tokenizer = self._load()
+        return [self._one(session, tokenizer, each, read) for each in inputs]
+
+    def _one(self, session: Any, tokenizer: Any, one: Input, read: _Reader[_Result]) -> _Result:
+        import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
+
+        encoding = tokenizer.encode(*one) if isinstance(one, tuple) else tokenizer.encode(one)
+        ids = np.asarray([encoding.ids], dtype=np.int64)
+        known = {
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.asarray([encoding.type_ids], dtype=np.int64),
+        }
+        wanted = {each.name: known[each.name] for each in session.get_inputs()}
+        return read(session.run(None, wanted)[0][0], ids[0])
+
+    def _load(self) -> tuple[Any, Any]:
+        if self._loaded is None:
+            try:
+                self._loaded = self._make_session(), self._make_tokenizer()
+            # Neither library has an error class of its own to catch.
+            except Exception as error:
+                raise ConfigurationError(
+                    f"{self._files.folder} holds no model that can be run: {error}"
+                ) from error
+        return self._loaded
+
+    def _make_session(self) -> Any:
+        runtime = require("onnxruntime", EXTRA)
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = _ERRORS_ONLY
+        # Threads that wait for the next run must not keep a core busy.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        return runtime.InferenceSession(
+            str(self._files.model), options, providers=["CPUExecutionProvider"]
+        )
+
+    def _make_tokenizer(self) -> Any:
+        tokenizer = require("tokenizers", EXTRA).Tokenizer.from_file(str(self._files.tokenizer))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(self._max_tokens)
+        return tokenizer

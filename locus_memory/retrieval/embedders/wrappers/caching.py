@@ -1,0 +1,76 @@
+"""Embedding each text once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any, Literal
+
+from typing_extensions import override
+
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.wrappers.base import EmbedderWrapper
+
+__all__ = ["CachingEmbedder"]
+
+_DIGEST = 16
+
+
+class CachingEmbedder(EmbedderWrapper):
+    """Remembers the vectors of the texts it met last, by a hash of their content.
+
+    The vectors are kept and returned in the precision that stores have, float32. A text that is
+    there several times in one call is embedded once.
+
+    Args:
+        embedder: The inner embedder.
+        max_size: How many vectors are remembered; 10,000 of 384 dimensions take 16 MB.
+
+    Raises:
+        InvalidArgumentError: A size below 1.
+    """
+
+    def __init__(self, embedder: Embedder, *, max_size: int = 10_000) -> None:
+        super().__init__(embedder)
+        if max_size < 1:
+            raise InvalidArgumentError(f"max_size is at least 1, not {max_size}")
+        self._max_size = max_size
+        self._vectors: OrderedDict[bytes, Any] = OrderedDict()
+        self._lock = Lock()
+
+    @override
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
+    ) -> list[list[float]]:
+        import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
+
+        keys = [_key(text, kind) for text in texts]
+        found = self._recall(keys)
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        if missing:
+            vectors = await self.inner.embed(list(missing.values()), kind=kind)
+            made = [np.asarray(vector, dtype=np.float32) for vector in vectors]
+            found.update(zip(missing, made, strict=True))
+            self._remember({key: found[key] for key in missing})
+        return [found[key].tolist() for key in keys]
+
+    def _recall(self, keys: Sequence[bytes]) -> dict[bytes, Any]:
+        with self._lock:
+            found = {key: self._vectors[key] for key in keys if key in self._vectors}
+            for key in found:
+                self._vectors.move_to_end(key)
+        return found
+
+    def _remember(self, made: dict[bytes, Any]) -> None:
+        with self._lock:
+            self._vectors.update(made)
+            while len(self._vectors) > self._max_size:
+                self._vectors.popitem(last=False)
+
+
+def _key(text: str, kind: str) -> bytes:
+    content = f"{kind}\n{text}".encode(errors="surrogatepass")
+    return hashlib.blake2b(content, digest_size=_DIGEST).digest()

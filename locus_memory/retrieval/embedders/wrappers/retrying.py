@@ -1,0 +1,74 @@
+"""Embedding in spite of an endpoint that is overloaded for a moment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Literal
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
+from tenacity.wait import wait_random_exponential
+from typing_extensions import override
+
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.events import emit
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.wrappers.base import EmbedderWrapper
+
+__all__ = ["RetryingEmbedder"]
+
+_PASSING: Final[tuple[type[Exception], ...]] = (ConnectionError, TimeoutError)
+"""`ModelUnavailableError` is a `ConnectionError`."""
+
+
+class RetryingEmbedder(EmbedderWrapper):
+    """Tries again when the inner embedder cannot be reached, is overloaded or too slow.
+
+    Between two attempts it waits a random time, up to a bound that doubles. Each failure is
+    told as the event `embedder.retried`; the last one is raised as it is.
+
+    Args:
+        embedder: The inner embedder.
+        attempts: How often it is asked, the first time included.
+        longest_wait: Seconds between two attempts, at most.
+        passing: The errors that may pass; by default no connection and no time.
+        sleep: Waits for a number of seconds.
+
+    Raises:
+        InvalidArgumentError: No attempt at all.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        attempts: int = 4,
+        longest_wait: float = 20.0,
+        passing: tuple[type[Exception], ...] = _PASSING,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        super().__init__(embedder)
+        if attempts < 1:
+            raise InvalidArgumentError(f"attempts is at least 1, not {attempts}")
+        self._attempts = attempts
+        self._longest_wait = longest_wait
+        self._passing = passing
+        self._sleep = sleep
+
+    @override
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
+    ) -> Sequence[Sequence[float]]:
+        retrying = AsyncRetrying(
+            stop=stop_after_attempt(self._attempts),
+            wait=wait_random_exponential(max=self._longest_wait),
+            retry=retry_if_exception_type(self._passing),
+            before_sleep=self._report,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return await retrying(self.inner.embed, texts, kind=kind)
+
+    def _report(self, state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        emit("embedder.retried", error=error, embedder=self.name, attempt=state.attempt_number)

@@ -1,0 +1,202 @@
+"""What the ranking sees of an item: its words, who said it, when, and what stood beside it."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from locus_memory.store.item import Namespace, StoreItem
+from locus_memory.store.text import index_text, tokens
+
+__all__ = ["Fields", "Passage", "PassageCache", "Place", "Words", "words_of"]
+
+Place = tuple[str, int]
+"""The name of a conversation, and a position in it."""
+
+_LONGEST: Final = 4_000
+"""How many characters of an item are looked at for its own words."""
+
+
+class Passage(NamedTuple):
+    """What the ranking sees of an item.
+
+    Attributes:
+        text: What it says.
+        speakers: Who said it, and in which role; what is not known is left out.
+        day: When, or `None`.
+        place: Where in a conversation, or `None`.
+        linked: Whether it tells what it supersedes, or what supersedes it.
+        words: The stems of its words; of a long text, of its start.
+    """
+
+    text: str
+    speakers: tuple[str, ...]
+    day: date | None
+    place: Place | None
+    linked: bool
+    words: Words
+
+    @property
+    def spoken(self) -> str:
+        """The text with its speaker in front, if there is one."""
+        return f"{self.speakers[0]}: {self.text}" if self.speakers else self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """Where an item tells what the ranking wants to know.
+
+    Each attribute lists field names; the first that the item has is taken. Fields are those of
+    its metadata, those of its value if that is an object, and those of the `metadata` in it.
+
+    Attributes:
+        text: What it says; by default the strings of the whole value.
+        speaker: Who said it.
+        role: As what, such as `user` or `assistant`.
+        date: When: ISO 8601, or seconds since the epoch.
+        session: Which conversation it is part of.
+        position: Its place there, an integer; neighbours are one apart.
+        supersedes: What it supersedes; see `locus_memory.retrieval.ranking.supersession`.
+        superseded_by: What supersedes it.
+    """
+
+    text: tuple[str, ...] = ("text", "content")
+    speaker: tuple[str, ...] = ("speaker", "name")
+    role: tuple[str, ...] = ("role",)
+    date: tuple[str, ...] = ("date", "said_at", "timestamp")
+    session: tuple[str, ...] = ("session", "thread_id")
+    position: tuple[str, ...] = ("position",)
+    supersedes: tuple[str, ...] = ("supersedes",)
+    superseded_by: tuple[str, ...] = ("superseded_by",)
+
+    def told(self, item: StoreItem) -> Mapping[str, Any]:
+        """Return all fields of an item; its metadata counts most."""
+        value = item.value
+        if not isinstance(value, dict):
+            return item.metadata
+        inner = value.get("metadata")
+        if isinstance(inner, dict):
+            return {**inner, **value, **item.metadata}
+        return {**value, **item.metadata}
+
+    def read(self, item: StoreItem) -> Passage:
+        """Return what the ranking sees of an item; what it cannot read, it leaves out."""
+        told = self.told(item)
+        said = _first(told, self.text)
+        text = index_text(item.value) if said is None else said
+        return Passage(
+            text,
+            tuple(filter(None, (_first(told, self.speaker), _first(told, self.role)))),
+            _first_day(told, self.date),
+            self._place(item.namespace, told),
+            # Nearly no item does, and all are asked.
+            not told.keys().isdisjoint(self.superseded_by)
+            or not told.keys().isdisjoint(self.supersedes),
+            words_of(text),
+        )
+
+    def _place(self, namespace: Namespace, told: Mapping[str, Any]) -> Place | None:
+        for name in self.position:
+            position = told.get(name)
+            if type(position) is int:
+                return _conversation(namespace, _first(told, self.session) or ""), position
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _conversation(namespace: Namespace, session: str) -> str:
+    """Return a name of its own for each session of each namespace."""
+    # A string knows its hash, which a tuple computes anew each time.
+    return repr((namespace, session))
+
+
+class PassageCache:
+    """Reads items that stay the same objects, as those that a store holds, each once.
+
+    Args:
+        fields: Where items tell what is wanted of them.
+    """
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self._known: dict[int, tuple[weakref.ref[StoreItem], Passage]] = {}
+
+    def read(self, item: StoreItem) -> Passage:
+        """Return what the ranking sees of an item."""
+        name = id(item)
+        known = self._known.get(name)
+        if known is not None and known[0]() is item:
+            return known[1]
+
+        def forget(_: object) -> None:
+            self._known.pop(name, None)
+
+        passage = self._fields.read(item)
+        self._known[name] = weakref.ref(item, forget), passage
+        return passage
+
+
+def _first(told: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    for value in map(told.get, names):
+        if isinstance(value, str):
+            return value
+    return None
+
+
+def _first_day(told: Mapping[str, Any], names: Iterable[str]) -> date | None:
+    for name in names:
+        day = _day(told.get(name))
+        if day is not None:
+            return day
+    return None
+
+
+def _day(value: object) -> date | None:
+    if isinstance(value, str):
+        return _day_of_text(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return datetime.fromtimestamp(value, UTC).date()
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _day_of_text(text: str) -> date | None:
+    try:
+        return datetime.fromisoformat(text).date()
+    except ValueError:
+        return None
+
+
+class Words(NamedTuple):
+    """The words of a text.
+
+    Attributes:
+        counts: How often each stem is there.
+        length: How many words there are.
+    """
+
+    counts: Mapping[str, int]
+    length: int
+
+    @classmethod
+    def of(cls, stems: Sequence[str]) -> Words:
+        """Return the words of a text whose stems these are, repeats included."""
+        return cls(Counter(stems), len(stems))
+
+
+@lru_cache(maxsize=4096)
+def _words_of(text: str) -> Words:
+    return Words.of(tokens(text))
+
+
+def words_of(text: str) -> Words:
+    """Return the stems of a text's words; of a long text, of its start."""
+    return _words_of(text[:_LONGEST])
