@@ -35,8 +35,8 @@ from locus_memory._internal.providers.address import (
     path_of_url,
 )
 from locus_memory._internal.providers.construction import (
-    FactoryMaker,
-    Maker,
+    Construction,
+    ConstructionFactory,
     did_you_mean,
     known_options,
     of_factory,
@@ -154,8 +154,8 @@ but `**options`; the latter is given no hint where there is none.
 CheckpointerFactory = Callable[..., BaseCheckpointer]
 """Makes a checkpointer; called as a `StoreFactory` is."""
 
-_stores: dict[str, FactoryMaker] = {}
-_checkpointers: dict[str, FactoryMaker] = {}
+_stores: dict[str, ConstructionFactory] = {}
+_checkpointers: dict[str, ConstructionFactory] = {}
 
 
 def resolve_address(where: str) -> tuple[Address, Provider]:
@@ -257,7 +257,9 @@ def _unknown(name: str, known: Iterable[str]) -> UnknownProviderError:
     )
 
 
-def _maker(where: str, part: str, factories: Mapping[str, FactoryMaker]) -> Maker | None:
+def _construction(
+    where: str, part: str, factories: Mapping[str, ConstructionFactory]
+) -> Construction | None:
     """Return how to make the `part` (a field of `Provider`); `None` if there is no such part."""
     parsed = _parsed(where)
     factory = factories.get(parsed.provider)
@@ -267,7 +269,7 @@ def _maker(where: str, part: str, factories: Mapping[str, FactoryMaker]) -> Make
     target: str | None = getattr(provider, part)
     if target is None:
         return None
-    return Maker(
+    return Construction(
         address.provider,
         _load(target, address.provider, provider.extra),
         parameter=provider.parameter,
@@ -299,10 +301,10 @@ def get_store(where: str, **options: Any) -> BaseStore:
         MissingDriverError: Its driver is not installed.
         ConfigurationError: A bad provider string, or a provider without a store.
     """
-    maker = _maker(where, "store", _stores)
-    if maker is None:
+    construction = _construction(where, "store", _stores)
+    if construction is None:
         raise _has_no(where, "store", list_stores())
-    store: BaseStore = maker.make(BaseStore, options)
+    store: BaseStore = construction.make(BaseStore, options)
     return store
 
 
@@ -330,10 +332,10 @@ def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer:
         MissingDriverError: Its driver is not installed.
         ConfigurationError: A bad provider string, or a provider without checkpoints.
     """
-    maker = _maker(where, "checkpointer", _checkpointers)
-    if maker is None:
+    construction = _construction(where, "checkpointer", _checkpointers)
+    if construction is None:
         raise _has_no(where, "checkpointer", list_checkpointers())
-    checkpointer: BaseCheckpointer = maker.make(BaseCheckpointer, options)
+    checkpointer: BaseCheckpointer = construction.make(BaseCheckpointer, options)
     return checkpointer
 
 
@@ -367,18 +369,20 @@ def open_backend(where: str, **options: Any) -> Backend:
         MissingDriverError: Its driver is not installed.
         ConfigurationError: A bad provider string.
     """
-    store = _maker(where, "store", _stores)
-    checkpointer = _maker(where, "checkpointer", _checkpointers)
+    store = _construction(where, "store", _stores)
+    checkpointer = _construction(where, "checkpointer", _checkpointers)
     name = _parsed(where).provider
-    maker = _maker(where, "backend", {}) if _is_tabled(name) else None
-    _check_options(options, [part for part in (maker, store, checkpointer) if part])
-    if maker is None:
+    construction = _construction(where, "backend", {}) if _is_tabled(name) else None
+    _check_options(options, [part for part in (construction, store, checkpointer) if part])
+    if construction is None:
         return _compose(name, store, checkpointer, options)
-    backend: Backend = maker.make(Backend, _routed(options, maker, store, checkpointer))
+    backend: Backend = construction.make(
+        Backend, _routed(options, construction, store, checkpointer)
+    )
     return backend
 
 
-def _check_options(options: Mapping[str, Any], parts: list[Maker]) -> None:
+def _check_options(options: Mapping[str, Any], parts: list[Construction]) -> None:
     for option in options:
         if not any(part.takes(option) for part in parts):
             known = {name for part in parts for name in known_options(part.target) or ()}
@@ -387,7 +391,10 @@ def _check_options(options: Mapping[str, Any], parts: list[Maker]) -> None:
 
 
 def _compose(
-    name: str, store: Maker | None, checkpointer: Maker | None, options: Mapping[str, Any]
+    name: str,
+    store: Construction | None,
+    checkpointer: Construction | None,
+    options: Mapping[str, Any],
 ) -> Backend:
     return ComposedBackend(
         name,
@@ -399,7 +406,10 @@ def _compose(
 
 
 def _routed(
-    options: Mapping[str, Any], backend: Maker, store: Maker | None, checkpointer: Maker | None
+    options: Mapping[str, Any],
+    backend: Construction,
+    store: Construction | None,
+    checkpointer: Construction | None,
 ) -> dict[str, Any]:
     """Return the options a backend's class takes: its own, then those of its two parts."""
     own = _accepted(options, backend)
@@ -411,8 +421,8 @@ def _routed(
     return own
 
 
-def _accepted(options: Mapping[str, Any], maker: Maker) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if maker.takes(name)}
+def _accepted(options: Mapping[str, Any], construction: Construction) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if construction.takes(name)}
 
 
 def as_store(where: str | BaseStore | Backend) -> tuple[BaseStore, bool]:
@@ -472,7 +482,7 @@ def register_checkpointer(name: str, factory: CheckpointerFactory) -> Callable[[
 
 
 def _register(
-    factories: dict[str, FactoryMaker], name: str, factory: Callable[..., Any]
+    factories: dict[str, ConstructionFactory], name: str, factory: Callable[..., Any]
 ) -> Callable[[], None]:
     key = _checked_name(name)
     factories[key] = made = of_factory(key, factory)

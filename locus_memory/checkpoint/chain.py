@@ -27,7 +27,7 @@ from locus_memory.checkpoint.base import (
     Unset,
 )
 from locus_memory.checkpoint.delta import diff
-from locus_memory.checkpoint.encoding.chain_cache import Tip, TipCache, replay_kind
+from locus_memory.checkpoint.encoding.chain_cache import CachedChain, ChainCache, replay_kind
 from locus_memory.checkpoint.encoding.drafting import drafted_by
 from locus_memory.checkpoint.encoding.encode import Draft, draft
 from locus_memory.checkpoint.forks import with_heir
@@ -120,7 +120,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         self.compression_level = compression_level
         self.state_type = check_state_type(state_type)
         self._clock = clock
-        self._tips = TipCache(check_limit(cache_bytes, "cache_bytes"))
+        self._chains = ChainCache(check_limit(cache_bytes, "cache_bytes"))
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
@@ -157,26 +157,26 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
             kind=written.kind,
         )
         for attempt in range(_ATTEMPTS):
-            tip = await self._tip(thread_id)
+            cached = await self._cached_chain(thread_id)
             if attempt or save.named:
-                tip = tip.before(save.checkpoint_id)
+                cached = cached.before(save.checkpoint_id)
             revision = (int.from_bytes(drawn[16:]) + attempt) % 2**63
             work = partial(
                 draft,
-                tip=tip,
+                cached=cached,
                 checkpoint_id=save.checkpoint_id,
                 revision=revision,
                 max_chain_depth=self.max_chain_depth,
                 shared=written.shared,
             )
-            drafted = await drafted_by(work, written, compared=bool(tip.links))
+            drafted = await drafted_by(work, written, compared=bool(cached.links))
             try:
                 await self._store(save, drafted, revision, replacing=attempt > 0 and save.named)
             except StaleChainError:
-                self._tips.discard(thread_id)
+                self._chains.discard(thread_id)
             else:
                 if self.max_chain_depth:
-                    self._tips.put(thread_id, drafted.tip)
+                    self._chains.put(thread_id, drafted.cached)
                 return save.checkpoint_id
         raise _busy(thread_id)
 
@@ -214,19 +214,19 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
             level = max(level - _SPARED_LEVELS, min(level, 1))
         return await in_thread(Record.pack, document, head, level, kind=kind.value)
 
-    async def _tip(self, thread_id: str) -> Tip:
+    async def _cached_chain(self, thread_id: str) -> CachedChain:
         """Return the chain that the next record may build on."""
         if self.max_chain_depth == 0:
-            return Tip()
-        return self._tips.get(thread_id) or await self._read_tip(thread_id)
+            return CachedChain()
+        return self._chains.get(thread_id) or await self._read_chain(thread_id)
 
-    async def _read_tip(self, thread_id: str) -> Tip:
+    async def _read_chain(self, thread_id: str) -> CachedChain:
         try:
-            return await self.storage.with_chain(thread_id, None, Tip.of)
+            return await self.storage.with_chain(thread_id, None, CachedChain.of)
         except CheckpointCorruptError as error:
             # What is damaged stays so, but the thread goes on, from a full state.
             emit("checkpoint.unreadable_parent", error=error, thread_id=thread_id)
-            return Tip()
+            return CachedChain()
 
     @override
     async def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateT | None:
@@ -235,7 +235,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
 
     def remembers(self, thread_id: str) -> bool:
         """Whether this process knows the state that it saved last in a thread."""
-        return self._tips.get(thread_id) is not None
+        return self._chains.get(thread_id) is not None
 
     def recall(self, info: CheckpointInfo) -> dict[str, Any] | None:
         """Return the state of a checkpoint as a dict, without reading it, if it is remembered.
@@ -245,8 +245,8 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         Args:
             info: The checkpoint, as it was listed just now.
         """
-        tip = self._tips.get(info.thread_id)
-        newest = tip.links[-1] if tip is not None and tip.links else None
+        cached = self._chains.get(info.thread_id)
+        newest = cached.links[-1] if cached is not None and cached.links else None
         if newest is None or newest.document is None or newest.revision != info.revision:
             return None
         copied: dict[str, Any] = orjson.loads(orjson.dumps(newest.document))
@@ -347,7 +347,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
     @override
     async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
         _check_names(thread_id, checkpoint_id)
-        self._tips.discard(thread_id)
+        self._chains.discard(thread_id)
         if checkpoint_id is None:
             return await self.storage.delete(thread_id) > 0
 
@@ -404,7 +404,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
                 count = await self.storage.delete(thread_id, removed, rebased=rebased)
             except StaleChainError:
                 continue
-            self._tips.discard(thread_id)
+            self._chains.discard(thread_id)
             emit("checkpoint.removed", thread_id=thread_id, count=count, rebased=len(rebased))
             return count
         raise _busy(thread_id)

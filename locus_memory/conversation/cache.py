@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from locus_memory._internal.sameness import own_copy, same
 
-__all__ = ["MessageMemo"]
+__all__ = ["MessageCache"]
 
 _Value = TypeVar("_Value")
 
@@ -46,7 +46,7 @@ class _Entry(NamedTuple, Generic[_Value]):
     value: _Value
 
 
-class MessageMemo(Generic[_Value]):
+class MessageCache(Generic[_Value]):
     """Computes a value once a message, as long as the message is in use.
 
     A message is known by identity. One whose class is not frozen is computed again when one of

@@ -10,14 +10,14 @@ from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
 from locus_memory.conversation.base import ConversationManager, sound_groups
-from locus_memory.conversation.cache import MessageMemo
+from locus_memory.conversation.cache import MessageCache
 from locus_memory.conversation.groups import Group
 from locus_memory.conversation.selection import Size, from_user, newest_fitting
 from locus_memory.conversation.tokens import as_token_counter, message_tokens
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 
-__all__ = ["SlidingWindowManager", "check_positive", "token_memo", "windowed"]
+__all__ = ["SlidingWindowManager", "check_positive", "token_cache", "windowed"]
 
 
 class SlidingWindowManager(ConversationManager):
@@ -57,7 +57,7 @@ class SlidingWindowManager(ConversationManager):
         self._window_size = check_positive("window_size", window_size)
         self._max_tokens = check_positive("max_tokens", max_tokens)
         self._preserve_system = preserve_system
-        self._tokens = token_memo(max_tokens, token_counter)
+        self._tokens = token_cache(max_tokens, token_counter)
         self._start_on_user = start_on_user
 
     @override
@@ -84,7 +84,7 @@ def windowed(
     pinned: Sequence[Group],
     others: Sequence[Group],
     limit: Size,
-    tokens: MessageMemo[int] | None,
+    tokens: MessageCache[int] | None,
     *,
     start_on_user: bool = False,
 ) -> list[Any]:
@@ -125,7 +125,7 @@ def _tell_trimmed(kept: Sequence[Group], others: Sequence[Group]) -> None:
     emit("conversation.trimmed", dropped=total - count, kept=count)
 
 
-def token_memo(max_tokens: int | None, counter: object | None) -> MessageMemo[int] | None:
+def token_cache(max_tokens: int | None, counter: object | None) -> MessageCache[int] | None:
     """Return what counts tokens once a message, or `None` where nobody asks for tokens.
 
     Raises:
@@ -136,7 +136,7 @@ def token_memo(max_tokens: int | None, counter: object | None) -> MessageMemo[in
     def tokens_of(message: Any) -> int:
         return message_tokens(message, count)
 
-    return None if max_tokens is None else MessageMemo(tokens_of)
+    return None if max_tokens is None else MessageCache(tokens_of)
 
 
 def check_positive(name: str, value: int | None) -> int | None:

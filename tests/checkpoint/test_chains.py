@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
-from locus_memory.checkpoint.encoding.chain_cache import Link, Tip, TipCache
+from locus_memory.checkpoint.encoding.chain_cache import CachedChain, ChainCache, Link
 from locus_memory.checkpoint.encoding.encode import draft, may_shrink
 from locus_memory.checkpoint.encoding.levels import place
 from locus_memory.checkpoint.record import FORMAT_VERSION, Record, RecordHead, moved
@@ -141,9 +141,9 @@ def test_a_record_that_is_not_json_is_noticed():
 
 def test_a_draft_does_not_depend_on_a_state_that_changes_later():
     state = {"messages": [{"content": "one"}]}
-    first = draft(state, Tip(), checkpoint_id="1", revision=1, max_chain_depth=9)
+    first = draft(state, CachedChain(), checkpoint_id="1", revision=1, max_chain_depth=9)
     state["messages"][0]["content"] = "changed"
-    assert first.tip.links[-1].document == {"messages": [{"content": "one"}]}
+    assert first.cached.links[-1].document == {"messages": [{"content": "one"}]}
 
 
 @pytest.mark.parametrize(
@@ -165,14 +165,14 @@ def test_what_makes_a_state_smaller(old, delta, shrinks):
 
 
 def test_the_cache_is_bounded_by_bytes():
-    cache = TipCache(100_000)
+    cache = ChainCache(100_000)
     for number in range(50):
-        tip = Tip((Link(number, "c", 0, 1, {}, plain=True),), 10_000)
-        cache.put(f"t{number}", tip)
+        cached = CachedChain((Link(number, "c", 0, 1, {}, plain=True),), 10_000)
+        cache.put(f"t{number}", cached)
         assert len(cache) <= 5
     assert cache.get("t49") is not None
     assert cache.get("t0") is None
-    cache.put("huge", Tip((), 10**6))
+    cache.put("huge", CachedChain((), 10**6))
     assert cache.get("huge") is None
     cache.discard("unknown")
 
@@ -182,8 +182,8 @@ async def test_what_is_read_back_is_what_was_remembered():
         checkpointer = MemoryCheckpointer(state_type=None)
         for turn in range(70):
             await checkpointer.save({"messages": messages * turn, "turn": turn}, "t")
-        remembered = checkpointer._tips.get("t")
-        read = Tip.of(await checkpointer.storage.retrieve_chain("t"))
+        remembered = checkpointer._chains.get("t")
+        read = CachedChain.of(await checkpointer.storage.retrieve_chain("t"))
         assert [link.revision for link in read.links] == [
             link.revision for link in remembered.links
         ]

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from locus_memory.conversation.cache import MessageMemo
+from locus_memory.conversation.cache import MessageCache
 from locus_memory.conversation.summary.manager import SummarizingManager
 from locus_memory.conversation.tokens import count_tokens
 from locus_memory.conversation.window import SlidingWindowManager
@@ -12,42 +12,42 @@ from locus_memory.messages import Message, ToolCall
 
 def test_a_value_is_computed_once_a_message():
     computed = []
-    memo = MessageMemo(lambda message: computed.append(message) or message.content)
+    cache = MessageCache(lambda message: computed.append(message) or message.content)
     messages = [Message.user("a"), Message.user("a")]
     for _ in range(3):
-        assert memo.values(messages) == ["a", "a"]
-        assert memo.value(messages[0]) == "a"
+        assert cache.values(messages) == ["a", "a"]
+        assert cache.value(messages[0]) == "a"
     assert len(computed) == 2
 
 
 def test_arguments_that_change_in_place_are_seen():
-    memo = MessageMemo(lambda message: str(message.tool_calls[0].arguments))
+    cache = MessageCache(lambda message: str(message.tool_calls[0].arguments))
     call = ToolCall(id="a", name="look", arguments={"at": [1]})
     message = Message.assistant(tool_calls=[call])
-    assert memo.value(message) == "{'at': [1]}"
+    assert cache.value(message) == "{'at': [1]}"
     message.tool_calls[0].arguments["at"][0] = True
-    assert memo.value(message) == "{'at': [True]}"
+    assert cache.value(message) == "{'at': [True]}"
 
 
 def test_it_is_bounded():
     computed = []
-    memo = MessageMemo(lambda message: computed.append(message) or 1, capacity=3)
+    cache = MessageCache(lambda message: computed.append(message) or 1, capacity=3)
     messages = [Message.user(str(number)) for number in range(5)]
     for message in messages:
-        memo.value(message)
-    assert len(memo._entries) == 3
-    memo.value(messages[4])
+        cache.value(message)
+    assert len(cache._entries) == 3
+    cache.value(messages[4])
     assert len(computed) == 5
-    memo.value(messages[0])
+    cache.value(messages[0])
     assert len(computed) == 6
 
 
 def test_a_conversation_beyond_the_bound_does_not_push_itself_out():
     computed = []
-    memo = MessageMemo(lambda message: computed.append(message) or 1, capacity=3)
+    cache = MessageCache(lambda message: computed.append(message) or 1, capacity=3)
     messages = [Message.user(str(number)) for number in range(5)]
     for _ in range(3):
-        memo.values(messages)
+        cache.values(messages)
     assert len(computed) == 5
 
 
@@ -70,7 +70,7 @@ class Mutable:
 
 def counting():
     computed = []
-    return computed, MessageMemo(lambda message: computed.append(message) or len(computed))
+    return computed, MessageCache(lambda message: computed.append(message) or len(computed))
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def counting():
 )
 def test_a_message_that_gets_another_value_is_computed_again(name, value):
     message = Mutable(content="said")
-    computed, memo = counting()
-    assert [memo.value(message) for _ in range(3)] == [1, 1, 1]
+    computed, cache = counting()
+    assert [cache.value(message) for _ in range(3)] == [1, 1, 1]
     setattr(message, name, value)
-    assert [memo.value(message) for _ in range(3)] == [2, 2, 2]
+    assert [cache.value(message) for _ in range(3)] == [2, 2, 2]
     assert len(computed) == 2
 
 
@@ -96,18 +96,18 @@ def test_a_message_that_gets_another_value_is_computed_again(name, value):
 def test_frozen_calls_are_computed_once(calls):
     call = ToolCall(name="look")
     message = Mutable("assistant", "said", calls([call]))
-    _, memo = counting()
-    assert [memo.value(message) for _ in range(3)] == [1, 1, 1]
+    _, cache = counting()
+    assert [cache.value(message) for _ in range(3)] == [1, 1, 1]
     message.tool_calls = calls([call, ToolCall(name="look")])
-    assert [memo.value(message) for _ in range(3)] == [2, 2, 2]
+    assert [cache.value(message) for _ in range(3)] == [2, 2, 2]
 
 
 def test_a_list_of_frozen_calls_may_grow():
     message = Mutable("assistant", "said", [ToolCall(name="look")])
-    _, memo = counting()
-    assert [memo.value(message) for _ in range(2)] == [1, 1]
+    _, cache = counting()
+    assert [cache.value(message) for _ in range(2)] == [1, 1]
     message.tool_calls.append(ToolCall(name="look"))
-    assert [memo.value(message) for _ in range(2)] == [2, 2]
+    assert [cache.value(message) for _ in range(2)] == [2, 2]
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_a_list_of_frozen_calls_may_grow():
     ],
 )
 def test_what_may_change_in_place_is_not_kept(message):
-    _, memo = counting()
-    assert [memo.value(message) for _ in range(3)] == [1, 2, 3]
+    _, cache = counting()
+    assert [cache.value(message) for _ in range(3)] == [1, 2, 3]
 
 
 def test_managers_notice_a_change_in_place():

@@ -6,7 +6,7 @@ from threading import Barrier
 
 import pytest
 
-from locus_memory.conversation.cache import MessageMemo
+from locus_memory.conversation.cache import MessageCache
 from locus_memory.conversation.summary import manager
 from locus_memory.conversation.summary.manager import SummarizingManager
 from locus_memory.conversation.summary.text import is_summary
@@ -36,8 +36,8 @@ def at_once(work):
         return list(pool.map(run, range(THREADS)))
 
 
-def test_a_memo():
-    shared = MessageMemo(lambda message: message.content, capacity=2)
+def test_a_cache_of_messages():
+    shared = MessageCache(lambda message: message.content, capacity=2)
     messages = [Message.user(str(number)) for number in range(8)]
 
     def work(number):

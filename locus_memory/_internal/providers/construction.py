@@ -12,8 +12,8 @@ from locus_memory._internal.quoting import LONGEST, quote
 from locus_memory.errors import ConfigurationError, UnknownOptionError
 
 __all__ = [
-    "FactoryMaker",
-    "Maker",
+    "Construction",
+    "ConstructionFactory",
     "did_you_mean",
     "known_options",
     "of_factory",
@@ -33,7 +33,7 @@ _NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWOR
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class Construction:
     """How to make one object of a provider: a class or factory and what the hint gives it."""
 
     provider: str
@@ -75,12 +75,12 @@ class Maker:
         return dict(options)
 
 
-FactoryMaker = Callable[[str | None], Maker]
-"""Makes a `Maker` of a hint; `None`: none was given."""
+ConstructionFactory = Callable[[str | None], Construction]
+"""Makes a `Construction` of a hint; `None`: none was given."""
 
 
-def of_factory(provider: str, factory: Callable[..., Any]) -> FactoryMaker:
-    """Return what makes a `Maker` of a hint, for a factory of the caller's own.
+def of_factory(provider: str, factory: Callable[..., Any]) -> ConstructionFactory:
+    """Return what makes a `Construction` of a hint, for a factory of the caller's own.
 
     A factory with a parameter `config_hint`, or with nothing but `**options`, gets the hint by
     that name; any other gets it as its first argument, if it takes one. Its signature is read
@@ -90,24 +90,24 @@ def of_factory(provider: str, factory: Callable[..., Any]) -> FactoryMaker:
         parameters = inspect.signature(factory).parameters.values()
     except (TypeError, ValueError):
         # What is written in C need not have a signature.
-        return lambda hint: Maker(provider, factory, positional=(hint,))
+        return lambda hint: Construction(provider, factory, positional=(hint,))
     kinds = {parameter.kind for parameter in parameters}
     if any(each.name == _HINT and each.kind in _NAMED for each in parameters):
-        return lambda hint: Maker(provider, factory, named={_HINT: hint})
+        return lambda hint: Construction(provider, factory, named={_HINT: hint})
     if kinds & _PLACED:
-        return lambda hint: Maker(provider, factory, positional=(hint,))
+        return lambda hint: Construction(provider, factory, positional=(hint,))
     takes_any = inspect.Parameter.VAR_KEYWORD in kinds
     return lambda hint: _without_place(provider, factory, hint, takes_any=takes_any)
 
 
 def _without_place(
     provider: str, factory: Callable[..., Any], hint: str | None, *, takes_any: bool
-) -> Maker:
+) -> Construction:
     if hint is None:
-        return Maker(provider, factory)
+        return Construction(provider, factory)
     if not takes_any:
         raise ConfigurationError(f"{provider}: takes no hint, write just {provider!r}")
-    return Maker(provider, factory, named={_HINT: hint})
+    return Construction(provider, factory, named={_HINT: hint})
 
 
 def known_options(target: Callable[..., Any]) -> set[str] | None:

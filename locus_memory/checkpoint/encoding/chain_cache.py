@@ -1,6 +1,6 @@
 """What a process remembers of the threads it saves, so that a save reads nothing back.
 
-A `Tip` holds, for the chain behind a thread's newest record, those states a next delta can
+A `CachedChain` holds, for the chain behind a thread's newest record, those states a next delta can
 build on. They share strings with what the caller saved, and nothing that the caller can change.
 """
 
@@ -20,7 +20,7 @@ from locus_memory.checkpoint.record import Record
 from locus_memory.checkpoint.states import Kind
 from locus_memory.errors import CheckpointError
 
-__all__ = ["Link", "Tip", "TipCache", "replay", "replay_kind"]
+__all__ = ["CachedChain", "ChainCache", "Link", "replay", "replay_kind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Tip:
+class CachedChain:
     """The chain behind a thread's newest record, the full record first.
 
     Attributes:
@@ -61,25 +61,25 @@ class Tip:
     full_size: int = 0
 
     @staticmethod
-    def extended(links: tuple[Link, ...], link: Link, full_size: int) -> Tip:
-        """Return the tip after a record that builds on the last of `links`."""
-        return Tip((*_lightened(links), link), full_size)
+    def extended(links: tuple[Link, ...], link: Link, full_size: int) -> CachedChain:
+        """Return the chain after a record that builds on the last of `links`."""
+        return CachedChain((*_lightened(links), link), full_size)
 
-    def before(self, checkpoint_id: str) -> Tip:
+    def before(self, checkpoint_id: str) -> CachedChain:
         """Return the chain before the record of this name: what replaces it cannot build on it."""
         names = [link.checkpoint_id for link in self.links]
         if checkpoint_id not in names:
             return self
-        return Tip(self.links[: names.index(checkpoint_id)], self.full_size)
+        return CachedChain(self.links[: names.index(checkpoint_id)], self.full_size)
 
     @classmethod
-    def of(cls, chain: Sequence[Record]) -> Tip:
+    def of(cls, chain: Sequence[Record]) -> CachedChain:
         """Return the tip of a chain read from the storage.
 
         Raises:
             CheckpointCorruptError: A record is damaged.
         """
-        tip = cls()
+        cached = cls()
         replayed = 0
         for record, document in zip(chain, replay(chain), strict=True):
             replayed += record.size
@@ -91,10 +91,10 @@ class Tip:
                 document=document,
                 plain=False,
             )
-            tip = cls.extended(tip.links, link, 0)
-        size = len(orjson.dumps(tip.links[-1].document)) if tip.links else 0
+            cached = cls.extended(cached.links, link, 0)
+        size = len(orjson.dumps(cached.links[-1].document)) if cached.links else 0
         # Only now, when few states are left to look through.
-        links = [replace(link, plain=is_plain(link.document)) for link in tip.links]
+        links = [replace(link, plain=is_plain(link.document)) for link in cached.links]
         return cls(tuple(links), size)
 
 
@@ -140,8 +140,8 @@ def replay_kind(chain: Sequence[Record]) -> tuple[list[Any], Kind]:
     return documents, kind
 
 
-class TipCache:
-    """The tips of the threads saved last, bounded by the bytes of their states.
+class ChainCache:
+    """The cached chains of the threads saved last, bounded by the bytes of their states.
 
     Safe to share among event loops in several threads.
     """
@@ -149,25 +149,25 @@ class TipCache:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._tips: OrderedDict[str, Tip] = OrderedDict()
+        self._chains: OrderedDict[str, CachedChain] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, thread_id: str) -> Tip | None:
+    def get(self, thread_id: str) -> CachedChain | None:
         """Return the tip of a thread, if it is still known."""
         with self._lock:
-            tip = self._tips.get(thread_id)
-            if tip is not None:
-                self._tips.move_to_end(thread_id)
-            return tip
+            cached = self._chains.get(thread_id)
+            if cached is not None:
+                self._chains.move_to_end(thread_id)
+            return cached
 
-    def put(self, thread_id: str, tip: Tip) -> None:
-        """Remember a tip, and forget the least used ones beyond the bound."""
+    def put(self, thread_id: str, cached: CachedChain) -> None:
+        """Remember a chain, and forget the least used ones beyond the bound."""
         with self._lock:
             self._forget(thread_id)
-            self._tips[thread_id] = tip
-            self._bytes += _weight(tip)
-            while self._bytes > self._max_bytes and self._tips:
-                self._forget(next(iter(self._tips)))
+            self._chains[thread_id] = cached
+            self._bytes += _weight(cached)
+            while self._bytes > self._max_bytes and self._chains:
+                self._forget(next(iter(self._chains)))
 
     def discard(self, thread_id: str) -> None:
         """Forget a thread."""
@@ -175,14 +175,14 @@ class TipCache:
             self._forget(thread_id)
 
     def __len__(self) -> int:
-        return len(self._tips)
+        return len(self._chains)
 
     def _forget(self, thread_id: str) -> None:
-        tip = self._tips.pop(thread_id, None)
-        if tip is not None:
-            self._bytes -= _weight(tip)
+        cached = self._chains.pop(thread_id, None)
+        if cached is not None:
+            self._bytes -= _weight(cached)
 
 
-def _weight(tip: Tip) -> int:
-    # The documents of a tip share their parts; the rest is pointers and links.
-    return 4096 + 2 * tip.full_size
+def _weight(cached: CachedChain) -> int:
+    # The documents of a chain share their parts; the rest is pointers and links.
+    return 4096 + 2 * cached.full_size

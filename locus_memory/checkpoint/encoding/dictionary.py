@@ -14,7 +14,7 @@ from typing import Final
 
 __all__ = ["DICTIONARY"]
 
-# Messages of LangChain, as `integrations.langgraph_texts` has them.
+# Messages of LangChain, as `integrations.langgraph.checkpoints.texts` has them.
 _HUMAN: Final = "\u00c8\\u0003\\u0004\\u0005\u0094\ue003\u00da\\u0002\U000f00d9\ue000-\ue012"
 _AI: Final = "\u00c8\\u0005\u0083\\u0005\u0094\ue004\u00da\\u0004\u00b0\U000f00d9\ue001-\ue002"
 

@@ -14,7 +14,7 @@ import orjson
 
 from locus_memory._internal.sameness import is_plain, own_copy
 from locus_memory.checkpoint.delta import apply, diff, stays_plain
-from locus_memory.checkpoint.encoding.chain_cache import Link, Tip
+from locus_memory.checkpoint.encoding.chain_cache import CachedChain, Link
 from locus_memory.checkpoint.encoding.levels import place
 from locus_memory.errors import ValueNotSerializableError
 from locus_memory.store.json_values import round_trip
@@ -36,17 +36,17 @@ _WORTH_SHARING = 1024
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The next record, not yet compressed, and the tip once it is stored."""
+    """The next record, not yet compressed, and the chain once it is stored."""
 
     document: bytes
     base: int | None
     level: int
-    tip: Tip
+    cached: CachedChain
 
 
 def draft(
     state: dict[str, Any],
-    tip: Tip,
+    cached: CachedChain,
     *,
     checkpoint_id: str,
     revision: int,
@@ -58,7 +58,7 @@ def draft(
 
     Args:
         state: What is saved.
-        tip: The chain behind the newest record now, without what the next one replaces.
+        cached: The chain behind the newest record now, without what the next one replaces.
         shared: The keys of the state's parts that nobody ever changes. They are remembered as
             they are, so that they are known again by identity; of all else a copy is.
         is_owned: The whole state is a copy for this record alone, and it is JSON: then it is
@@ -70,7 +70,7 @@ def draft(
     Raises:
         ValueNotSerializableError: The state is not JSON; names the path.
     """
-    known = _known(tip.links)
+    known = _known(cached.links)
     links, level = _base(known)
     full = partial(_full, state, checkpoint_id, revision, shared, is_owned=is_owned)
     if not links or len(links) > max_chain_depth:
@@ -86,7 +86,7 @@ def draft(
         # The state nests too deep for a delta, or it is no JSON: then this says so, and where.
         return full()
     replayed = base.replayed + len(encoded)
-    full_size = tip.full_size
+    full_size = cached.full_size
     if _costly(replayed, encoded, full_size) or may_shrink(newest.document, change):
         full_size = len(orjson.dumps(document))
         if _costly(replayed, encoded, full_size):
@@ -94,7 +94,7 @@ def draft(
     document |= {key: state[key] for key in shared}
     plain = newest.plain and stays_plain(copied)
     link = Link(revision, checkpoint_id, level, replayed, document, plain)
-    return Draft(encoded, base.revision, level, Tip.extended(links, link, full_size))
+    return Draft(encoded, base.revision, level, CachedChain.extended(links, link, full_size))
 
 
 def _base(known: tuple[Link, ...]) -> tuple[tuple[Link, ...], int]:
@@ -131,7 +131,7 @@ def _full(
     encoded, document = (orjson.dumps(state), state) if is_owned else _copied(state)
     document |= {key: state[key] for key in shared}
     link = Link(revision, checkpoint_id, 0, len(encoded), document, is_plain(document))
-    return Draft(encoded, None, 0, Tip((link,), len(encoded)))
+    return Draft(encoded, None, 0, CachedChain((link,), len(encoded)))
 
 
 def _known(links: tuple[Link, ...]) -> tuple[Link, ...]:

@@ -14,7 +14,7 @@ from locus_memory._internal.quoting import quote
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.base import Backend
 from locus_memory.conversation.base import ConversationManager, sound_groups
-from locus_memory.conversation.cache import MessageMemo
+from locus_memory.conversation.cache import MessageCache
 from locus_memory.conversation.groups import Group
 from locus_memory.conversation.selection import Size, newest_run
 from locus_memory.conversation.summary.room import SummaryRoom
@@ -26,7 +26,7 @@ from locus_memory.conversation.summary.summarizer import (
 )
 from locus_memory.conversation.summary.thread import Summary, Thread, message_digest, read_groups
 from locus_memory.conversation.tokens import as_token_counter
-from locus_memory.conversation.window import check_positive, token_memo, windowed
+from locus_memory.conversation.window import check_positive, token_cache, windowed
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.registry import as_store
@@ -117,9 +117,9 @@ class SummarizingManager(ConversationManager):
         self._max_tokens = check_positive("max_tokens", max_tokens)
         room = None if max_tokens is None else max_tokens // _SHARE_OF_SUMMARY
         self._room = SummaryRoom(room, as_token_counter(token_counter))
-        self._fitted = MessageMemo(self._room.fitted)
-        self._tokens = token_memo(max_tokens, token_counter)
-        self._digests = MessageMemo(message_digest)
+        self._fitted = MessageCache(self._room.fitted)
+        self._tokens = token_cache(max_tokens, token_counter)
+        self._digests = MessageCache(message_digest)
         self._opened: BaseStore | None = None
         self._stored: SummaryStore | None = None
         if store is not None:

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from itertools import accumulate
 from typing import Any
 
-from locus_memory.conversation.cache import MessageMemo
+from locus_memory.conversation.cache import MessageCache
 from locus_memory.conversation.groups import Group
 from locus_memory.conversation.roles import is_memory_block, role_of
 from locus_memory.conversation.summary.text import (
@@ -122,7 +122,7 @@ class Thread:
 
 
 def read_groups(
-    groups: Sequence[Group], digests: MessageMemo[bytes], *, preserve_system: bool
+    groups: Sequence[Group], digests: MessageCache[bytes], *, preserve_system: bool
 ) -> Thread:
     """Take a conversation without faults apart.
 

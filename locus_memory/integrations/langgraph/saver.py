@@ -1,8 +1,8 @@
 """`LocusSaver`: a checkpoint saver of LangGraph over any checkpointer of ours.
 
 Each LangGraph thread and namespace is a thread of a `BaseCheckpointer`, so a checkpoint costs
-what changed since the one before. See `langgraph_threads` for the names, `langgraph_records`
-for the documents and `langgraph_values` for the values in them.
+what changed since the one before. See `threads` for the names, `checkpoints.records`
+for the documents and `checkpoints.values` for the values in them.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from inspect import Parameter, signature
 from typing import Any, Generic, TypeVar
 
 from locus_memory._internal.providers.address import is_provider_name, parse_address
-from locus_memory._internal.providers.construction import Maker, did_you_mean
+from locus_memory._internal.providers.construction import Construction, did_you_mean
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, UnknownProviderError
 
@@ -61,13 +61,13 @@ class ModelTable(Generic[_Model]):
         address = parse_address(where)
         name, hint = address.provider, address.hint
         if name in self._factories:
-            maker = Maker(name, self._factories[name], positional=(hint,))
+            construction = Construction(name, self._factories[name], positional=(hint,))
         else:
-            maker = self._built_in(name, hint, options)
-        made: _Model = maker.make(self._kind, options)
+            construction = self._built_in(name, hint, options)
+        made: _Model = construction.make(self._kind, options)
         return made
 
-    def _built_in(self, name: str, hint: str | None, options: Mapping[str, Any]) -> Maker:
+    def _built_in(self, name: str, hint: str | None, options: Mapping[str, Any]) -> Construction:
         row = self._rows.get(name)
         if row is None:
             known = self.names()
@@ -85,7 +85,9 @@ class ModelTable(Generic[_Model]):
                 raise ConfigurationError(
                     f"{name}: say which {row.parameter}, after a colon: '{name}:<{row.parameter}>'"
                 )
-        return Maker(name, made_by, parameter=row.parameter, hint=hint, given=hint is not None)
+        return Construction(
+            name, made_by, parameter=row.parameter, hint=hint, given=hint is not None
+        )
 
     def register(self, name: str, factory: Callable[..., _Model]) -> Callable[[], None]:
         """Let `name` mean what the factory makes; returns a function that takes it back.

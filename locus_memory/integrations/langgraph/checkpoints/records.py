@@ -5,8 +5,8 @@ The document is plain JSON. A delta of it names what changed, so the names are s
 | name | holds |
 |---|---|
 | `c` | what LangGraph says of the checkpoint, but for its id and its channels' values |
-| `v` | each channel's value, as `langgraph_values` writes it |
-| `t` | the long texts of all values, see `langgraph_texts` |
+| `v` | each channel's value, as `values` writes it |
+| `t` | the long texts of all values, see `texts` |
 | `p` | the parent's id; missing for the first |
 | `b` | the writes that led from the parent here, if they came together with it |
 | `m` | all of the metadata, if not all can stand beside the document |
@@ -75,7 +75,7 @@ class TaskWrites(NamedTuple):
     Attributes:
         task: LangGraph's task id.
         path: The task's path, which orders the writes of a step.
-        writes: By their index as text: the channel, and the value as `langgraph_values` has it.
+        writes: By their index as text: the channel, and the value as `values` has it.
     """
 
     task: str

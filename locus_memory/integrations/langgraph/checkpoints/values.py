@@ -11,7 +11,7 @@ written element by element, so that a delta of the checkpoint holds only what wa
 | `{"l": [...]}` | a list, each element one of the three above |
 | `{"s": ...}` | a snapshot of a `DeltaChannel`, around its value |
 
-For the text see `langgraph_texts`.
+For the text see `texts`.
 """
 
 from __future__ import annotations
