@@ -1,7 +1,7 @@
 """From a provider string to a store, a checkpointer or a backend.
 
 A provider string is `provider`, `provider:hint` or a plain URL, whose whole text is then the
-hint. The table below is the one place that knows the providers; their code is imported when
+hint. `locus_memory.backends.providers` is the one table of them; their code is imported when
 they are first used. Others come in by `register_store` and `register_checkpointer`, or, from
 an installed distribution, by an entry point of the group `locus_memory.backends` whose name
 is the provider and whose value is a `Provider`.
@@ -22,7 +22,6 @@ is the provider and whose value is a `Provider`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
@@ -45,6 +44,7 @@ from locus_memory._internal.providers.construction import (
 from locus_memory._internal.providers.drivers import require
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend, ComposedBackend
+from locus_memory.backends.providers import PROVIDERS, Provider
 from locus_memory.checkpoint.base import AnyState, BaseCheckpointer, StateT
 from locus_memory.errors import ConfigurationError, UnknownProviderError
 from locus_memory.events import emit
@@ -73,75 +73,6 @@ __all__ = [
 
 ENTRY_POINTS = "locus_memory.backends"
 """The entry point group of third-party providers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
-    """Where a provider's classes are and how its hint reaches them.
-
-    Attributes:
-        store: Its `BaseStore` as `"module:Class"`, or `None`.
-        checkpointer: Its `BaseCheckpointer` as `"module:Class"`, or `None`.
-        backend: Its `Backend` as `"module:Class"`; `None` composes one of the other two. It
-            takes the mappings `store_options` and `checkpointer_options` of what it has.
-        parameter: The parameter that the hint fills; `None` when it takes no hint.
-        default: The hint when there is none; `None` leaves it to the class.
-        is_path: The hint is a path, and a URL `scheme:///path` stands for that path.
-        suffixes: How a path ends that stands for this provider without its name.
-        schemes: More URL schemes that mean this provider.
-        extra: The extra of locus-memory that installs its driver, if it needs one.
-    """
-
-    store: str | None = None
-    checkpointer: str | None = None
-    backend: str | None = None
-    parameter: str | None = None
-    default: str | None = None
-    is_path: bool = False
-    suffixes: tuple[str, ...] = ()
-    schemes: tuple[str, ...] = ()
-    extra: str | None = None
-
-
-_TABLE: dict[str, Provider] = {
-    "memory": Provider(
-        store="locus_memory.backends.inmemory.store:InMemoryStore",
-        checkpointer="locus_memory.backends.inmemory.checkpoints:MemoryCheckpointer",
-        backend="locus_memory.backends.inmemory.backend:InMemoryBackend",
-    ),
-    "file": Provider(
-        checkpointer="locus_memory.backends.file.checkpoints:FileCheckpointer",
-        backend="locus_memory.backends.file.backend:FileBackend",
-        parameter="base_dir",
-        default="./checkpoints",
-        is_path=True,
-    ),
-    "sqlite": Provider(
-        store="locus_memory.backends.sqlite.store:SQLiteStore",
-        checkpointer="locus_memory.backends.sqlite.checkpoints:SQLiteCheckpointer",
-        backend="locus_memory.backends.sqlite.backend:SQLiteBackend",
-        parameter="path",
-        default="./locus.db",
-        is_path=True,
-        suffixes=(".db", ".sqlite", ".sqlite3"),
-    ),
-    "postgresql": Provider(
-        store="locus_memory.backends.postgresql.store:PostgreSQLStore",
-        checkpointer="locus_memory.backends.postgresql.checkpoints:PostgreSQLCheckpointer",
-        backend="locus_memory.backends.postgresql.backend:PostgreSQLBackend",
-        parameter="database",
-        schemes=("postgres",),
-        extra="postgresql",
-    ),
-    "redis": Provider(
-        store="locus_memory.backends.redis.store:RedisStore",
-        checkpointer="locus_memory.backends.redis.checkpoints:RedisCheckpointer",
-        backend="locus_memory.backends.redis.backend:RedisBackend",
-        parameter="url",
-        schemes=("rediss", "valkey", "valkeys"),
-        extra="redis",
-    ),
-}
 
 
 StoreFactory = Callable[..., BaseStore]
@@ -179,8 +110,8 @@ def _parsed(where: str) -> Address:
         ConfigurationError: It is neither.
     """
     if isinstance(where, str):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        known = {*_stores, *_checkpointers, *_TABLE}
-        for name, provider in _TABLE.items():
+        known = {*_stores, *_checkpointers, *PROVIDERS}
+        for name, provider in PROVIDERS.items():
             if provider.suffixes and is_path(where, provider.suffixes, known):
                 return Address(name, where)
     return parse_address(where)
@@ -201,8 +132,8 @@ def _hint(address: Address, name: str, provider: Provider) -> str | None:
 
 def _find(name: str) -> tuple[str, Provider]:
     if name in _stores or name in _checkpointers:
-        return name, _TABLE.get(name, Provider())
-    for known, provider in _TABLE.items():
+        return name, PROVIDERS.get(name, Provider())
+    for known, provider in PROVIDERS.items():
         if name == known or name in provider.schemes:
             return known, provider
     plugin = _plugin(name)
@@ -513,5 +444,5 @@ def list_checkpointers() -> list[str]:
 
 
 def _listed(part: str, factories: Iterable[str]) -> list[str]:
-    rows = {**_plugins(), **_TABLE}
+    rows = {**_plugins(), **PROVIDERS}
     return sorted({name for name, row in rows.items() if getattr(row, part)} | set(factories))
