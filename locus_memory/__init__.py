@@ -1,4 +1,12 @@
-"""Memory for LLM agents, on the database you already run."""
+"""Memory for LLM agents, on the database you already run.
+
+This module binds names and imports nothing else: each name loads its module when it is first
+used. Users import from here, or from the packages below: `store` and `checkpoint` are the two
+contracts, `backends` keeps them, `conversation`, `memory`, `retrieval` and `agent` stand on them.
+
+Read `docs/architecture.md` for the whole house, then `registry.py`, which turns a string into a
+backend.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Imports point one way: no module needs one that needs it, not even inside a function."""
+"""Imports point one way, and the picture in `docs/architecture.md` shows where.
+
+Run this file to draw the picture again.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,43 @@ from pathlib import Path
 
 import pytest
 
+from locus_memory.backends.providers import PROVIDERS
+
 ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "locus_memory"
+PAGE = ROOT / "docs" / "architecture.md"
+MOST_FILES = 14
+"""How many modules a folder has at most, its `__init__.py` included."""
+
+# The rooms of the house, each with its label and its modules: the longest prefix decides.
+ROOMS = {
+    "cli": ("cli", ["cli", "__main__", "samples"]),
+    "integrations": ("integrations", ["integrations"]),
+    "evaluation": ("evaluation", ["evaluation"]),
+    "sync": ("sync<br/>faces", ["sync", "faces"]),
+    "testing": ("testing", ["testing"]),
+    "integrity": ("integrity", ["integrity"]),
+    "agent": ("agent<br/>tools", ["agent", "tools"]),
+    "memory": ("memory", ["memory"]),
+    "conversation": ("conversation", ["conversation"]),
+    "chat": ("chat", ["chat"]),
+    "views": ("store.view", ["store.view"]),
+    "retrieval": ("retrieval", ["retrieval"]),
+    "wrappers": ("store.wrappers<br/>store.opening", ["store.wrappers", "store.opening"]),
+    "embedders": (
+        "retrieval.embedders<br/>retrieval.rerankers",
+        ["retrieval.embedders", "retrieval.rerankers", "retrieval.embedding"],
+    ),
+    "registry": ("registry", ["registry"]),
+    "backends": ("backends: sqlite, postgresql, ...", ["backends"]),
+    "shared": ("backends: what they share", []),
+    "store": ("store<br/>(contract 1)", ["store"]),
+    "checkpoint": ("checkpoint<br/>(contract 2)", ["checkpoint"]),
+    "base": (
+        "errors, events, messages, state<br/>_internal",
+        ["errors", "events", "messages", "state", "_internal"],
+    ),
+}
 
 
 def module_name(path):
@@ -36,11 +75,65 @@ def imports_of(nodes, modules):
 
 
 def import_graph():
-    paths = {module_name(path): path for path in (ROOT / "locus_memory").rglob("*.py")}
+    paths = {module_name(path): path for path in PACKAGE.rglob("*.py")}
     return {
         name: paths.keys() & set(imports_of(ast.parse(path.read_text("utf-8")).body, paths))
         for name, path in paths.items()
     }
+
+
+def room_of(module):
+    """Return the room of a module; `None` for the package itself, which only names others."""
+    name = module.removeprefix("locus_memory").removeprefix(".")
+    if name.startswith("backends.") and (PACKAGE / f"{name.replace('.', '/')}.py").is_file():
+        return "shared" if name.count(".") == 1 else "backends"
+    prefixes = {prefix: room for room, (_, found) in ROOMS.items() for prefix in found}
+    known = [prefix for prefix in prefixes if f"{name}.".startswith(f"{prefix}.")]
+    return prefixes[max(known, key=len)] if known else None
+
+
+def room_graph():
+    """Return which rooms each room imports from."""
+    rooms = {room: set() for room in ROOMS}
+    for module, others in import_graph().items():
+        if (room := room_of(module)) is not None:
+            rooms[room] |= {room_of(other) for other in others} - {room, None}
+    return rooms
+
+
+def reduced(rooms):
+    """Return the arrows that no longer way makes needless, from the top to the bottom."""
+    reach = {}
+    for room in TopologicalSorter(rooms).static_order():
+        reach[room] = rooms[room].union(*(reach[other] for other in rooms[room]))
+    return [
+        (room, other)
+        for room in ROOMS
+        for other in ROOMS
+        if other in rooms[room] and not any(other in reach[via] for via in rooms[room] - {other})
+    ]
+
+
+def picture():
+    rooms = room_graph()
+    arrows = [f"    {room} --> {other}" for room, other in reduced(rooms)]
+    return "\n".join(
+        [
+            "```mermaid",
+            "graph TD",
+            *(f'    {room}["{label}"]' for room, (label, _) in ROOMS.items()),
+            *arrows,
+            "    registry -. by name, at first use .-> backends",
+            "```",
+        ]
+    )
+
+
+def drawn():
+    """Return the picture that the page shows."""
+    text = PAGE.read_text("utf-8")
+    start = text.index("```mermaid\ngraph TD\n")
+    return text[start : text.index("\n```", start) + 4]
 
 
 def test_no_import_leads_round_in_a_circle():
@@ -50,6 +143,27 @@ def test_no_import_leads_round_in_a_circle():
     assert len(list(TopologicalSorter(graph).static_order())) == len(graph)
 
 
+def test_no_arrow_between_rooms_runs_back_up():
+    rooms = room_graph()
+    order = list(TopologicalSorter(rooms).static_order())
+    assert order.index("base") < order.index("store") < order.index("backends")
+    assert all(room_of(module) for module in import_graph() if module != "locus_memory")
+
+
+def test_the_picture_is_that_of_the_imports():
+    assert drawn() == picture()
+
+
+def test_what_is_imported_by_name_is_a_backend():
+    targets = {
+        target
+        for provider in PROVIDERS.values()
+        for target in (provider.store, provider.checkpointer, provider.backend)
+        if target
+    }
+    assert {room_of(target.partition(":")[0]) for target in targets} == {"backends"}
+
+
 @pytest.mark.parametrize("room", ["checkpoint", "conversation", "memory", "retrieval", "store"])
 def test_what_knows_the_contracts_knows_no_backend(room):
     inside = f"locus_memory.{room}"
@@ -57,6 +171,27 @@ def test_what_knows_the_contracts_knows_no_backend(room):
         (name, other)
         for name, others in import_graph().items()
         for other in others
-        if name.startswith(inside) and other.startswith("locus_memory.backends.")
+        if name.startswith(inside) and room_of(other) == "backends"
     }
-    assert {pair for pair in found if pair[1] != "locus_memory.backends.base"} == set()
+    assert found == set()
+
+
+FOLDERS = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(ROOT)))
+class TestFolders:
+    def test_it_can_be_overlooked(self, folder):
+        assert len(list(folder.glob("*.py"))) <= MOST_FILES
+
+    def test_it_says_what_lives_there(self, folder):
+        [first, *rest] = ast.get_docstring(
+            ast.parse((folder / "__init__.py").read_text("utf-8"))
+        ).split("\n\n")
+        assert first.endswith((".", ":")), first
+        if len(list(folder.glob("*.py"))) > 5:
+            assert any("Read " in text or "read them" in text for text in rest), folder
+
+
+if __name__ == "__main__":
+    PAGE.write_text(PAGE.read_text("utf-8").replace(drawn(), picture()), "utf-8")

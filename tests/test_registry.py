@@ -351,7 +351,7 @@ def test_a_backend_is_imported_on_first_use_only():
 import sys
 import locus_memory.registry as registry
 assert not {m for m in sys.modules if m.startswith("locus_memory.backends.")} - {
-    "locus_memory.backends.base"}
+    "locus_memory.backends.base", "locus_memory.backends.providers"}
 assert not {"numpy", "sqlite3", "pydantic"} & set(sys.modules)
 registry.list_stores()
 assert "sqlite3" not in sys.modules

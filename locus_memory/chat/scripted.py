@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from locus_memory.chat.base import ToolSpec
-from locus_memory.memory.inject import BLOCK_MARK
+from locus_memory.conversation.roles import BLOCK_MARK
 from locus_memory.messages import Message, Role, ToolCall
 from locus_memory.store.text import query_words, stem
 

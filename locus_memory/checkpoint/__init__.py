@@ -1,4 +1,11 @@
-"""Contract 2: checkpoints, the delta engine and what a storage supplies."""
+"""Contract 2: checkpoints, the delta engine, and the storage that a backend supplies.
+
+`DeltaCheckpointer` in `chain.py` is the only checkpointer that thinks: it decides what a record
+holds. A backend supplies an ordered log of records a thread, `storage.py`, and nothing else.
+
+Read `base.py` and `storage.py` first, then `chain.py` and `delta.py`; `encoding/` makes the
+payload of a record.
+"""
 
 from __future__ import annotations
 

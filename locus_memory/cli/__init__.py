@@ -1,4 +1,10 @@
-"""The `locus-memory` command."""
+"""The `locus-memory` command.
+
+Each command uses the public names of the library, answers people with tables and programs with
+JSON, and ends with an exit code of one table. Errors of the library become one line on stderr.
+
+Read `app.py` first, then `commands/`; `options/` reads values, `printing/` shows them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Conversation managers: what the model sees now."""
+"""Conversation managers: the part of a long thread that the model sees now.
+
+A manager returns the newest messages in whole groups, so that a tool call is never parted from
+its result. Messages may be of any class: ours, LangChain's, plain dicts.
+
+Read `base.py` and `groups.py` first, then `window.py`; `summary/` is the rolling summary.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""How well retrieval finds what a question needs, measured so that anyone can do it again."""
+"""How well retrieval finds the evidence for a question, measured so that anyone can repeat it.
+
+A dataset of conversations and questions is indexed and asked, and the report gives recall and
+nDCG with the cost of a query. The sample conversations are part of the package.
+
+Read `run.py` first, then `metrics.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""The memory manager: what is worth keeping, and when to bring it back."""
+"""The memory manager: what is worth keeping of a conversation, and when to bring it back.
+
+A run recalls memories before the model is asked (`recall.py`, `inject.py`) and queues its new
+messages for extraction when it ends. The ledger keeps every version, so that a change can be
+undone.
+
+Read `base.py` and `models.py` first, then `manager.py`, which calls the folders: `queue/`,
+`extraction/`, `ledger/`, `forgetting/`, `secrets/`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,10 @@
 """Conformance suites and fakes, for this library's backends and for yours.
 
-The suites need the `test` extra; the fakes need nothing.
+A backend proves itself by adopting `StoreConformance` and `CheckpointerConformance` in a few lines.
+The suites need the `test` extra; the fakes of the clock, the model and the embedder need nothing.
+
+Read `store.py` and `checkpoints.py` first, then the parts in `store_suite/` and
+`checkpoint_suite/`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""Embedders: what turns texts into vectors."""
+"""Embedders: from texts to vectors.
+
+An embedder is any object with one async method; the classes here are models on this machine, an
+endpoint, and a function of the caller's. A mark beside each vector names its model, so that
+vectors of two models are never compared.
+
+Read `base.py` and `registry.py` first; `wrappers/` batches, caches and retries, `models/` finds
+and runs model files.
+"""
 
 from __future__ import annotations
 

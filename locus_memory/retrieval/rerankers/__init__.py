@@ -1,4 +1,10 @@
-"""Rerankers: what reads the query and each of the first hits together."""
+"""Rerankers: models that read the query and each of the first hits together.
+
+A reranker gives each hit a new score; `HybridSearch` asks it for the first ones only. Both classes
+run on this machine's processor.
+
+Read `base.py` first.
+"""
 
 from __future__ import annotations
 
