@@ -13,57 +13,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from locus_memory._internal.lazy import lazy_names
-from locus_memory.errors import (
-    BackendClosedError,
-    BackendCorruptError,
-    BackendError,
-    BackendUnavailableError,
-    BackendWriteError,
-    BlockingCallError,
-    CheckpointConflictError,
-    CheckpointCorruptError,
-    CheckpointError,
-    CheckpointNotFoundError,
-    ConfigurationError,
-    EncryptionError,
-    InvalidArgumentError,
-    InvalidEmbeddingError,
-    InvalidFilterError,
-    InvalidKeyError,
-    InvalidMessageError,
-    InvalidNamespaceError,
-    LocusMemoryError,
-    MissingDriverError,
-    ModelAnswerError,
-    ModelError,
-    ModelRequestError,
-    ModelUnavailableError,
-    StateTypeError,
-    StoreCapabilityError,
-    UnknownOptionError,
-    UnknownProviderError,
-    ValueNotSerializableError,
-    VersionConflictError,
-)
 
 if TYPE_CHECKING:
-    from locus_memory.agent.events import (
-        AgentEvent,
-        AgentResult,
-        Done,
-        MessageAdded,
-        Saved,
-        TextDelta,
-        ToolFinished,
-        ToolStarted,
-    )
+    from locus_memory.agent.events import AgentEvent as AgentEvent
+    from locus_memory.agent.events import AgentResult as AgentResult
+    from locus_memory.agent.events import Done as Done
+    from locus_memory.agent.events import MessageAdded as MessageAdded
+    from locus_memory.agent.events import Saved as Saved
+    from locus_memory.agent.events import TextDelta as TextDelta
+    from locus_memory.agent.events import ToolFinished as ToolFinished
+    from locus_memory.agent.events import ToolStarted as ToolStarted
     from locus_memory.agent.loop import Agent
-    from locus_memory.backends.base import Backend
-    from locus_memory.backends.file.backend import FileBackend
-    from locus_memory.backends.file.checkpoints import FileCheckpointer, FileDeltaStorage
-    from locus_memory.backends.inmemory.backend import InMemoryBackend
-    from locus_memory.backends.inmemory.checkpoints import InMemoryDeltaStorage, MemoryCheckpointer
-    from locus_memory.backends.inmemory.store import InMemoryStore
+    from locus_memory.backends.base import Backend as Backend
+    from locus_memory.backends.file.backend import FileBackend as FileBackend
+    from locus_memory.backends.file.checkpoints import FileCheckpointer as FileCheckpointer
+    from locus_memory.backends.file.checkpoints import FileDeltaStorage as FileDeltaStorage
+    from locus_memory.backends.inmemory.backend import InMemoryBackend as InMemoryBackend
+    from locus_memory.backends.inmemory.checkpoints import (
+        InMemoryDeltaStorage as InMemoryDeltaStorage,
+    )
+    from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer as MemoryCheckpointer
+    from locus_memory.backends.inmemory.store import InMemoryStore as InMemoryStore
     from locus_memory.backends.postgresql.backend import PostgreSQLBackend as PostgreSQLBackend
     from locus_memory.backends.postgresql.checkpoints import (
         PostgreSQLCheckpointer as PostgreSQLCheckpointer,
@@ -76,171 +46,202 @@ if TYPE_CHECKING:
     )
     from locus_memory.backends.postgresql.store import PostgreSQLStore as PostgreSQLStore
     from locus_memory.backends.redis.backend import RedisBackend as RedisBackend
-    from locus_memory.backends.redis.checkpoints import (
-        RedisCheckpointer as RedisCheckpointer,
-    )
-    from locus_memory.backends.redis.checkpoints import (
-        RedisDeltaStorage as RedisDeltaStorage,
-    )
+    from locus_memory.backends.redis.checkpoints import RedisCheckpointer as RedisCheckpointer
+    from locus_memory.backends.redis.checkpoints import RedisDeltaStorage as RedisDeltaStorage
     from locus_memory.backends.redis.connection.connection import RedisConnection as RedisConnection
     from locus_memory.backends.redis.store import RedisStore as RedisStore
-    from locus_memory.backends.sqlite.backend import SQLiteBackend
-    from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer, SQLiteDeltaStorage
-    from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
-    from locus_memory.backends.sqlite.store import SQLiteStore
-    from locus_memory.chat.base import ChatModel, StreamingModel, ToolModel, ToolSpec
+    from locus_memory.backends.sqlite.backend import SQLiteBackend as SQLiteBackend
+    from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer as SQLiteCheckpointer
+    from locus_memory.backends.sqlite.checkpoints import SQLiteDeltaStorage as SQLiteDeltaStorage
+    from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase as SQLiteDatabase
+    from locus_memory.backends.sqlite.store import SQLiteStore as SQLiteStore
+    from locus_memory.chat.base import ChatModel
+    from locus_memory.chat.base import StreamingModel as StreamingModel
+    from locus_memory.chat.base import ToolModel as ToolModel
+    from locus_memory.chat.base import ToolSpec as ToolSpec
     from locus_memory.chat.openai.model import OpenAIChat
     from locus_memory.chat.scripted import ScriptedModel
-    from locus_memory.checkpoint.base import (
-        BaseCheckpointer,
-        Checkpointable,
-        CheckpointerCapabilities,
-        CheckpointInfo,
-        StorageStats,
-    )
+    from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
+    from locus_memory.checkpoint.base import Checkpointable as Checkpointable
+    from locus_memory.checkpoint.base import CheckpointerCapabilities as CheckpointerCapabilities
+    from locus_memory.checkpoint.base import StorageStats as StorageStats
     from locus_memory.checkpoint.chain import DeltaCheckpointer
-    from locus_memory.checkpoint.storage import DeltaStorage
-    from locus_memory.conversation.base import ConversationManager, NullManager
+    from locus_memory.checkpoint.storage import DeltaStorage as DeltaStorage
+    from locus_memory.conversation.base import ConversationManager
+    from locus_memory.conversation.base import NullManager as NullManager
     from locus_memory.conversation.summary.manager import SummarizingManager
-    from locus_memory.conversation.tokens import TokenCounter, count_tokens, estimate_tokens
+    from locus_memory.conversation.tokens import TokenCounter as TokenCounter
+    from locus_memory.conversation.tokens import count_tokens as count_tokens
+    from locus_memory.conversation.tokens import estimate_tokens as estimate_tokens
     from locus_memory.conversation.window import SlidingWindowManager
-    from locus_memory.events import Event, subscribe
-    from locus_memory.memory.base import BaseMemoryManager, NoopMemoryManager
+    from locus_memory.errors import BackendClosedError as BackendClosedError
+    from locus_memory.errors import BackendCorruptError as BackendCorruptError
+    from locus_memory.errors import BackendError as BackendError
+    from locus_memory.errors import BackendUnavailableError as BackendUnavailableError
+    from locus_memory.errors import BackendWriteError as BackendWriteError
+    from locus_memory.errors import BlockingCallError as BlockingCallError
+    from locus_memory.errors import CheckpointConflictError as CheckpointConflictError
+    from locus_memory.errors import CheckpointCorruptError as CheckpointCorruptError
+    from locus_memory.errors import CheckpointError as CheckpointError
+    from locus_memory.errors import CheckpointNotFoundError as CheckpointNotFoundError
+    from locus_memory.errors import ConfigurationError as ConfigurationError
+    from locus_memory.errors import EncryptionError as EncryptionError
+    from locus_memory.errors import InvalidArgumentError as InvalidArgumentError
+    from locus_memory.errors import InvalidEmbeddingError as InvalidEmbeddingError
+    from locus_memory.errors import InvalidFilterError as InvalidFilterError
+    from locus_memory.errors import InvalidKeyError as InvalidKeyError
+    from locus_memory.errors import InvalidMessageError as InvalidMessageError
+    from locus_memory.errors import InvalidNamespaceError as InvalidNamespaceError
+    from locus_memory.errors import LocusMemoryError
+    from locus_memory.errors import MissingDriverError as MissingDriverError
+    from locus_memory.errors import ModelAnswerError as ModelAnswerError
+    from locus_memory.errors import ModelError as ModelError
+    from locus_memory.errors import ModelRequestError as ModelRequestError
+    from locus_memory.errors import ModelUnavailableError as ModelUnavailableError
+    from locus_memory.errors import StateTypeError as StateTypeError
+    from locus_memory.errors import StoreCapabilityError as StoreCapabilityError
+    from locus_memory.errors import UnknownOptionError as UnknownOptionError
+    from locus_memory.errors import UnknownProviderError as UnknownProviderError
+    from locus_memory.errors import ValueNotSerializableError as ValueNotSerializableError
+    from locus_memory.errors import VersionConflictError as VersionConflictError
+    from locus_memory.events import Event as Event
+    from locus_memory.events import subscribe
+    from locus_memory.memory.base import BaseMemoryManager
+    from locus_memory.memory.base import NoopMemoryManager as NoopMemoryManager
     from locus_memory.memory.extraction.extractors import LLMExtractor
     from locus_memory.memory.forgetting.forget import forget
-    from locus_memory.memory.forgetting.report import ForgetReport
+    from locus_memory.memory.forgetting.report import ForgetReport as ForgetReport
     from locus_memory.memory.heuristic.extractor import HeuristicExtractor
     from locus_memory.memory.manager import LLMMemoryManager
-    from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
-    from locus_memory.messages import Message, Role, ToolCall, ToolResult
+    from locus_memory.memory.models import Extractor as Extractor
+    from locus_memory.memory.models import Memory, MemoryType
+    from locus_memory.memory.models import MemoryChange as MemoryChange
+    from locus_memory.messages import Message, Role
+    from locus_memory.messages import ToolCall as ToolCall
+    from locus_memory.messages import ToolResult as ToolResult
+    from locus_memory.registry import as_checkpointer as as_checkpointer
+    from locus_memory.registry import as_store as as_store
     from locus_memory.registry import (
-        as_checkpointer,
-        as_store,
         get_checkpointer,
         get_store,
-        list_checkpointers,
-        list_stores,
         open_backend,
         register_checkpointer,
         register_store,
     )
+    from locus_memory.registry import list_checkpointers as list_checkpointers
+    from locus_memory.registry import list_stores as list_stores
     from locus_memory.retrieval.embedders.base import Embedder
     from locus_memory.retrieval.embedders.registry import get_embedder
     from locus_memory.retrieval.hybrid import HybridSearch
-    from locus_memory.retrieval.options import SearchOptions
-    from locus_memory.retrieval.turns import Turn, index_turns
+    from locus_memory.retrieval.options import SearchOptions as SearchOptions
+    from locus_memory.retrieval.turns import Turn as Turn
+    from locus_memory.retrieval.turns import index_turns as index_turns
     from locus_memory.state import AgentState
     from locus_memory.store.base import BaseStore
-    from locus_memory.store.item import (
-        Delete,
-        Put,
-        SemanticSearchResult,
-        StoreCapabilities,
-        StoreItem,
-    )
+    from locus_memory.store.item import Delete, Put, StoreCapabilities, StoreItem
+    from locus_memory.store.item import SemanticSearchResult as SemanticSearchResult
     from locus_memory.store.view import NamespacedStore, StoreContext
-    from locus_memory.store.wrappers.base import StoreWrapper
+    from locus_memory.store.wrappers.base import StoreWrapper as StoreWrapper
     from locus_memory.store.wrappers.embedding import EmbeddingStore
     from locus_memory.store.wrappers.encrypting import EncryptingStore
-    from locus_memory.sync import Blocking, Bridge, blocking
-    from locus_memory.tools import Tool, tool
+    from locus_memory.sync import Blocking as Blocking
+    from locus_memory.sync import Bridge as Bridge
+    from locus_memory.sync import blocking
+    from locus_memory.tools import Tool as Tool
+    from locus_memory.tools import tool
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "Agent": "agent.loop",
-            "AgentEvent": "agent.events",
-            "AgentResult": "agent.events",
             "AgentState": "state",
-            "Backend": "backends.base",
             "BaseCheckpointer": "checkpoint.base",
             "BaseMemoryManager": "memory.base",
             "BaseStore": "store.base",
-            "Blocking": "sync",
-            "Bridge": "sync",
             "ChatModel": "chat.base",
             "CheckpointInfo": "checkpoint.base",
-            "Checkpointable": "checkpoint.base",
-            "CheckpointerCapabilities": "checkpoint.base",
             "ConversationManager": "conversation.base",
             "Delete": "store.item",
             "DeltaCheckpointer": "checkpoint.chain",
-            "DeltaStorage": "checkpoint.storage",
-            "Done": "agent.events",
             "Embedder": "retrieval.embedders.base",
             "EmbeddingStore": "store.wrappers.embedding",
             "EncryptingStore": "store.wrappers.encrypting",
-            "Event": "events",
-            "Extractor": "memory.models",
-            "FileBackend": "backends.file.backend",
-            "FileCheckpointer": "backends.file.checkpoints",
-            "FileDeltaStorage": "backends.file.checkpoints",
-            "ForgetReport": "memory.forgetting.report",
             "HeuristicExtractor": "memory.heuristic.extractor",
             "HybridSearch": "retrieval.hybrid",
-            "InMemoryBackend": "backends.inmemory.backend",
-            "InMemoryDeltaStorage": "backends.inmemory.checkpoints",
-            "InMemoryStore": "backends.inmemory.store",
             "LLMExtractor": "memory.extraction.extractors",
             "LLMMemoryManager": "memory.manager",
+            "LocusMemoryError": "errors",
             "Memory": "memory.models",
-            "MemoryChange": "memory.models",
-            "MemoryCheckpointer": "backends.inmemory.checkpoints",
             "MemoryType": "memory.models",
             "Message": "messages",
-            "MessageAdded": "agent.events",
             "NamespacedStore": "store.view",
-            "NoopMemoryManager": "memory.base",
-            "NullManager": "conversation.base",
             "OpenAIChat": "chat.openai.model",
             "Put": "store.item",
             "Role": "messages",
-            "SQLiteBackend": "backends.sqlite.backend",
-            "SQLiteCheckpointer": "backends.sqlite.checkpoints",
-            "SQLiteDatabase": "backends.sqlite.connection.connection",
-            "SQLiteDeltaStorage": "backends.sqlite.checkpoints",
-            "SQLiteStore": "backends.sqlite.store",
-            "Saved": "agent.events",
             "ScriptedModel": "chat.scripted",
-            "SearchOptions": "retrieval.options",
-            "SemanticSearchResult": "store.item",
             "SlidingWindowManager": "conversation.window",
-            "StorageStats": "checkpoint.base",
             "StoreCapabilities": "store.item",
             "StoreContext": "store.view",
             "StoreItem": "store.item",
-            "StoreWrapper": "store.wrappers.base",
-            "StreamingModel": "chat.base",
             "SummarizingManager": "conversation.summary.manager",
-            "TextDelta": "agent.events",
-            "TokenCounter": "conversation.tokens",
-            "Tool": "tools",
-            "ToolCall": "messages",
-            "ToolFinished": "agent.events",
-            "ToolModel": "chat.base",
-            "ToolResult": "messages",
-            "ToolSpec": "chat.base",
-            "ToolStarted": "agent.events",
-            "Turn": "retrieval.turns",
-            "as_checkpointer": "registry",
-            "as_store": "registry",
             "blocking": "sync",
-            "count_tokens": "conversation.tokens",
-            "estimate_tokens": "conversation.tokens",
             "forget": "memory.forgetting.forget",
             "get_checkpointer": "registry",
             "get_embedder": "retrieval.embedders.registry",
             "get_store": "registry",
-            "index_turns": "retrieval.turns",
-            "list_checkpointers": "registry",
-            "list_stores": "registry",
             "open_backend": "registry",
             "register_checkpointer": "registry",
             "register_store": "registry",
             "subscribe": "events",
             "tool": "tools",
         },
-        driven={
+        unlisted={
+            "AgentEvent": "agent.events",
+            "AgentResult": "agent.events",
+            "Backend": "backends.base",
+            "BackendClosedError": "errors",
+            "BackendCorruptError": "errors",
+            "BackendError": "errors",
+            "BackendUnavailableError": "errors",
+            "BackendWriteError": "errors",
+            "Blocking": "sync",
+            "BlockingCallError": "errors",
+            "Bridge": "sync",
+            "CheckpointConflictError": "errors",
+            "CheckpointCorruptError": "errors",
+            "CheckpointError": "errors",
+            "CheckpointNotFoundError": "errors",
+            "Checkpointable": "checkpoint.base",
+            "CheckpointerCapabilities": "checkpoint.base",
+            "ConfigurationError": "errors",
+            "DeltaStorage": "checkpoint.storage",
+            "Done": "agent.events",
+            "EncryptionError": "errors",
+            "Event": "events",
+            "Extractor": "memory.models",
+            "FileBackend": "backends.file.backend",
+            "FileCheckpointer": "backends.file.checkpoints",
+            "FileDeltaStorage": "backends.file.checkpoints",
+            "ForgetReport": "memory.forgetting.report",
+            "InMemoryBackend": "backends.inmemory.backend",
+            "InMemoryDeltaStorage": "backends.inmemory.checkpoints",
+            "InMemoryStore": "backends.inmemory.store",
+            "InvalidArgumentError": "errors",
+            "InvalidEmbeddingError": "errors",
+            "InvalidFilterError": "errors",
+            "InvalidKeyError": "errors",
+            "InvalidMessageError": "errors",
+            "InvalidNamespaceError": "errors",
+            "MemoryChange": "memory.models",
+            "MemoryCheckpointer": "backends.inmemory.checkpoints",
+            "MessageAdded": "agent.events",
+            "MissingDriverError": "errors",
+            "ModelAnswerError": "errors",
+            "ModelError": "errors",
+            "ModelRequestError": "errors",
+            "ModelUnavailableError": "errors",
+            "NoopMemoryManager": "memory.base",
+            "NullManager": "conversation.base",
             "PostgreSQLBackend": "backends.postgresql.backend",
             "PostgreSQLCheckpointer": "backends.postgresql.checkpoints",
             "PostgreSQLDeltaStorage": "backends.postgresql.checkpoints",
@@ -251,6 +252,40 @@ else:
             "RedisConnection": "backends.redis.connection.connection",
             "RedisDeltaStorage": "backends.redis.checkpoints",
             "RedisStore": "backends.redis.store",
+            "SQLiteBackend": "backends.sqlite.backend",
+            "SQLiteCheckpointer": "backends.sqlite.checkpoints",
+            "SQLiteDatabase": "backends.sqlite.connection.connection",
+            "SQLiteDeltaStorage": "backends.sqlite.checkpoints",
+            "SQLiteStore": "backends.sqlite.store",
+            "Saved": "agent.events",
+            "SearchOptions": "retrieval.options",
+            "SemanticSearchResult": "store.item",
+            "StateTypeError": "errors",
+            "StorageStats": "checkpoint.base",
+            "StoreCapabilityError": "errors",
+            "StoreWrapper": "store.wrappers.base",
+            "StreamingModel": "chat.base",
+            "TextDelta": "agent.events",
+            "TokenCounter": "conversation.tokens",
+            "Tool": "tools",
+            "ToolCall": "messages",
+            "ToolFinished": "agent.events",
+            "ToolModel": "chat.base",
+            "ToolResult": "messages",
+            "ToolSpec": "chat.base",
+            "ToolStarted": "agent.events",
+            "Turn": "retrieval.turns",
+            "UnknownOptionError": "errors",
+            "UnknownProviderError": "errors",
+            "ValueNotSerializableError": "errors",
+            "VersionConflictError": "errors",
+            "as_checkpointer": "registry",
+            "as_store": "registry",
+            "count_tokens": "conversation.tokens",
+            "estimate_tokens": "conversation.tokens",
+            "index_turns": "retrieval.turns",
+            "list_checkpointers": "registry",
+            "list_stores": "registry",
         },
     )
 
@@ -258,122 +293,42 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Agent",
-    "AgentEvent",
-    "AgentResult",
     "AgentState",
-    "Backend",
-    "BackendClosedError",
-    "BackendCorruptError",
-    "BackendError",
-    "BackendUnavailableError",
-    "BackendWriteError",
     "BaseCheckpointer",
     "BaseMemoryManager",
     "BaseStore",
-    "Blocking",
-    "BlockingCallError",
-    "Bridge",
     "ChatModel",
-    "CheckpointConflictError",
-    "CheckpointCorruptError",
-    "CheckpointError",
     "CheckpointInfo",
-    "CheckpointNotFoundError",
-    "Checkpointable",
-    "CheckpointerCapabilities",
-    "ConfigurationError",
     "ConversationManager",
     "Delete",
     "DeltaCheckpointer",
-    "DeltaStorage",
-    "Done",
     "Embedder",
     "EmbeddingStore",
     "EncryptingStore",
-    "EncryptionError",
-    "Event",
-    "Extractor",
-    "FileBackend",
-    "FileCheckpointer",
-    "FileDeltaStorage",
-    "ForgetReport",
     "HeuristicExtractor",
     "HybridSearch",
-    "InMemoryBackend",
-    "InMemoryDeltaStorage",
-    "InMemoryStore",
-    "InvalidArgumentError",
-    "InvalidEmbeddingError",
-    "InvalidFilterError",
-    "InvalidKeyError",
-    "InvalidMessageError",
-    "InvalidNamespaceError",
     "LLMExtractor",
     "LLMMemoryManager",
     "LocusMemoryError",
     "Memory",
-    "MemoryChange",
-    "MemoryCheckpointer",
     "MemoryType",
     "Message",
-    "MessageAdded",
-    "MissingDriverError",
-    "ModelAnswerError",
-    "ModelError",
-    "ModelRequestError",
-    "ModelUnavailableError",
     "NamespacedStore",
-    "NoopMemoryManager",
-    "NullManager",
     "OpenAIChat",
     "Put",
     "Role",
-    "SQLiteBackend",
-    "SQLiteCheckpointer",
-    "SQLiteDatabase",
-    "SQLiteDeltaStorage",
-    "SQLiteStore",
-    "Saved",
     "ScriptedModel",
-    "SearchOptions",
-    "SemanticSearchResult",
     "SlidingWindowManager",
-    "StateTypeError",
-    "StorageStats",
     "StoreCapabilities",
-    "StoreCapabilityError",
     "StoreContext",
     "StoreItem",
-    "StoreWrapper",
-    "StreamingModel",
     "SummarizingManager",
-    "TextDelta",
-    "TokenCounter",
-    "Tool",
-    "ToolCall",
-    "ToolFinished",
-    "ToolModel",
-    "ToolResult",
-    "ToolSpec",
-    "ToolStarted",
-    "Turn",
-    "UnknownOptionError",
-    "UnknownProviderError",
-    "ValueNotSerializableError",
-    "VersionConflictError",
     "__version__",
-    "as_checkpointer",
-    "as_store",
     "blocking",
-    "count_tokens",
-    "estimate_tokens",
     "forget",
     "get_checkpointer",
     "get_embedder",
     "get_store",
-    "index_turns",
-    "list_checkpointers",
-    "list_stores",
     "open_backend",
     "register_checkpointer",
     "register_store",

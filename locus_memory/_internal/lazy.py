@@ -11,18 +11,18 @@ __all__ = ["lazy_names"]
 
 
 def lazy_names(
-    package: str, where: Mapping[str, str], driven: Mapping[str, str] | None = None
+    package: str, where: Mapping[str, str], unlisted: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the `__getattr__` and `__dir__` of a package whose names live elsewhere.
 
     Args:
         package: The package's `__name__`; it has an `__all__`.
         where: From each name to the module that defines it, relative to the package.
-        driven: The same for names that need a driver, which may not be installed. They are not
-            in `__all__`, so that a star import works without.
+        unlisted: The same for names that are not in `__all__`: those that need a driver, which
+            may not be installed, and those whose public place is another package.
     """
     bound = vars(sys.modules[package])
-    known = {**where, **(driven or {})}
+    known = {**where, **(unlisted or {})}
 
     def get(name: str) -> Any:
         if name not in known:
