@@ -3,7 +3,8 @@
 A fenced block's language, and a comment such as `<!-- fails -->` before it, say what happens to
 it:
 
-- `python` runs in an empty folder; its comments `# > text` are what it prints, all of it. Marked
+- `python` runs in an empty folder; its comments `# > text` are what it prints, all of it. A
+  comment `# >     text`, indented, goes on with the line of the comment before it. Marked
   `fails`, it must end in the error its last comment `# > ` names. It is either complete (a file:
   its first line is a comment that names it, or it calls `asyncio.run`), or it can be pasted line
   by line: into `python -m asyncio`, or into `python` where nothing is awaited.
@@ -218,7 +219,19 @@ def shown_by(block, redis_address):
 
 
 def promised_by(block):
-    return re.findall(r"# > ?(.*)", block.code)
+    """Return the lines that the comments say are printed, those that were wrapped made whole."""
+    lines = []
+    for line in re.findall(r"# > ?(.*)", block.code):
+        if lines and line.startswith("    "):
+            lines[-1] += " " + line.strip()
+        else:
+            lines.append(line)
+    return lines
+
+
+def test_a_wrapped_line_is_one_line():
+    block = Block(ROOT, 1, "python", None, "# > a\n# >     b\n    # >     c\n# >   d\n# >\n")
+    assert promised_by(block) == ["a b c", "  d", ""]
 
 
 @pytest.mark.parametrize("block", SCRIPTS, ids=str)
