@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import asyncio
 import logging
 import re
@@ -202,15 +203,33 @@ async def _emit(name):
     emit(name)
 
 
+def emissions():
+    """Return the name and the keywords of each call of `emit` in the package."""
+    for path in (ROOT / "locus_memory").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "emit":
+                assert isinstance(node.args[0], ast.Constant), path
+                yield node.args[0].value, {keyword.arg for keyword in node.keywords}
+
+
 def test_every_event_is_documented():
-    documented = (ROOT / "docs" / "errors-and-events.md").read_text(encoding="utf-8")
-    emitted = {
-        name
-        for path in (ROOT / "locus_memory").rglob("*.py")
-        for name in re.findall(r'\bemit\(\s*"([a-z_.]+)"', path.read_text(encoding="utf-8"))
-    }
+    emitted = {}
+    for name, keywords in emissions():
+        emitted.setdefault(name, []).append(keywords)
     assert len(emitted) > 30
-    assert [name for name in sorted(emitted) if f"| `{name}` |" not in documented] == []
-    listed = re.findall(r"^\| `([a-z_]+\.[a-z_]+)` \|", documented, re.MULTILINE)
-    assert listed == sorted(set(listed))
-    assert set(listed) == emitted
+
+    page = (ROOT / "docs" / "errors-and-events.md").read_text(encoding="utf-8")
+    tables = [
+        re.findall(r"^\| `([a-z_]+\.[a-z_]+)` \| (\S+) \| (.*?) \|", table, re.MULTILINE)
+        for table in page.split("\n### ")
+    ]
+    rows = [row for table in tables for row in table]
+    assert [name for name, _, _ in rows] == [row[0] for table in tables for row in sorted(table)]
+    assert sorted(name for name, _, _ in rows) == sorted(emitted)
+    for name, log, attributes in rows:
+        calls = emitted[name]
+        with_error = {"error" in keywords for keywords in calls}
+        assert log == ("some" if len(with_error) > 1 else "warning" if True in with_error else "-")
+        told, known = set(re.findall(r"`(\w+)`", attributes)), set().union(*calls) - {"error"}
+        # What is passed on as `**known` has no name here.
+        assert told > known - {None} if None in known else told == known, name
