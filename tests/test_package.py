@@ -18,7 +18,30 @@ from locus_memory._internal.providers.installing import install_command
 from locus_memory.errors import LocusMemoryError
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ["locus_memory", "locus_memory.store", "locus_memory.checkpoint"]
+PACKAGES = [
+    "locus_memory",
+    *(
+        f"locus_memory.{name}"
+        for name in (
+            "agent",
+            "backends",
+            "backends.file",
+            "backends.inmemory",
+            "backends.postgresql",
+            "backends.redis",
+            "backends.sqlite",
+            "chat",
+            "chat.openai",
+            "checkpoint",
+            "conversation",
+            "evaluation",
+            "memory",
+            "retrieval",
+            "store",
+            "testing",
+        )
+    ),
+]
 
 HEAVY = [
     *("sqlite3", "redis", "asyncpg", "psycopg", "pgvector", "opensearchpy", "oci", "oracledb"),
@@ -86,7 +109,7 @@ class TestNames:
             name
             for name, value in vars(module).items()
             if not isinstance(value, types.ModuleType)
-            and name not in {"TYPE_CHECKING", "annotations", "lazy_names"}
+            and name not in {"TYPE_CHECKING", "annotations", "lazy_names", "require"}
             and (name == "__version__" or not name.startswith("_"))
         }
         assert ours - set(unlisted_table(package)) == set(module.__all__)

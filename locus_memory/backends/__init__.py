@@ -5,3 +5,25 @@ what several backends share, so that a backend is a connection, a schema and two
 
 Read `base.py` and `providers.py` first, then `inmemory/`, the smallest backend.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from locus_memory._internal.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend, ComposedBackend
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "Backend": "base",
+            "ComposedBackend": "base",
+        },
+    )
+
+__all__ = [
+    "Backend",
+    "ComposedBackend",
+]

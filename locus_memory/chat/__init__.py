@@ -6,3 +6,35 @@ model, whatever it can do: tools, streaming, counts of tokens.
 Read `base.py` first, then `asking.py`; `scripted.py` needs no endpoint, `openai/` any that speaks
 OpenAI's protocol.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from locus_memory._internal.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from locus_memory.chat.base import ChatModel, StreamingModel, ToolModel, ToolSpec
+    from locus_memory.chat.openai.model import OpenAIChat
+    from locus_memory.chat.scripted import ScriptedModel
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "ChatModel": "base",
+            "OpenAIChat": "openai.model",
+            "ScriptedModel": "scripted",
+            "StreamingModel": "base",
+            "ToolModel": "base",
+            "ToolSpec": "base",
+        },
+    )
+
+__all__ = [
+    "ChatModel",
+    "OpenAIChat",
+    "ScriptedModel",
+    "StreamingModel",
+    "ToolModel",
+    "ToolSpec",
+]

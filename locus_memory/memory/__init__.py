@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         LLMExtractor,
         as_extractor,
     )
+    from locus_memory.memory.forgetting.forget import ForgetReport, ForgottenMemory, forget
     from locus_memory.memory.heuristic.extractor import HeuristicExtractor
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
@@ -31,6 +32,8 @@ else:
         {
             "BaseMemoryManager": "base",
             "Extractor": "models",
+            "ForgetReport": "forgetting.forget",
+            "ForgottenMemory": "forgetting.forget",
             "FunctionExtractor": "extraction.extractors",
             "HeuristicExtractor": "heuristic.extractor",
             "LLMExtractor": "extraction.extractors",
@@ -41,12 +44,15 @@ else:
             "NoopMemoryManager": "base",
             "as_extractor": "extraction.extractors",
             "find_secret": "secrets.detection",
+            "forget": "forgetting.forget",
         },
     )
 
 __all__ = [
     "BaseMemoryManager",
     "Extractor",
+    "ForgetReport",
+    "ForgottenMemory",
     "FunctionExtractor",
     "HeuristicExtractor",
     "LLMExtractor",
@@ -57,4 +63,5 @@ __all__ = [
     "NoopMemoryManager",
     "as_extractor",
     "find_secret",
+    "forget",
 ]

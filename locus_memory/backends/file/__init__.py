@@ -6,6 +6,27 @@ journal first. Locks of the operating system keep processes apart.
 Read `checkpoints.py` first, then `threads.py` and `journal.py`.
 """
 
-from locus_memory.backends.file.checkpoints import FileCheckpointer, FileDeltaStorage
+from __future__ import annotations
 
-__all__ = ["FileCheckpointer", "FileDeltaStorage"]
+from typing import TYPE_CHECKING
+
+from locus_memory._internal.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from locus_memory.backends.file.backend import FileBackend
+    from locus_memory.backends.file.checkpoints import FileCheckpointer, FileDeltaStorage
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "FileBackend": "backend",
+            "FileCheckpointer": "checkpoints",
+            "FileDeltaStorage": "checkpoints",
+        },
+    )
+
+__all__ = [
+    "FileBackend",
+    "FileCheckpointer",
+    "FileDeltaStorage",
+]

@@ -6,6 +6,30 @@ Its store is the reference that every other store is compared with. Its checkpoi
 Read `store.py` first, then `space.py` and `index.py`.
 """
 
-from locus_memory.backends.inmemory.store import InMemoryStore
+from __future__ import annotations
 
-__all__ = ["InMemoryStore"]
+from typing import TYPE_CHECKING
+
+from locus_memory._internal.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from locus_memory.backends.inmemory.backend import InMemoryBackend
+    from locus_memory.backends.inmemory.checkpoints import InMemoryDeltaStorage, MemoryCheckpointer
+    from locus_memory.backends.inmemory.store import InMemoryStore
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "InMemoryBackend": "backend",
+            "InMemoryDeltaStorage": "checkpoints",
+            "InMemoryStore": "store",
+            "MemoryCheckpointer": "checkpoints",
+        },
+    )
+
+__all__ = [
+    "InMemoryBackend",
+    "InMemoryDeltaStorage",
+    "InMemoryStore",
+    "MemoryCheckpointer",
+]

@@ -7,6 +7,39 @@ Read `backend.py` and `store.py` first, then `connection/`, `items/` and `search
 and `checkpoint_queries.py` stand alone.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from locus_memory._internal.lazy import lazy_names
 from locus_memory._internal.providers.drivers import require
 
 require("asyncpg", "postgresql")
+
+if TYPE_CHECKING:
+    from locus_memory.backends.postgresql.backend import PostgreSQLBackend
+    from locus_memory.backends.postgresql.checkpoints import (
+        PostgreSQLCheckpointer,
+        PostgreSQLDeltaStorage,
+    )
+    from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
+    from locus_memory.backends.postgresql.store import PostgreSQLStore
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "PostgreSQLBackend": "backend",
+            "PostgreSQLCheckpointer": "checkpoints",
+            "PostgreSQLDeltaStorage": "checkpoints",
+            "PostgreSQLPool": "connection.connection",
+            "PostgreSQLStore": "store",
+        },
+    )
+
+__all__ = [
+    "PostgreSQLBackend",
+    "PostgreSQLCheckpointer",
+    "PostgreSQLDeltaStorage",
+    "PostgreSQLPool",
+    "PostgreSQLStore",
+]

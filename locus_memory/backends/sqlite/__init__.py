@@ -7,7 +7,33 @@ Read `backend.py` and `store.py` first, then `items.py` and `queries.py`; `conne
 threads, `checkpoints.py` stands alone.
 """
 
-from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
-from locus_memory.backends.sqlite.store import SQLiteStore
+from __future__ import annotations
 
-__all__ = ["SQLiteDatabase", "SQLiteStore"]
+from typing import TYPE_CHECKING
+
+from locus_memory._internal.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from locus_memory.backends.sqlite.backend import SQLiteBackend
+    from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer, SQLiteDeltaStorage
+    from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
+    from locus_memory.backends.sqlite.store import SQLiteStore
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "SQLiteBackend": "backend",
+            "SQLiteCheckpointer": "checkpoints",
+            "SQLiteDatabase": "connection.connection",
+            "SQLiteDeltaStorage": "checkpoints",
+            "SQLiteStore": "store",
+        },
+    )
+
+__all__ = [
+    "SQLiteBackend",
+    "SQLiteCheckpointer",
+    "SQLiteDatabase",
+    "SQLiteDeltaStorage",
+    "SQLiteStore",
+]
