@@ -52,7 +52,7 @@ FENCE = re.compile(
     r"^(?:<!-- ([a-z-]+) -->\n\n)?( *)```([a-z]+)\n(.*?)^\2```$", re.DOTALL | re.MULTILINE
 )
 OWN_TEST = ROOT / "docs" / "cli.md"
-KINDS = {"python", "console", "sh", "toml", "text", "json"}
+KINDS = {"python", "console", "sh", "toml", "text", "json", "mermaid"}
 COMMAND = Path(sys.executable).with_name("locus-memory")
 REDIS = "localhost:6379"
 
