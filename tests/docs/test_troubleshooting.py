@@ -7,6 +7,7 @@ provokes them is here in the same order.
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import re
 import sqlite3
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
+import redis
 from langgraph.graph import START, StateGraph
 
 from locus_memory import (
@@ -39,6 +41,7 @@ from locus_memory import (
 from locus_memory.errors import LocusMemoryError
 from locus_memory.integrations.langgraph import LocusSaver
 from locus_memory.testing import FakeEmbedder
+from locus_memory.testing.servers import RedisServer
 
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 MESSAGES = re.findall(r"^\| `([^|]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
@@ -60,48 +63,48 @@ def by_sqlite(*statements):
 
 
 @provoked
-async def unknown_provider(_patch):
+async def unknown_provider():
     get_store("postgre:mydb")
 
 
 @provoked
-async def unknown_option(_patch):
+async def unknown_option():
     get_store(WHERE, pool_size=4)
 
 
 @provoked
-async def no_store_in_files(_patch):
+async def no_store_in_files():
     get_store("file:./dir")
 
 
 @provoked
-async def missing_driver(patch):
+async def missing_driver(monkeypatch):
     # As where it is not installed.
-    patch.setitem(sys.modules, "fastembed", None)
+    monkeypatch.setitem(sys.modules, "fastembed", None)
     get_embedder("fastembed:BAAI/bge-small-en-v1.5")
 
 
 @provoked
-async def missing_folders(_patch):
+async def missing_folders():
     async with get_store("sqlite:./no/such/agent.db") as store:
         await store.get(NS, "7")
 
 
 @provoked
-async def three_slashes(_patch):
+async def three_slashes():
     async with get_store("sqlite:///agent.db") as store:
         await store.get(NS, "7")
 
 
 @provoked
-async def a_file_of_another_program(_patch):
+async def a_file_of_another_program():
     by_sqlite("CREATE TABLE theirs (x)")
     async with get_store(WHERE) as store:
         await store.get(NS, "7")
 
 
 @provoked
-async def a_file_of_a_newer_version(_patch):
+async def a_file_of_a_newer_version():
     async with get_store(WHERE) as store:
         await store.put(NS, "7", 1)
     by_sqlite("PRAGMA user_version = 999")
@@ -110,7 +113,7 @@ async def a_file_of_a_newer_version(_patch):
 
 
 @provoked
-async def a_transaction_left_open(_patch):
+async def a_transaction_left_open():
     async with get_store(WHERE, busy_timeout=0.01) as store:
         await store.put(NS, "7", 1)
         with closing(sqlite3.connect("agent.db", isolation_level=None)) as shell:
@@ -119,7 +122,7 @@ async def a_transaction_left_open(_patch):
 
 
 @provoked
-async def a_file_replaced(_patch):
+async def a_file_replaced():
     async with get_store("sqlite:./other.db") as store:
         await store.put(NS, "7", 1)
     async with get_store(WHERE) as store:
@@ -129,19 +132,62 @@ async def a_file_replaced(_patch):
 
 
 @provoked
-async def no_redis(_patch):
+async def no_redis():
     async with get_store("redis:localhost:9") as store:
         await store.get(NS, "7")
 
 
 @provoked
-async def no_postgresql(_patch):
+async def no_postgresql():
     async with get_store("postgresql://locus@127.0.0.1:9/mydb") as store:
         await store.get(NS, "7")
 
 
 @provoked
-async def used_after_close(_patch):
+async def no_database(postgresql_server):
+    async with get_store(f"{postgresql_server.url.rpartition('/')[0]}/nope") as store:
+        await store.get(NS, "7")
+
+
+@provoked
+async def no_role(postgresql_server):
+    url = f"postgresql://nobody@127.0.0.1:{postgresql_server.port}/postgres"
+    async with get_store(url) as store:
+        await store.get(NS, "7")
+
+
+@provoked
+async def no_right_to_make_tables(postgresql_server):
+    postgresql_server.run("CREATE ROLE reader LOGIN")
+    url = f"postgresql://reader@127.0.0.1:{postgresql_server.port}/postgres"
+    async with get_store(url, table_prefix="reader_") as store:
+        await store.get(NS, "7")
+
+
+@provoked
+async def no_password():
+    with RedisServer() as server, redis.Redis.from_url(server.url) as client:
+        client.config_set("requirepass", "secret")
+        async with get_store(server.url) as store:
+            await store.get(NS, "7")
+
+
+@provoked
+async def no_such_number(redis_server):
+    async with get_store(f"{redis_server.url}/99") as store:
+        await store.get(NS, "7")
+
+
+@provoked
+async def no_memory_left():
+    with RedisServer() as server, redis.Redis.from_url(server.url) as client:
+        client.config_set("maxmemory", 1)
+        async with get_store(server.url) as store:
+            await store.put(NS, "7", 1)
+
+
+@provoked
+async def used_after_close():
     store = get_store(WHERE)
     await store.put(NS, "7", 1)
     await store.close()
@@ -149,7 +195,7 @@ async def used_after_close(_patch):
 
 
 @provoked
-async def never_closed(_patch):
+async def never_closed():
     store = get_store(WHERE)
     await store.put(NS, "7", 1)
     with warnings.catch_warnings(record=True) as caught:
@@ -160,49 +206,49 @@ async def never_closed(_patch):
 
 
 @provoked
-async def a_string_for_a_namespace(_patch):
+async def a_string_for_a_namespace():
     async with get_store("memory") as store:
         await store.put("jobs", "7", 1)
 
 
 @provoked
-async def no_json(_patch):
+async def no_json():
     async with get_store("memory") as store:
         await store.put(NS, "7", {"at": datetime(2026, 5, 1)})  # noqa: DTZ001 - as a reader does
 
 
 @provoked
-async def a_misspelt_operator(_patch):
+async def a_misspelt_operator():
     async with get_store("memory") as store:
         await store.search(NS, filter={"age": {"$gte_": 3}})
 
 
 @provoked
-async def an_operator_without_its_sign(_patch):
+async def an_operator_without_its_sign():
     async with get_store("memory") as store:
         await store.search(NS, filter={"age": {"gte": 3}})
 
 
 @provoked
-async def another_dimension(_patch):
+async def another_dimension():
     async with get_store("memory", embedding_dimension=3) as store:
         await store.put_with_embedding(NS, "7", 1, [1.0])
 
 
 @provoked
-async def a_search_of_what_is_encrypted(_patch):
+async def a_search_of_what_is_encrypted():
     async with EncryptingStore("memory", {"k": bytes(32)}, active="k") as store:
         await store.search(NS, "words")
 
 
 @provoked
-async def blocking_in_an_event_loop(_patch):
+async def blocking_in_an_event_loop():
     with blocking("memory") as store:
         store.put(NS, "7", 1)
 
 
 @provoked
-async def another_version(_patch):
+async def another_version():
     async with get_store("memory") as store:
         await store.put(NS, "7", "queued")
         await store.put(NS, "7", "taken by A", if_version=1)
@@ -210,7 +256,7 @@ async def another_version(_patch):
 
 
 @provoked
-async def another_parent(_patch):
+async def another_parent():
     async with get_checkpointer("memory") as checkpointer:
         await checkpointer.save({}, "t", "start")
         await checkpointer.save({}, "t", "mine", expected_parent="start")
@@ -218,19 +264,19 @@ async def another_parent(_patch):
 
 
 @provoked
-async def a_fork_of_nothing(_patch):
+async def a_fork_of_nothing():
     async with get_checkpointer("memory") as checkpointer:
         await checkpointer.fork("nope", "x", "new")
 
 
 @provoked
-async def a_string_for_a_state(_patch):
+async def a_string_for_a_state():
     async with get_checkpointer("memory") as checkpointer:
         await checkpointer.save("text", "t")
 
 
 @provoked
-async def a_state_of_another_class(_patch):
+async def a_state_of_another_class():
     async with get_checkpointer(WHERE) as checkpointer:
         await checkpointer.save({"n": 1}, "t")
     async with get_checkpointer(WHERE, state_type=AgentState) as checkpointer:
@@ -245,17 +291,17 @@ async def second_run(**options):
 
 
 @provoked
-async def no_user(_patch):
+async def no_user():
     await second_run()
 
 
 @provoked
-async def another_user(_patch):
+async def another_user():
     await second_run(user_id="bob")
 
 
 @provoked
-async def a_thread_of_other_code(_patch):
+async def a_thread_of_other_code():
     async with get_checkpointer("memory") as checkpointer:
         await checkpointer.save({"n": 1}, "t")
         async with Agent(ScriptedModel(), checkpointer=checkpointer) as agent:
@@ -263,31 +309,31 @@ async def a_thread_of_other_code(_patch):
 
 
 @provoked
-async def a_plain_function_as_the_model(_patch):
+async def a_plain_function_as_the_model():
     await Agent(lambda _messages: Message.assistant("Hello.")).run("Hello.")
 
 
 @provoked
-async def no_key(patch):
-    patch.delenv("OPENAI_API_KEY", raising=False)
+async def no_key(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     async with OpenAIChat("gpt-5-mini") as model:
         await model([Message.user("Hello.")])
 
 
 @provoked
-async def no_endpoint(_patch):
+async def no_endpoint():
     async with OpenAIChat("qwen3", base_url="http://127.0.0.1:9/v1", max_retries=0) as model:
         await model([Message.user("Hello.")])
 
 
 @provoked
-async def a_model_not_fetched(patch):
-    patch.setenv("LOCUS_MEMORY_MODELS", "nothing-here")
+async def a_model_not_fetched(monkeypatch):
+    monkeypatch.setenv("LOCUS_MEMORY_MODELS", "nothing-here")
     await get_embedder("local").embed(["Hello."], kind="query")
 
 
 @provoked
-async def another_embedder(_patch):
+async def another_embedder():
     async with get_store("memory") as store:
         async with LLMMemoryManager(store, embedder=FakeEmbedder(64)) as memory:
             await memory.save([Memory("user", "cat", "The cat is called Bosun.")])
@@ -305,7 +351,7 @@ class Basket(TypedDict):
 
 
 @provoked
-async def a_class_that_no_schema_names(_patch):
+async def a_class_that_no_schema_names():
     builder = StateGraph(Basket).add_node("buy", lambda _state: {"order": Order(1)})
     config = {"configurable": {"thread_id": "t"}}
     async with LocusSaver("memory") as saver:
@@ -315,7 +361,7 @@ async def a_class_that_no_schema_names(_patch):
 
 
 @provoked
-async def a_damaged_checkpoint(_patch):
+async def a_damaged_checkpoint():
     async with get_checkpointer(WHERE) as checkpointer:
         await checkpointer.save({"n": 1}, "t", "one")
     by_sqlite("UPDATE checkpoints SET payload = substr(payload, 1, length(payload) - 1)")
@@ -324,7 +370,7 @@ async def a_damaged_checkpoint(_patch):
 
 
 @provoked
-async def a_damaged_item(_patch):
+async def a_damaged_item():
     async with open_backend(WHERE) as backend:
         await backend.store.put(("u",), "a", "hello")
     by_sqlite("""UPDATE items SET value = '"jello"'""")
@@ -337,13 +383,20 @@ def matches(shown, message):
     return re.fullmatch(pattern, message) is not None
 
 
+@pytest.fixture
+def given(request, tmp_path, monkeypatch):
+    """Go to an empty folder; return the fixtures that the parameters name."""
+    monkeypatch.chdir(tmp_path)
+    names = inspect.signature(request.getfixturevalue("provoke")).parameters
+    return {name: request.getfixturevalue(name) for name in names}
+
+
 @pytest.mark.parametrize(
     ("shown", "provoke"),
     list(zip(MESSAGES, PROVOKED, strict=True)),
     ids=[each.__name__ for each in PROVOKED],
 )
-async def test_message(shown, provoke, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+async def test_message(shown, provoke, given):
     with pytest.raises(LocusMemoryError) as caught:
-        await provoke(monkeypatch)
+        await provoke(**given)
     assert matches(shown, str(caught.value)), str(caught.value)
