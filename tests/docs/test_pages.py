@@ -36,9 +36,8 @@ def navigation():
     for line in text.partition("\nnav:\n")[2].partition("\n\n")[0].splitlines():
         if group := re.fullmatch(r"  - (.+):", line):
             pages = groups.setdefault(group[1], [])
-        else:
-            title, path = re.fullmatch(r"      - (?:(.+): )?(\S+\.md)", line).groups()
-            pages.append((title or heading(path), path))
+        elif page := re.fullmatch(r" {6,}- (?:(.+): )?(\S+\.md)", line):
+            pages.append((page[1] or heading(page[2]), page[2]))
     return groups
 
 
