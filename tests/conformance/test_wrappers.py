@@ -18,6 +18,13 @@ class TestEncryptingStore(StoreConformance):
         )
 
 
+class TestEncryptingStoreThatTakesOver(StoreConformance):
+    def make_store(self, clock, tmp_path):
+        inner = InMemoryStore(clock=clock)
+        keys = {"new": b"n" * 32}
+        return EncryptingStore(inner, keys, active="new", clock=clock, accept_plain=True)
+
+
 # What is about words and not about meaning: any text is a little like any other.
 LEXICAL = """
     test_text_search_sees_it_too

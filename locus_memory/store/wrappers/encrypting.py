@@ -60,11 +60,16 @@ class EncryptingStore(StoreWrapper):
     What is not noticed: an older ciphertext of the same item that somebody puts back, and any
     change to what stays in the clear, metadata included.
 
+    A store that holds plain values is taken over with `accept_plain=True` and `rotate`.
+
     Args:
         store: The inner store, a backend that has one, or a provider string.
         keys: Keys of 16, 24 or 32 bytes by their ids; old ones still decrypt.
         active: The id of the key that encrypts.
         clock: Returns seconds since the epoch; the one the inner store reads.
+        accept_plain: Read a value that is not encrypted as it is, and let `rotate` encrypt it.
+            Only while a store is taken over: whoever writes to the database can forge plain
+            values. What has the form of an encrypted value is never taken for a plain one.
 
     Raises:
         ConfigurationError: A key that is no bytes or of another length, or no such active key.
@@ -78,6 +83,7 @@ class EncryptingStore(StoreWrapper):
         *,
         active: str,
         clock: Callable[[], float] = time.time,
+        accept_plain: bool = False,
     ) -> None:
         super().__init__(store)
         if active not in keys:
@@ -92,6 +98,7 @@ class EncryptingStore(StoreWrapper):
         self._ciphers = {name: aead.AESGCM(key) for name, key in keys.items()}
         self._active = active
         self._clock = clock
+        self._accept_plain = accept_plain
 
     @property
     @override
@@ -106,7 +113,13 @@ class EncryptingStore(StoreWrapper):
         data = nonce + self._ciphers[self._active].encrypt(nonce, encode_json(value), where)
         return {"key_id": self._active, "aes_gcm": base64.b64encode(data).decode()}
 
+    def _is_plain(self, value: Any) -> bool:
+        """Whether a value is read as it is."""
+        return self._accept_plain and not _is_envelope(value)
+
     def _unseal(self, namespace: Namespace, key: str, envelope: Any) -> Any:
+        if self._is_plain(envelope):
+            return envelope
         key_id, data = _parts(namespace, key, envelope)
         cipher = self._ciphers.get(key_id)
         if cipher is None:
@@ -254,11 +267,15 @@ class EncryptingStore(StoreWrapper):
         found = await _enough(nearest, lambda hit: _satisfies(hit.item, condition), wanted)
         return found[offset:]
 
-    async def rotate(self, namespace: Namespace, *, recursive: bool = False) -> int:
+    async def rotate(self, namespace: Namespace | None = None, *, recursive: bool = False) -> int:
         """Encrypt with the active key whatever is encrypted with another.
 
+        With `accept_plain=True`, what is not encrypted at all is encrypted too. `compact` then
+        takes the words of the plain values out of the text index and the database's log.
+
         A put that happens meanwhile is never overwritten. Each rotated item keeps its
-        metadata, vector, creation and expiry; its version and update time move on.
+        metadata, vector, creation and expiry; its version and update time move on. A call that
+        was interrupted loses nothing: the next one does what is left.
 
         A deleted item that is put again starts over at version 1, so a version alone cannot
         tell the new item from the old one. Each item is therefore read once more, and
@@ -269,18 +286,22 @@ class EncryptingStore(StoreWrapper):
         at the same instant of the clock. Where it matters, delete nothing while this runs.
 
         Args:
-            namespace: Where.
+            namespace: Where; `None`: in every namespace of the store.
             recursive: In the descendants as well.
 
         Returns:
-            How many items were encrypted anew.
+            How many items were encrypted.
 
         Raises:
-            EncryptionError: A value that no known key decrypts, or an item that was deleted
-                and put again in the moment before it was written.
+            EncryptionError: A value that no known key decrypts, a plain one without
+                `accept_plain`, or an item that was deleted and put again in the moment before
+                it was written.
+            StoreCapabilityError: `None` or `recursive`, where namespaces cannot be listed.
         """
+        if namespace is not None:
+            check_namespace(namespace)
         count = 0
-        for target in await self._targets(check_namespace(namespace), recursive=recursive):
+        for target in await self._targets(namespace or (), recursive=recursive or not namespace):
             async for item in scan_all(self.inner, target):
                 count += await self._rotate(item)
         return count
@@ -288,7 +309,7 @@ class EncryptingStore(StoreWrapper):
     async def _rotate(self, item: StoreItem | None) -> bool:
         while item is not None:
             namespace, key = item.namespace, item.key
-            if _parts(namespace, key, item.value)[0] == self._active:
+            if self._is_current(item):
                 return False
             put = await self._renewed(item)
             current = await self.inner.get_item(namespace, key)
@@ -301,6 +322,12 @@ class EncryptingStore(StoreWrapper):
                 current = await self.inner.get_item(namespace, key)
             item = current
         return False
+
+    def _is_current(self, item: StoreItem) -> bool:
+        """Whether the active key encrypted an item."""
+        if self._is_plain(item.value):
+            return False
+        return _parts(item.namespace, item.key, item.value)[0] == self._active
 
     async def _renewed(self, item: StoreItem) -> Put | None:
         """Return the put that writes an item back under the active key, unless it expired."""
@@ -342,12 +369,20 @@ def _place(namespace: Namespace, key: str, key_id: str) -> bytes:
     return encode_namespace((*namespace, key, key_id)).encode()
 
 
+def _is_envelope(value: object) -> bool:
+    """Whether a value has the form of an encrypted one, intact or not."""
+    return isinstance(value, dict) and value.keys() >= {"key_id", "aes_gcm"}
+
+
 def _parts(namespace: Namespace, key: str, envelope: Any) -> tuple[str, bytes]:
     """Return the key id and the bytes of an envelope."""
     try:
         return str(envelope["key_id"]), base64.b64decode(envelope["aes_gcm"], validate=True)
     except (TypeError, KeyError, IndexError, ValueError) as error:
-        raise EncryptionError(f"{quote(key)} in {quote(namespace)} is not encrypted") from error
+        raise EncryptionError(
+            f"{quote(key)} in {quote(namespace)} is not encrypted; `accept_plain` is for a store "
+            "that held plain values before"
+        ) from error
 
 
 def _satisfies(item: StoreItem, condition: Condition) -> bool:
