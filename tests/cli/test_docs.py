@@ -1,4 +1,7 @@
-"""The commands that `docs/cli.md` shows print what it says; run this file to write them anew."""
+"""The commands that `docs/cli.md` shows print what it says; run this file to write them anew.
+
+A line `...` stands for any lines. Output that is shortened so stays as it is while it holds.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from locus_memory import AgentState, LLMMemoryManager, Memory, Message, open_backend
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 BLOCK = re.compile(r"(?<=^```console\n)\$ (.+)\n((?:.*\n)*?)(?=^```$)", re.MULTILINE)
 # Times, sizes, made-up ids and folders differ from run to run and from machine to machine.
+TASK = re.compile(r"^\| .* \| `locus-memory (.+)` \|$", re.MULTILINE)
 VARYING = re.compile(r"[0-9a-f]{32}|[0-9a-f]{12}\b|[0-9][0-9,.:-]*%?|\(/[^)]*exists\)|[ \n]+")
 
 
@@ -43,6 +49,29 @@ def fixed(text):
     return VARYING.sub("#", text)
 
 
+def same(shown, printed):
+    """Whether this was printed, but for what varies and for lines that are left out."""
+    parts = re.split(r"^\.\.\.\n", shown, flags=re.MULTILINE)
+    pattern = ".+?".join(re.escape(fixed(part)) for part in parts)
+    return re.fullmatch(pattern, fixed(printed)) is not None
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "expected"),
+    [
+        ("a\nb\n", "a\nb\n", True),
+        ("a\n", "a\nb\n", False),
+        ("a\n...\nd\n", "a\n b\n c\nd\n", True),
+        ("a\n...\n", "a\nb\nc\n", True),
+        ("a\n...\nd\n", "a\nd\n", False),
+        ("a\n...\nd\n", "a\nb\nd\ne\n", False),
+        ("a\n...\nd\n", "b\nc\nd\n", False),
+    ],
+)
+def test_what_counts_as_the_same_output(shown, printed, expected):
+    assert same(shown, printed) is expected
+
+
 def test_the_page_shows_what_the_commands_print(empty_directory, run):
     blocks = BLOCK.findall(PAGE.read_text())
     assert len(blocks) > 20
@@ -52,7 +81,15 @@ def test_the_page_shows_what_the_commands_print(empty_directory, run):
         else:
             result = run(*shlex.split(command)[1:])
             printed = result.out + result.err
-        assert fixed(printed) == fixed(shown), command
+        assert same(shown, printed), f"$ {command}\n{printed}"
+
+
+def test_the_tasks_at_the_top_work_on_the_demo(run, ok):
+    tasks = TASK.findall(PAGE.read_text())
+    assert len(tasks) == 5
+    run("demo")
+    for task in tasks:
+        assert ok(*shlex.split(task)).out.strip(), task
 
 
 async def write_own():
@@ -101,12 +138,16 @@ def test_the_commands_leave_what_else_there_is_alone(empty_directory, run):
     assert {name: after.get(name) for name in own} == own
 
 
-def shown(command, folder):
-    return output(command, folder).replace(folder, "/home/ines")
+def rewritten(block, folder):
+    """Return a block with what its command prints today."""
+    command, shown = block.groups()
+    printed = output(command, folder).replace(folder, "/home/ines")
+    kept = "\n...\n" in shown and same(shown, printed)
+    return f"$ {command}\n{shown if kept else printed}"
 
 
 def rewrite(text, folder):
-    return BLOCK.sub(lambda block: f"$ {block[1]}\n{shown(block[1], folder)}", text)
+    return BLOCK.sub(lambda block: rewritten(block, folder), text)
 
 
 if __name__ == "__main__":
