@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import ExitStack
 from hashlib import blake2b
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +55,15 @@ def redisearch_server():
         except MissingDriverError as error:
             pytest.skip(f"{error}; it exists for Linux on x86-64 only")
         yield server
+
+
+@pytest.fixture(scope="session")
+def model_endpoint():
+    """The address of an OpenAI-compatible endpoint whose model goes by rules."""
+    script = Path(__file__).with_name("model_endpoint.py")
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as process:
+        yield f"localhost:{int(process.stdout.readline())}"
+        process.terminate()
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql", "redis"])

@@ -18,7 +18,8 @@ it:
 
 The pages `docs/backends/postgresql.md` and `redis.md` have a server each: one whose databases
 include `mydb`, found by the environment variables of PostgreSQL, and one that takes the place
-of `localhost:6379`.
+of `localhost:6379`. The page `docs/real-model.md` has an endpoint in place of `localhost:11434`,
+whose model goes by rules: `tests/model_endpoint.py`.
 
 All `python` blocks also run one after the other in one folder, in the order of the navigation,
 as a reader does who pastes each page from top to bottom: on databases that are new, and on
@@ -37,7 +38,7 @@ import subprocess
 import sys
 import types
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 
@@ -55,6 +56,7 @@ OWN_TEST = ROOT / "docs" / "cli.md"
 KINDS = {"python", "console", "sh", "toml", "text", "json", "mermaid"}
 COMMAND = Path(sys.executable).with_name("locus-memory")
 REDIS = "localhost:6379"
+MODEL, MODEL_PAGE = "localhost:11434", ROOT / "docs" / "real-model.md"
 
 
 @dataclass(frozen=True)
@@ -115,15 +117,23 @@ def use_postgresql(server, monkeypatch):
         monkeypatch.setenv(f"PG{name}", str(value))
 
 
+def located(block, addresses):
+    """Return the code of a block with the addresses of the servers of the tests."""
+    for address, ours in addresses.items():
+        if address == REDIS or block.page == MODEL_PAGE:
+            block = replace(block, code=block.code.replace(address, ours))
+    return block.code
+
+
 @pytest.fixture
-def redis_address(request, monkeypatch):
-    """Start the server of the block's page, if it has one; return what Redis' address is."""
+def addresses(request, monkeypatch):
+    """Start the server of the block's page, if it has one; return the addresses that are ours."""
     page = request.getfixturevalue("block").page
     if page == ROOT / "docs" / "backends" / "postgresql.md":
         use_postgresql(request.getfixturevalue("postgresql_server"), monkeypatch)
     if page == ROOT / "docs" / "backends" / "redis.md":
-        return f"localhost:{request.getfixturevalue('redis_server').port}"
-    return REDIS
+        return {REDIS: f"localhost:{request.getfixturevalue('redis_server').port}"}
+    return {MODEL: request.getfixturevalue("model_endpoint")} if page == MODEL_PAGE else {}
 
 
 def compiled(source, name):
@@ -131,10 +141,10 @@ def compiled(source, name):
     return compile(source, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
 
-def execute(block, redis_address):
+def execute(block, addresses):
     """Run a block as a whole, as a notebook does."""
     names = {"__name__": "__main__"}
-    running = eval(compiled(block.code.replace(REDIS, redis_address), str(block)), names)
+    running = eval(compiled(located(block, addresses), str(block)), names)
     if inspect.iscoroutine(running):
         asyncio.run(running)
 
@@ -178,11 +188,11 @@ class Pasted(code.InteractiveConsole):
                 await running
 
 
-def paste(block, redis_address):
+def paste(block, addresses):
     """Run a block as lines that are pasted: into `python -m asyncio`, or `python` if that does."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "displayhook", lambda _value: None)
-        Pasted().run(block.code.replace(REDIS, redis_address))
+        Pasted().run(located(block, addresses))
 
 
 def file_of(block):
@@ -209,10 +219,10 @@ def printed_by(block, run, *options):
     return output.getvalue().splitlines()
 
 
-def shown_by(block, redis_address):
+def shown_by(block, addresses):
     """Run a block as its reader does; return what it prints, or why it cannot be run."""
     try:
-        return printed_by(block, execute if is_complete(block) else paste, redis_address)
+        return printed_by(block, execute if is_complete(block) else paste, addresses)
     # Whatever it is, it goes into the list of what a page shows wrongly.
     except Exception as error:  # noqa: BLE001
         return [f"{type(error).__name__}: {error}"]
@@ -235,8 +245,8 @@ def test_a_wrapped_line_is_one_line():
 
 
 @pytest.mark.parametrize("block", SCRIPTS, ids=str)
-def test_python(block, empty_folder, redis_address):
-    assert printed_by(block, execute, redis_address) == promised_by(block)
+def test_python(block, empty_folder, addresses):
+    assert printed_by(block, execute, addresses) == promised_by(block)
 
 
 @pytest.mark.parametrize("block", SCRIPTS, ids=str)
@@ -313,11 +323,10 @@ def in_order(pages):
 
 
 @pytest.mark.parametrize("others", [False, True], ids=["alone", "beside-other-data"])
-def test_all_of_them_in_one_folder(
-    others, empty_folder, monkeypatch, postgresql_server, redis_server
-):
-    use_postgresql(postgresql_server, monkeypatch)
-    redis_address = f"localhost:{redis_server.port}"
+def test_all_of_them_in_one_folder(others, empty_folder, monkeypatch, request):
+    use_postgresql(request.getfixturevalue("postgresql_server"), monkeypatch)
+    redis_address = f"localhost:{request.getfixturevalue('redis_server').port}"
+    addresses = {REDIS: redis_address, MODEL: request.getfixturevalue("model_endpoint")}
     places = ["sqlite:./agent.db", "postgresql:mydb", f"redis:{redis_address}"] if others else []
     on_each(places, fill)
     before = on_each(places, everything)
@@ -326,7 +335,7 @@ def test_all_of_them_in_one_folder(
     differ = {}
     for page in in_order(PAGES):
         for block in (each for each in SCRIPTS if each.page == page):
-            printed = shown_by(block, redis_address)
+            printed = shown_by(block, addresses)
             if printed != promised_by(block):
                 differ[str(block)] = (promised_by(block), printed)
 
@@ -421,10 +430,11 @@ def commands_of(block):
 
 
 @pytest.mark.parametrize("page", CONSOLES, ids=lambda page: page.name)
-def test_console(page, empty_folder):
+def test_console(page, empty_folder, request):
+    addresses = {MODEL: request.getfixturevalue("model_endpoint")} if page == MODEL_PAGE else {}
     for block in blocks_of(page):
         if block.language == "python" and file_of(block):
-            (empty_folder / file_of(block)).write_text(block.code, encoding="utf-8")
+            (empty_folder / file_of(block)).write_text(located(block, addresses), encoding="utf-8")
         if block.language != "console":
             continue
         for command, expected in commands_of(block):

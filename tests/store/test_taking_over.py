@@ -10,11 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_memory import SQLiteStore
-from locus_memory.backends.inmemory import InMemoryStore
-from locus_memory.errors import BackendUnavailableError, EncryptionError
-from locus_memory.store.item import Put
-from locus_memory.store.wrappers import EncryptingStore, StoreWrapper
+from locus_memory import (
+    BackendUnavailableError,
+    EncryptingStore,
+    EncryptionError,
+    InMemoryStore,
+    Put,
+    SQLiteStore,
+    StoreWrapper,
+)
 from locus_memory.testing import FakeClock
 
 NS = ("vault",)
