@@ -221,3 +221,41 @@ def test_core_dependencies_are_few():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     core = {re.split(r"[<>=]", requirement)[0] for requirement in project["dependencies"]}
     assert core == {"numpy", "orjson", "pydantic", "tenacity", "typing-extensions"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "agent.Agent",
+        "checkpoint.UNSET",
+        "checkpoint.compare",
+        "checkpoint.record.moved",
+        "checkpoint.storage.DeltaStorage",
+        "checkpoint.storage.copied",
+        "conversation.repair",
+        "conversation.root_digest",
+        "conversation.validate",
+        "faces.BlockingStore",
+        "integrations.langgraph.LocusSaver",
+        "integrations.langgraph.LocusStore",
+        "integrations.locus.LocusCheckpointer",
+        "integrations.locus.LocusMemoryManager",
+        "integrations.locus.LocusStore",
+        "integrity.verify",
+        "messages.Message",
+        "registry.Provider",
+        "state.AgentState",
+        "store.candidates.CandidateStore",
+        "store.checksum",
+        "store.encoding.encode_namespace",
+        "store.item.check_namespace",
+        "store.json_values.encode_json",
+        "sync.blocking",
+        "testing.StoreConformance",
+        "tools.as_tool",
+    ],
+)
+def test_a_path_that_was_documented_once_is_kept(path):
+    module, _, name = f"locus_memory.{path}".rpartition(".")
+    parent = importlib.import_module(module)
+    assert hasattr(parent, name) or importlib.import_module(f"{module}.{name}")
