@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Generator
 from typing import Final
 
 from redis import exceptions
 
+from locus_memory.backends.driver_errors import DriverErrors, ErrorTable
 from locus_memory.backends.redis.connection.lost_keys import LOST, LostKeyError
 from locus_memory.errors import (
     NO_ROOM,
@@ -40,58 +39,57 @@ FAILURES: Final = (
 )
 """What the driver raises; a timeout of asyncio's own is an `OSError` too."""
 
-# By the code that an error of the server begins with; one that a script ran into is quoted
-# within another: https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors
-_CODES: Final[dict[str, type[LocusMemoryError]]] = {
-    "BUSY": BackendUnavailableError,
-    "CLUSTERDOWN": BackendUnavailableError,
-    "LOADING": BackendUnavailableError,
-    "MASTERDOWN": BackendUnavailableError,
-    "TRYAGAIN": BackendUnavailableError,
-    "MISCONF": BackendWriteError,
-    "NOREPLICAS": BackendWriteError,
-    "OOM": BackendWriteError,
-    "READONLY": BackendWriteError,
-    "NOAUTH": ConfigurationError,
-    "NOPERM": ConfigurationError,
-    "WRONGPASS": ConfigurationError,
-}
-
-# A script that only deletes may run where memory is full. A server that cannot save to its disk
-# refuses all that writes.
-_REMEDIES: Final = {
-    "MISCONF": f"; {NO_ROOM}",
-    "OOM": "; deleting items and whole threads makes room, all else needs a larger maxmemory",
-}
-
-_CODE: Final = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(_CODES)})(?![A-Za-z])")
-
-# The first that fits. The driver cuts the code off where it has a class for it.
-_CLASSES: Final[tuple[tuple[type[BaseException], type[LocusMemoryError]], ...]] = (
-    (exceptions.AuthenticationError, ConfigurationError),
-    (exceptions.AuthenticationWrongNumberOfArgsError, ConfigurationError),
-    (exceptions.AuthorizationError, ConfigurationError),
-    (exceptions.NoPermissionError, ConfigurationError),
-    (exceptions.AskError, ConfigurationError),
-    (exceptions.ReadOnlyError, BackendWriteError),
-    (exceptions.OutOfMemoryError, BackendWriteError),
-    (exceptions.ConnectionError, BackendUnavailableError),
-    (exceptions.TimeoutError, BackendUnavailableError),
-    (exceptions.ClusterError, BackendUnavailableError),
-    (exceptions.TryAgainError, BackendUnavailableError),
-    (exceptions.SlotNotCoveredError, BackendUnavailableError),
-    (OSError, BackendUnavailableError),
+_TABLE: Final = ErrorTable(
+    # An error of the server begins with its code; one that a script ran into is quoted within
+    # another: https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors
+    codes={
+        "BUSY": BackendUnavailableError,
+        "CLUSTERDOWN": BackendUnavailableError,
+        "LOADING": BackendUnavailableError,
+        "MASTERDOWN": BackendUnavailableError,
+        "TRYAGAIN": BackendUnavailableError,
+        "MISCONF": BackendWriteError,
+        "NOREPLICAS": BackendWriteError,
+        "OOM": BackendWriteError,
+        "READONLY": BackendWriteError,
+        "NOAUTH": ConfigurationError,
+        "NOPERM": ConfigurationError,
+        "WRONGPASS": ConfigurationError,
+    },
+    # They have no code and no class of their own.
+    phrases={
+        "Cluster mode is not enabled": ConfigurationError,
+        "cannot be connected": BackendUnavailableError,
+        "DB index is out of range": ConfigurationError,
+        "invalid DB index": ConfigurationError,
+        "Invalid Database": ConfigurationError,
+        "Timeout limit was reached": BackendUnavailableError,
+    },
+    # The driver cuts the code off where it has a class for it.
+    classes={
+        exceptions.AuthenticationError: ConfigurationError,
+        exceptions.AuthenticationWrongNumberOfArgsError: ConfigurationError,
+        exceptions.AuthorizationError: ConfigurationError,
+        exceptions.NoPermissionError: ConfigurationError,
+        exceptions.AskError: ConfigurationError,
+        exceptions.ReadOnlyError: BackendWriteError,
+        exceptions.OutOfMemoryError: BackendWriteError,
+        exceptions.ConnectionError: BackendUnavailableError,
+        exceptions.TimeoutError: BackendUnavailableError,
+        exceptions.ClusterError: BackendUnavailableError,
+        exceptions.TryAgainError: BackendUnavailableError,
+        exceptions.SlotNotCoveredError: BackendUnavailableError,
+        OSError: BackendUnavailableError,
+    },
+    # A script that only deletes may run where memory is full. A server that cannot save to its
+    # disk refuses all that writes.
+    remedies={
+        "MISCONF": NO_ROOM,
+        "OOM": "deleting items and whole threads makes room, all else needs a larger maxmemory",
+    },
 )
 
-# What has no code and no class of its own.
-_PHRASES: Final[dict[str, type[LocusMemoryError]]] = {
-    "Cluster mode is not enabled": ConfigurationError,
-    "cannot be connected": BackendUnavailableError,
-    "DB index is out of range": ConfigurationError,
-    "invalid DB index": ConfigurationError,
-    "Invalid Database": ConfigurationError,
-    "Timeout limit was reached": BackendUnavailableError,
-}
+_CODE: Final = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(_TABLE.codes)})(?![A-Za-z])")
 
 # What RediSearch says, whose errors have had codes since Redis 8.6 only.
 _NO_INDEX: Final = re.compile("no such index|unknown index name|index not found", re.IGNORECASE)
@@ -138,25 +136,19 @@ def is_over_limit(error: BackendError) -> bool:
     return bool(_OVER_LIMIT.search(str(error)))
 
 
-def _code(error: BaseException) -> str | None:
-    if not isinstance(error, exceptions.ResponseError):
-        return None
-    found = _CODE.search(str(error))
-    return found and found.group()
+def _code(error: BaseException) -> str:
+    if isinstance(error, exceptions.OutOfMemoryError):
+        return "OOM"
+    found = _CODE.search(str(error)) if isinstance(error, exceptions.ResponseError) else None
+    return found.group() if found else ""
 
 
-def _kind(error: BaseException) -> type[LocusMemoryError]:
+def _decisive(error: BaseException) -> BaseException:
+    """Return what the client of a cluster ran into, which says more than its own error."""
     cause = error.__cause__
     if isinstance(error, exceptions.RedisClusterException) and isinstance(cause, FAILURES):
-        return _kind(cause)
-    text = str(error)
-    code = _code(error)
-    if code is not None:
-        return _CODES[code]
-    for phrase, kind in _PHRASES.items():
-        if phrase in text:
-            return kind
-    return next((ours for theirs, ours in _CLASSES if isinstance(error, theirs)), BackendError)
+        return _decisive(cause)
+    return error
 
 
 def _words(error: BaseException) -> str:
@@ -169,29 +161,15 @@ def _words(error: BaseException) -> str:
     return said[:400] or type(error).__name__
 
 
-def _remedy(error: BaseException) -> str:
-    is_out_of_memory = isinstance(error, exceptions.OutOfMemoryError)
-    return _REMEDIES.get("OOM" if is_out_of_memory else _code(error) or "", "")
-
-
-def translate(error: BaseException, place: str) -> LocusMemoryError:
-    """Return the library's error for one of the driver's, naming the server."""
+def _described(error: BaseException, place: str) -> LocusMemoryError:
     lost = LOST.search(str(error)) if isinstance(error, exceptions.ResponseError) else None
-    described: LocusMemoryError = (
-        LostKeyError(place, lost[1])
-        if lost
-        else _kind(error)(f"redis {place}: {_words(error)}{_remedy(error)}")
-    )
-    described.__cause__ = error
-    return described
+    if lost:
+        return LostKeyError(place, lost[1])
+    decisive = _decisive(error)
+    return _TABLE.describe(decisive, f"redis {place}: {_words(error)}", _code(decisive))
 
 
-@contextlib.contextmanager
-def translated(place: str) -> Generator[None]:
-    """Raise redis-py's errors as the library's own, naming the server."""
-    try:
-        yield
-    except LocusMemoryError:
-        raise
-    except FAILURES as error:
-        raise translate(error, place) from error
+_ERRORS: Final = DriverErrors(raised=FAILURES, describe=_described)
+
+translate: Final = _ERRORS.translate
+translated: Final = _ERRORS.translated

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
-from collections.abc import Generator
 from typing import Final
 
+from locus_memory.backends.driver_errors import DriverErrors, ErrorTable, Kind
 from locus_memory.errors import (
     NO_ROOM,
     BackendCorruptError,
-    BackendError,
     BackendUnavailableError,
     BackendWriteError,
 )
@@ -19,7 +17,7 @@ __all__ = ["code_names", "is_busy", "translate", "translated"]
 
 # By the name of the extended code, else by that of the primary one it refines:
 # https://www.sqlite.org/rescode.html. What is not here is a plain `BackendError`.
-_ERRORS: Final[dict[str, type[BackendError]]] = {
+_CODES: Final[dict[str, Kind]] = {
     "SQLITE_BUSY": BackendUnavailableError,
     "SQLITE_CANTOPEN": BackendUnavailableError,
     "SQLITE_INTERRUPT": BackendUnavailableError,
@@ -43,9 +41,6 @@ _ERRORS: Final[dict[str, type[BackendError]]] = {
     "SQLITE_NOTADB": BackendCorruptError,
 }
 
-# A file that may not grow, as one on a full disk, is the second.
-_FULL: Final = ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
-
 # What SQLite says, under no code of its own, of a file that says it is ours and is not as we
 # left it.
 _DAMAGE: Final = (
@@ -58,6 +53,15 @@ _DAMAGE: Final = (
     "no such column",
     "no such table",
     "vtable constructor failed",
+)
+
+# A file that may not grow, as one on a full disk, is the second.
+_FULL: Final = ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
+
+_TABLE: Final = ErrorTable(
+    codes=_CODES,
+    phrases=dict.fromkeys(_DAMAGE, BackendCorruptError),
+    remedies=dict.fromkeys(_FULL, NO_ROOM),
 )
 
 _UNDECODED: Final = "Could not decode to UTF-8 column"
@@ -77,35 +81,26 @@ def is_busy(error: sqlite3.Error) -> bool:
     return code_names(error)[1] in {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL"}
 
 
-def translate(error: BaseException, path: str) -> BaseException:
-    """Return the library's error for `error`, or `error` itself if it is not SQLite's."""
+def _described(error: BaseException, path: str) -> BaseException:
     if isinstance(error, UnicodeDecodeError):
         # The driver could not even read SQLite's message, which quotes the damaged schema.
-        described: BaseException = BackendCorruptError(f"sqlite {path}: its schema is damaged")
-        described.__cause__ = error
-        return described
+        return BackendCorruptError(f"sqlite {path}: its schema is damaged")
     if not isinstance(error, sqlite3.Error) or isinstance(error, _BUGS):
         return error
-    if str(error).startswith(_UNDECODED):
-        # The driver quotes the text: it is not even passed on as the cause.
+    if _quotes_a_text(error):
         return BackendCorruptError(f"sqlite {path}: a stored text is not UTF-8")
     name, primary = code_names(error)
-    kind = _ERRORS.get(name) or _ERRORS.get(primary, BackendError)
-    if kind is BackendError and any(words in str(error) for words in _DAMAGE):
-        kind = BackendCorruptError
-    remedy = f"; {NO_ROOM}" if name in _FULL else ""
-    described = kind(f"sqlite {path}: {error}" + (f" ({name})" if name else "") + remedy)
-    described.__cause__ = error
-    return described
+    message = f"sqlite {path}: {error}" + (f" ({name})" if name else "")
+    return _TABLE.describe(error, message, name, primary)
 
 
-@contextlib.contextmanager
-def translated(path: str) -> Generator[None]:
-    """Raise SQLite's errors as the library's own, naming the file."""
-    try:
-        yield
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        described = translate(error, path)
-        if described is error:
-            raise
-        raise described from described.__cause__
+def _quotes_a_text(error: BaseException) -> bool:
+    return str(error).startswith(_UNDECODED)
+
+
+_ERRORS: Final = DriverErrors(
+    raised=(sqlite3.Error, UnicodeDecodeError), describe=_described, quotes=_quotes_a_text
+)
+
+translate: Final = _ERRORS.translate
+translated: Final = _ERRORS.translated

@@ -29,7 +29,7 @@ class TestErrors:
                 raise kind("on purpose")
 
     def test_the_table_names_real_codes(self):
-        assert all(hasattr(sqlite3, name) for name in driver_errors._ERRORS)
+        assert all(hasattr(sqlite3, name) for name in driver_errors._CODES)
 
     @pytest.mark.parametrize(
         ("name", "expected"),
