@@ -1,12 +1,26 @@
-"""Closing what belongs to one event loop from another one."""
+"""What belongs to one event loop each: it is opened there, found again, and closed.
+
+Connections of asyncio work in the event loop that opened them and in no other one. So a backend
+has a `PerLoop` of them, from which each loop that calls gets its own.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import Future
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-__all__ = ["OfOneLoop", "close_elsewhere"]
+from locus_memory.errors import BackendClosedError
+
+__all__ = ["LoopLocal", "OfOneLoop", "PerLoop", "close_elsewhere", "sever", "until_the_loop_ends"]
+
+_inherited: Final[list[object]] = []
+"""Of the process that this one was forked from, kept so that nothing of it is finalized."""
 
 
 class OfOneLoop(Protocol):
@@ -21,6 +35,182 @@ class OfOneLoop(Protocol):
 
     def abandon(self) -> None:
         """Let go of them without their loop, which does not run."""
+
+
+T = TypeVar("T")
+HeldT = TypeVar("HeldT", bound=OfOneLoop)
+
+
+@dataclass(eq=False, slots=True)
+class _Place(Generic[HeldT]):
+    """What one event loop has, or the last error that kept it from having it."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    held: HeldT | None = None
+    failure: Exception | None = None
+
+
+class PerLoop(Generic[HeldT]):
+    """What each event loop has of its own, opened at its first call; any thread may call.
+
+    A process that was forked begins with nothing, and leaves alone what its parent has: both
+    watch the sockets by one epoll, so to close them in one makes the other one deaf.
+
+    Args:
+        place: What messages call the database.
+    """
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._places: dict[asyncio.AbstractEventLoop, _Place[HeldT]] = {}
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._held())
+
+    def _held(self) -> list[HeldT]:
+        places = list(self._places.values())
+        return [place.held for place in places if place.held is not None]
+
+    def is_open(self) -> bool:
+        """Whether any event loop that has not ended still has something to close."""
+        return any(not held.has_ended() for held in self._held())
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def refusal(self) -> BackendClosedError:
+        """Return the error of a call that comes after `close`."""
+        return BackendClosedError(f"{self._place}: used after close()")
+
+    def here(self) -> HeldT | None:
+        """Return what the running event loop has, `None` before it is open.
+
+        Raises:
+            BackendClosedError: After `close`.
+        """
+        if self._closed:
+            raise self.refusal()
+        place = self._places.get(asyncio.get_running_loop())
+        return None if place is None else place.held
+
+    async def opened(self, opening: Callable[[], Awaitable[HeldT]]) -> HeldT:
+        """Return what the running event loop has, opened now if need be.
+
+        Args:
+            opening: Opens it; leaves nothing open if it raises. Calls that come meanwhile wait
+                for it, and share its failure.
+
+        Raises:
+            BackendClosedError: After `close`.
+            Exception: What `opening` raised.
+        """
+        place = self._place_here()
+        before = place.failure
+        async with place.lock:
+            held = self.here()
+            if held is not None:
+                return held
+            if place.failure is not None and place.failure is not before:
+                raise place.failure
+            try:
+                held = await opening()
+            except Exception as error:
+                place.failure = error
+                raise
+            place.failure = None
+            return await self._kept(place, held)
+
+    def _place_here(self) -> _Place[HeldT]:
+        with self._lock:
+            self._forget_ended_loops()
+            return self._places.setdefault(asyncio.get_running_loop(), _Place())
+
+    async def _kept(self, place: _Place[HeldT], held: HeldT) -> HeldT:
+        with self._lock:
+            if not self._closed:
+                place.held = held
+                return held
+        await held.close()
+        raise self.refusal()
+
+    def _forget_ended_loops(self) -> None:
+        if self._process != os.getpid():
+            _inherited.append(self._places)
+            self._process, self._places = os.getpid(), {}
+        for loop in [loop for loop in self._places if loop.is_closed()]:
+            held = self._places.pop(loop).held
+            if held is not None:
+                held.abandon()
+
+    async def close(self, patience: float = 0) -> None:
+        """Close what all event loops have, each in its own; calling it again is harmless.
+
+        Args:
+            patience: Seconds to wait for the other loops; the running one takes its time.
+        """
+        with self._lock:
+            self._closed = True
+            self._forget_ended_loops()
+            places, self._places = self._places, {}
+        held = {loop: place.held for loop, place in places.items() if place.held is not None}
+        own = held.pop(asyncio.get_running_loop(), None)
+        elsewhere = [close_elsewhere(loop, each) for loop, each in held.items()]
+        if own is not None:
+            await own.close()
+        if patience:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await asyncio.gather(*map(asyncio.wrap_future, elsewhere))
+
+
+class LoopLocal(Generic[T]):
+    """A value for each event loop, which is made at its first call and never closed."""
+
+    def __init__(self) -> None:
+        self._values: dict[asyncio.AbstractEventLoop, T] = {}
+        self._lock = threading.Lock()
+
+    def get(self, make: Callable[[], T]) -> T:
+        """Return the value of the running event loop, made now if there is none."""
+        loop = asyncio.get_running_loop()
+        if loop in self._values:
+            return self._values[loop]
+        value = make()
+        with self._lock:
+            for ended in [each for each in self._values if each.is_closed()]:
+                del self._values[ended]
+            self._values[loop] = value
+        return value
+
+
+async def until_the_loop_ends(close: Callable[[], Awaitable[None]]) -> AsyncGenerator[None]:
+    """Close something when the event loop ends, or this generator is closed before.
+
+    It begins with its first `anext`. `asyncio.run` closes the asynchronous generators that are
+    left before it closes the loop: the only moment at which it tells anybody that it is going to.
+    """
+    try:
+        yield
+    finally:
+        await close()
+
+
+def sever(transport: Any) -> None:
+    """Close the socket of a transport without its event loop, which is closed."""
+    while transport is not None:
+        with contextlib.suppress(RuntimeError):
+            transport.abort()
+        socket = getattr(transport, "_sock", None)
+        if socket is not None:
+            socket.close()
+            transport._sock = None  # noqa: SLF001 - or it warns of what is closed by now
+        # TLS is a transport around the one that has the socket.
+        transport = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
 
 
 def close_elsewhere(loop: asyncio.AbstractEventLoop, held: OfOneLoop) -> Future[None]:

@@ -7,7 +7,6 @@ many are saved at the same moment, those of several threads share a round trip.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, Unpack
@@ -15,6 +14,7 @@ from typing import Any, Final, NamedTuple, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import checked
+from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.postgresql.checkpoint_queries import (
     APPEND,
     APPEND_LOCKED,
@@ -107,7 +107,7 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         **options: Unpack[ConnectionOptions],
     ) -> None:
         self._pool, self._owned = pool_for(database, pool, options)
-        self._groupings: dict[asyncio.AbstractEventLoop, Grouping[_Append, int | None]] = {}
+        self._groupings: LoopLocal[Grouping[_Append, int | None]] = LoopLocal()
 
     def __repr__(self) -> str:
         return f"PostgreSQLDeltaStorage({self._pool!r})"
@@ -136,17 +136,11 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         else:
             parent = name_of(expected_parent)[0] if isinstance(expected_parent, str) else None
             append = _Append(APPEND, (*values, parent))
-        return await self._grouping().send(append, key=thread, kind=append.statement)
+        grouping = self._groupings.get(self._new_grouping)
+        return await grouping.send(append, key=thread, kind=append.statement)
 
-    def _grouping(self) -> Grouping[_Append, int | None]:
-        """Return what groups the appends of this event loop."""
-        loop = asyncio.get_running_loop()
-        grouping = self._groupings.get(loop)
-        if grouping is None:
-            for ended in [each for each in list(self._groupings) if each.is_closed()]:
-                self._groupings.pop(ended, None)
-            grouping = self._groupings[loop] = Grouping(self._alone, self._together)
-        return grouping
+    def _new_grouping(self) -> Grouping[_Append, int | None]:
+        return Grouping(self._alone, self._together)
 
     async def _alone(self, append: _Append) -> int | None:
         try:

@@ -219,7 +219,7 @@ async def test_five_hundred_cancels_leave_the_pool_whole(redis_server, prefix):
         await asyncio.gather(*loads, return_exceptions=True)
         for key, value in acknowledged.items():
             assert await store.get(NS, key) in (value, value + 1)
-        (here,) = store._connection._clients.values()
+        here = store._connection._clients.here()
         pool = here.link
         async with asyncio.timeout(30):
             await pool.drain()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 import re
-import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypedDict, TypeVar
@@ -17,7 +15,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import checked
 from locus_memory._internal.resource import Resource, warn_unless_closed
-from locus_memory.backends.loops import close_elsewhere
+from locus_memory.backends.loops import PerLoop
 from locus_memory.backends.postgresql.connection.driver import (
     DRIVER_ERRORS,
     ClientConfigurationError,
@@ -41,7 +39,6 @@ from locus_memory.backends.postgresql.connection.pool import (
 )
 from locus_memory.backends.postgresql.schema import Names
 from locus_memory.errors import (
-    BackendClosedError,
     BackendError,
     BackendUnavailableError,
     ConfigurationError,
@@ -138,20 +135,11 @@ class PostgreSQLPool(Resource):
         self._borrowed = pool
         self._size = pool_size
         self._patience = acquire_timeout
-        self._lenders: dict[asyncio.AbstractEventLoop, Lender] = {}
-        self._opening: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
-        self._lock = threading.Lock()
+        self._lenders: PerLoop[Lender] = PerLoop(self._where)
         self._features: Features | None = None
         self._statements: dict[str, str] = {}
-        self._inherited: dict[asyncio.AbstractEventLoop, Lender] = {}
-        self._process = os.getpid()
-        self._closed = False
         lenders, owned = self._lenders, pool is None
-        self._warning = warn_unless_closed(
-            self,
-            self._where,
-            lambda: owned and any(not each.has_ended() for each in lenders.values()),
-        )
+        self._warning = warn_unless_closed(self, self._where, lambda: owned and lenders.is_open())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._where})"
@@ -268,40 +256,19 @@ class PostgreSQLPool(Resource):
 
     async def _ready(self) -> Lender:
         """Return the lender of this event loop, the database open."""
-        self._admit()
-        lender = self._lenders.get(asyncio.get_running_loop())
-        if lender is None or self._features is None:
-            lender = await self._opened()
-        return lender
+        return self._lenders.here() or await self._lenders.opened(self._open_lender)
 
-    def _admit(self) -> None:
-        if self._closed:
-            raise self._refusal()
-
-    def _refusal(self) -> BackendClosedError:
-        return BackendClosedError(f"{self._where}: used after close()")
-
-    async def _opened(self) -> Lender:
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            self._forget_ended_loops()
-            lock = self._opening.setdefault(loop, asyncio.Lock())
-        async with lock:
-            lender = self._lenders.get(loop) or await self._add_lender(loop)
-            if self._features is None:
-                await self._prepare(lender)
-        return lender
-
-    async def _add_lender(self, loop: asyncio.AbstractEventLoop) -> Lender:
+    async def _open_lender(self) -> Lender:
         lender = self._make_lender()
         with translated(self._where):
             await lender.open()
-        with self._lock:
-            if not self._closed:
-                self._lenders[loop] = lender
-                return lender
-        await lender.close()
-        raise self._refusal()
+        if self._features is None:
+            try:
+                await self._prepare(lender)
+            except BaseException:
+                await lender.close()
+                raise
+        return lender
 
     def _make_lender(self) -> Lender:
         if self._borrowed is not None:
@@ -321,37 +288,16 @@ class PostgreSQLPool(Resource):
                 await lender.release(connection, broken=True)
                 raise
             await lender.release(connection)
-        with self._lock:
-            self._names = Names(self._names.schema, self._names.prefix, features.vector_schema)
-            self._statements.clear()
-            self._features = features
-
-    def _forget_ended_loops(self) -> None:
-        if self._process != os.getpid():
-            # The parent's connections: its loop and this copy watch them by one epoll, so even
-            # to close them here would make it deaf.
-            self._process, self._inherited = os.getpid(), self._lenders
-            self._lenders, self._opening = {}, {}
-        for loop in [loop for loop in self._opening if loop.is_closed()]:
-            del self._opening[loop]
-            lender = self._lenders.pop(loop, None)
-            if lender is not None:
-                lender.abandon()
+        # The same whichever event loop comes first.
+        self._names = Names(self._names.schema, self._names.prefix, features.vector_schema)
+        self._statements.clear()
+        self._features = features
 
     @override
     async def close(self) -> None:
         """Let running calls of this event loop end, and close all connections."""
         self._warning.detach()
-        with self._lock:
-            self._closed = True
-            self._forget_ended_loops()
-            lenders, self._lenders = self._lenders, {}
-            self._opening.clear()
-        own = lenders.pop(asyncio.get_running_loop(), None)
-        for loop, lender in lenders.items():
-            close_elsewhere(loop, lender)
-        if own is not None:
-            await own.close()
+        await self._lenders.close()
 
 
 def pool_for(

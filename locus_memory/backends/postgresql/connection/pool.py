@@ -12,9 +12,10 @@ import contextlib
 import select
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
+from locus_memory.backends.loops import sever, until_the_loop_ends
 from locus_memory.backends.postgresql.connection.driver import (
     DRIVER_ERRORS,
     Connection,
@@ -113,7 +114,7 @@ class OwnPool(Lender):
         self._watch: asyncio.TimerHandle | None = None
         self._returned: asyncio.Event | None = None
         self._closed = self._ended = False
-        self._ending = self._until_the_loop_ends()
+        self._ending = until_the_loop_ends(self._end)
 
     async def open(self) -> None:
         """Open the first connection, and close all when the event loop ends, at the latest."""
@@ -125,15 +126,10 @@ class OwnPool(Lender):
             raise
         await anext(self._ending)
 
-    async def _until_the_loop_ends(self) -> AsyncGenerator[None]:
-        # asyncio.run() closes the asynchronous generators that are left before it closes the
-        # loop: the only moment at which it tells anybody that it is going to.
-        try:
-            yield
-        finally:
-            self._terminate()
-            for _ in range(_TURNS):
-                await asyncio.sleep(0)
+    async def _end(self) -> None:
+        self._terminate()
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
 
     async def acquire(self) -> Connection:
         """Return an idle connection, or a new one, or the first that comes back.
@@ -420,11 +416,4 @@ def _drop(connection: Connection) -> None:
     transport = _transport(connection)
     with contextlib.suppress(RuntimeError):
         connection.terminate()
-    # A TLS transport wraps the one that has the socket.
-    transport = getattr(getattr(transport, "_ssl_protocol", None), "_transport", transport)
-    with contextlib.suppress(RuntimeError):
-        transport.abort()
-    socket = getattr(transport, "_sock", None)
-    if socket is not None:
-        socket.close()
-        transport._sock = None  # noqa: SLF001 - or it warns of the socket that is closed
+    sever(transport)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -14,6 +13,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import TimeoutError as LateError
 
+from locus_memory.backends.loops import sever, until_the_loop_ends
 from locus_memory.backends.redis.connection.driver import Client, Driver
 from locus_memory.backends.redis.connection.pool import Pool
 
@@ -28,9 +28,6 @@ LONGEST_CLOSE: Final = 10.0
 
 _IDLE: Final = 0.05
 """Seconds without a command after which the loop looks for connections that ended."""
-
-_INHERITED: Final[list[LoopClient]] = []
-"""Of the process that this one was forked from, kept so that nothing of them is finalized."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,41 +113,14 @@ class LoopClient:
 
     def __init__(self, link: Link) -> None:
         self.link = link
-        self.ready = False
-        self._opening = asyncio.Lock()
-        self._failure: Exception | None = None
         self._loop = asyncio.get_running_loop()
-        self._process = os.getpid()
         self._used = self._loop.time()
-        self._started = self._ended = False
-        self._guard = self._until_the_loop_ends()
-
-    @property
-    def inherited(self) -> bool:
-        """Whether another process made it, of which this one is a fork."""
-        return self._process != os.getpid()
-
-    async def prepare(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do what has to be done once; who waits for it meanwhile shares its failure."""
-        before = self._failure
-        async with self._opening:
-            if self.ready:
-                return
-            if self._failure is not None and self._failure is not before:
-                raise self._failure
-            try:
-                await work()
-            except Exception as error:
-                self._failure = error
-                raise
-            self._failure = None
-            self.ready = True
+        self._ended = False
+        self._guard = until_the_loop_ends(self._end)
 
     async def start(self) -> None:
         """Let the loop know that there is something to close."""
-        if not self._started:
-            self._started = True
-            await anext(self._guard)
+        await anext(self._guard)
 
     async def use(self, work: Callable[[Link], Awaitable[T]]) -> T:
         """Run `work` over connections that are alive, as far as one can know."""
@@ -200,21 +170,13 @@ class LoopClient:
         if not self._ended:
             await self._guard.aclose()
 
-    async def _until_the_loop_ends(self) -> AsyncGenerator[None]:
-        try:
-            yield
-        finally:
-            self._ended = True
-            await self.link.close()
+    async def _end(self) -> None:
+        self._ended = True
+        await self.link.close()
 
     def abandon(self) -> None:
         """Release the sockets of a link whose loop is closed, so that it cannot be awaited."""
         self._ended = True
-        if self.inherited:
-            # Both processes watch the sockets by one epoll: to close them here would make the
-            # other one deaf.
-            _INHERITED.append(self)
-            return
         if isinstance(self.link, Driver):
             if not self.link.owned:
                 return
@@ -227,13 +189,4 @@ def _sever(connection: Any) -> None:
     """Close the socket of a connection without its event loop, which is closed."""
     writer = connection._writer  # noqa: SLF001 - what closes it needs the loop
     connection._reader = connection._writer = None  # noqa: SLF001
-    transport: Any = None if writer is None else writer.transport
-    while transport is not None:
-        with contextlib.suppress(RuntimeError):
-            transport.abort()
-        sock = getattr(transport, "_sock", None)
-        if sock is not None:
-            sock.close()
-            transport._sock = None  # noqa: SLF001 - or it warns of what is closed by now
-        # TLS is a transport around the one that has the socket.
-        transport = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
+    sever(None if writer is None else writer.transport)

@@ -7,10 +7,8 @@ its first call, with its own connections, and closed when the loop ends.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import threading
-import weakref
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +20,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import checked
 from locus_memory._internal.resource import Resource, warn_unless_closed
-from locus_memory.backends.loops import close_elsewhere
+from locus_memory.backends.loops import PerLoop
 from locus_memory.backends.redis.connection.address import to_place, to_url
 from locus_memory.backends.redis.connection.clients import LONGEST_CLOSE, Link, LoopClient, Maker
 from locus_memory.backends.redis.connection.driver import Client
@@ -35,7 +33,7 @@ from locus_memory.backends.redis.connection.driver_errors import (
 )
 from locus_memory.backends.redis.connection.features import Features, probe
 from locus_memory.backends.redis.connection.pool import Pool
-from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
+from locus_memory.errors import BackendError, ConfigurationError
 from locus_memory.events import emit
 
 __all__ = ["Call", "RedisConnection", "Script", "tag"]
@@ -164,18 +162,10 @@ class RedisConnection(Resource):
         self.command_timeout = command_timeout
         self.place = to_place(address) if client is None else _place_of(client)
         self._features: Features | None = None
-        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopClient] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._clients: PerLoop[LoopClient] = PerLoop(f"redis {self.place}")
         self._lock = threading.Lock()
-        self._closed = False
         if client is None:
-            clients = self._clients
-            warn_unless_closed(
-                self,
-                f"redis {self.place}",
-                lambda: any(not each.has_ended() for each in clients.values()),
-            )
+            warn_unless_closed(self, f"redis {self.place}", self._clients.is_open)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.place!r})"
@@ -264,12 +254,7 @@ class RedisConnection(Resource):
     @override
     async def close(self) -> None:
         """Finish what was asked for and end the connections; calling it again is harmless."""
-        with self._lock:
-            self._closed = True
-            clients = list(self._clients.items())
-            self._clients.clear()
-        for loop, client in clients:
-            await _close_in(loop, client)
+        await self._clients.close(LONGEST_CLOSE)
 
     async def _use(self, work: Work[T], *, again: bool) -> T:
         with translated(self.place):
@@ -292,8 +277,8 @@ class RedisConnection(Resource):
         try:
             return await here.use(work)
         except FAILURES as error:
-            if self._closed:
-                raise self._used_after_close() from error
+            if self._clients.is_closed:
+                raise self._clients.refusal() from error
             if is_lost(error) or is_readonly(error):
                 # What one connection met, the others will: the server is another by now.
                 await here.forget_connections()
@@ -303,31 +288,26 @@ class RedisConnection(Resource):
 
     async def _here(self) -> LoopClient:
         """Return the client of the running loop, connected once at least."""
-        loop = asyncio.get_running_loop()
-        here = self._clients.get(loop)
-        if here is None or self._closed:
-            here = self._add(loop)
-        if not here.ready:
-            await here.prepare(lambda: self._prepare(here))
-        return here
+        return self._clients.here() or await self._clients.opened(self._open_client)
 
-    def _add(self, loop: asyncio.AbstractEventLoop) -> LoopClient:
+    async def _open_client(self) -> LoopClient:
+        self._check_home()
+        client = LoopClient(self._make())
+        try:
+            await self._prepare(client)
+        except BaseException:
+            await client.close()
+            raise
+        return client
+
+    def _check_home(self) -> None:
+        loop = asyncio.get_running_loop()
         with self._lock:
-            if self._closed:
-                raise self._used_after_close()
-            for other, client in list(self._clients.items()):
-                if other.is_closed() or client.inherited:
-                    self._clients.pop(other).abandon()
             if self._given is not None and self._home not in (None, loop):
                 raise ConfigurationError(
                     f"redis {self.place}: the client belongs to another event loop; pass a url"
                 )
             self._home = loop
-            made = self._clients[loop] = LoopClient(self._make())
-            return made
-
-    def _used_after_close(self) -> BackendClosedError:
-        return BackendClosedError(f"redis {self.place}: used after close()")
 
     def _make(self) -> Link:
         if self._given is not None:
@@ -417,16 +397,3 @@ class _Pipe:
             return await link.ask(call.full_command, is_read=self._is_read)
         except ResponseError as error:
             return error
-
-
-async def _close_in(loop: asyncio.AbstractEventLoop, client: LoopClient) -> None:
-    """Close the client of any event loop, which is this one, one of another thread, or over."""
-    if client.inherited:
-        client.abandon()
-    elif loop is asyncio.get_running_loop():
-        await client.close()
-    else:
-        closing = close_elsewhere(loop, client)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LONGEST_CLOSE):
-                await asyncio.wrap_future(closing)

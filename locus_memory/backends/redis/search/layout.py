@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import threading
-import weakref
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast, get_args
 
 from locus_memory._internal.quoting import quote
+from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.redis.connection.connection import RedisConnection
 from locus_memory.backends.redis.connection.features import Features
 from locus_memory.backends.redis.items.items import rows
@@ -110,10 +109,7 @@ class Layouts:
         self.key = connection.key("layout")
         self._connection = connection
         self._choice = search_index
-        self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
-            weakref.WeakKeyDictionary()
-        )
-        self._guard = threading.Lock()
+        self._locks: LoopLocal[asyncio.Lock] = LoopLocal()
 
     async def current(self, dimensions: Collection[int] = ()) -> Layout:
         """Return the layout, with an index of vectors of these dimensions if RediSearch has them.
@@ -124,7 +120,7 @@ class Layouts:
         """
         layout = self.latest
         if layout is None:
-            async with self._lock():
+            async with self._locks.get(asyncio.Lock):
                 layout = self.latest or await self._settled()
         if layout.vectors != "redisearch" or layout.vector_problem:
             return layout
@@ -146,10 +142,6 @@ class Layouts:
                 return (await self.current()).dimensions
             layout = self.latest = replace(layout, dimensions=found.dimensions)
         return layout.dimensions
-
-    def _lock(self) -> asyncio.Lock:
-        with self._guard:
-            return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
     async def _widened(self, layout: Layout, missing: Collection[int]) -> Layout:
         # The index is there before the record, and the record before what is in the index.
