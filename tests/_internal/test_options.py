@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import MISSING, FrozenInstanceError, fields
 
 import numpy as np
 import pytest
@@ -15,16 +16,17 @@ from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.backends.redis.backend import RedisBackend
-from locus_memory.backends.redis.checkpoints import RedisCheckpointer
+from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisDeltaStorage
 from locus_memory.backends.redis.connection.connection import RedisConnection
+from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.backends.sqlite.backend import SQLiteBackend
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.checkpoint.chain import DeltaCheckpointer
-from locus_memory.errors import ConfigurationError, LocusMemoryError
-from locus_memory.registry import get_store, open_backend
+from locus_memory.errors import ConfigurationError, LocusMemoryError, UnknownOptionError
+from locus_memory.registry import get_checkpointer, get_store, open_backend
 
 CLASSES = [
     DeltaCheckpointer,
@@ -57,6 +59,16 @@ OBJECTS = {
     "checkpointer_options",
 }
 
+# Each value that groups options: the same by name, who takes it, and as which parameter.
+GROUPS = [
+    (RedisOptions, RedisKeywords, made, "options")
+    for made in (RedisBackend, RedisCheckpointer, RedisConnection, RedisDeltaStorage, RedisStore)
+]
+
+VALUES = list(dict.fromkeys((value, named) for value, named, _, _ in GROUPS))
+
+DEFAULTS = {field.name: field.default for value, _ in VALUES for field in fields(value)}
+
 OPTIONS = [(made, name) for made in CLASSES for name in sorted(known_options(made) - OBJECTS)]
 
 
@@ -82,8 +94,9 @@ def test_an_option_of_no_type_that_is_wanted_is_refused_by_name(made, name, valu
 
 @pytest.mark.parametrize(("made", "name"), OPTIONS, ids=name_of)
 def test_a_text_is_no_number(made, name):
-    default = inspect.signature(made).parameters.get(name)
-    if default is None or type(default.default) not in (int, float, bool):
+    parameter = inspect.signature(made).parameters.get(name)
+    default = DEFAULTS.get(name) if parameter is None else parameter.default
+    if type(default) not in (int, float, bool):
         return
     with pytest.raises(ConfigurationError, match=rf"{name} is .*, not the str '5'"):
         made(**{name: "5", **required(made)})
@@ -112,3 +125,67 @@ def test_numbers_of_numpy_are_numbers():
     store = InMemoryStore(embedding_dimension=np.int64(3))
     assert store.capabilities.embedding_dimension == 3
     assert SQLiteDatabase("x.db", busy_timeout=np.float32(3)).path == "x.db"
+
+
+@pytest.mark.parametrize(("value", "named"), VALUES, ids=name_of)
+def test_what_is_taken_by_name_are_the_fields_of_the_value(value, named):
+    assert {field.name: field.type for field in fields(value)} == {
+        name: each.__forward_arg__ for name, each in named.__annotations__.items()
+    }
+    assert named.__required_keys__ == frozenset()
+
+
+@pytest.mark.parametrize(("value", "named"), VALUES, ids=name_of)
+def test_a_value_of_options_is_frozen_and_keyword_only_and_has_a_default_for_each(value, named):
+    made = value()
+    assert made == value()
+    assert not hasattr(made, "__dict__")
+    assert all(field.kw_only and field.default is not MISSING for field in fields(value))
+    for name in named.__annotations__:
+        with pytest.raises(FrozenInstanceError):
+            setattr(made, name, 5)
+
+
+def needed(made):
+    """Return the arguments that a class cannot be made without."""
+    return ["memory"] if "store" in inspect.signature(made).parameters else []
+
+
+@pytest.mark.parametrize(("value", "named", "made", "parameter"), GROUPS, ids=name_of)
+class TestGroups:
+    def test_both_ways_at_once_are_refused_by_both_names(self, value, named, made, parameter):
+        for field in fields(value):
+            with pytest.raises(ConfigurationError) as caught:
+                made(*needed(made), **{parameter: value(), field.name: field.default})
+            assert str(caught.value) == (
+                f"{made.__name__}: {field.name!r} is given twice, by name and within "
+                f"{parameter}={value.__name__}(...)"
+            )
+
+    def test_no_other_object_is_a_value(self, value, named, made, parameter):
+        for wrong in ({}, value, 5, "x"):
+            with pytest.raises(ConfigurationError) as caught:
+                made(*needed(made), **{parameter: wrong})
+            assert str(caught.value) == (
+                f"{made.__name__}: {parameter} is {value.__name__}(...) or None, "
+                f"not {type(wrong).__name__}"
+            )
+
+    def test_a_keyword_that_nobody_knows_is_a_type_error(self, value, named, made, parameter):
+        with pytest.raises(TypeError, match=r"\.__init__\(\) got an unexpected .* 'tokenbudget'"):
+            made(*needed(made), tokenbudget=5)
+
+    def test_the_options_of_a_class_are_known_both_ways(self, value, named, made, parameter):
+        assert known_options(made) >= {parameter, *named.__annotations__}
+
+
+@pytest.mark.parametrize("where", ["redis:x"])
+@pytest.mark.parametrize("make", [get_store, get_checkpointer, open_backend])
+def test_a_provider_string_takes_options_both_ways(where, make):
+    [value] = [RedisOptions]
+    make(where, options=value(pool_size=3))
+    make(where, pool_size=3)
+    with pytest.raises(ConfigurationError, match="'pool_size' is given twice"):
+        make(where, options=value(), pool_size=3)
+    with pytest.raises(UnknownOptionError, match="'poolsize': did you mean 'pool_size'"):
+        make(where, poolsize=3)

@@ -47,6 +47,8 @@ from locus_memory import (
     NullManager,
     OpenAIChat,
     Put,
+    RedisCheckpointer,
+    RedisStore,
     Role,
     ScriptedModel,
     SemanticSearchResult,
@@ -84,6 +86,7 @@ from locus_memory import (
     subscribe,
     tool,
 )
+from locus_memory.backends.redis import RedisOptions
 from locus_memory.checkpoint.base import AnyState
 from locus_memory.conversation import Fault, repair, validate
 from locus_memory.faces import BlockingCheckpointer, BlockingStore
@@ -138,6 +141,26 @@ def from_synchronous_code() -> None:
     with blocking(Agent(ScriptedModel(), memory_manager=NoopMemoryManager())) as agent:
         assert_type(agent.run("hello", "t"), AgentResult)
     assert_type(blocking(SlidingWindowManager()), Any)
+
+
+def options() -> None:
+    redis = RedisOptions(key_prefix="a:", pool_size=4, command_timeout=None)
+    assert_type(redis.pool_size, int)
+    RedisStore("host", options=redis, text_index=False)
+    RedisStore("host", key_prefix="a:", pool_size=4, command_timeout=None, text_index=False)
+    assert_type(
+        RedisCheckpointer("host", options=redis, state_type=AgentState, ttl=60),
+        RedisCheckpointer[AgentState],
+    )
+    assert_type(
+        RedisCheckpointer("host", pool_size=4, state_type=AgentState, ttl=60),
+        RedisCheckpointer[AgentState],
+    )
+    get_store("redis:host", options=redis)
+    redis.pool_size = 5  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue] # frozen
+    RedisOptions("a:")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue] # keyword-only
+    RedisStore(pool_size="4")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    RedisStore(poolsize=4)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 
 
 async def store() -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from locus_memory.backends.redis.backend import RedisBackend
     from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisDeltaStorage
     from locus_memory.backends.redis.connection.connection import RedisConnection
+    from locus_memory.backends.redis.options import RedisOptions
     from locus_memory.backends.redis.store import RedisStore
 else:
     __getattr__, __dir__ = lazy_names(
@@ -29,6 +30,7 @@ else:
             "RedisCheckpointer": "checkpoints",
             "RedisConnection": "connection.connection",
             "RedisDeltaStorage": "checkpoints",
+            "RedisOptions": "options",
             "RedisStore": "store",
         },
     )
@@ -38,5 +40,6 @@ __all__ = [
     "RedisCheckpointer",
     "RedisConnection",
     "RedisDeltaStorage",
+    "RedisOptions",
     "RedisStore",
 ]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from typing_extensions import override
 
 from locus_memory._internal.options import checked
 from locus_memory.backends.base import Backend
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisCheckpointerOptions
-from locus_memory.backends.redis.connection.connection import RedisConnection
+from locus_memory.backends.redis.connection.connection import RedisConnection, connection_for
 from locus_memory.backends.redis.connection.driver import Client
+from locus_memory.backends.redis.options import RedisKeywords, RedisOptions, as_options
 from locus_memory.backends.redis.store import RedisStore
 
 __all__ = ["RedisBackend"]
@@ -23,15 +24,11 @@ class RedisBackend(Backend):
     Args:
         url: See `RedisConnection`.
         client: A client of redis-py's, or a `RedisConnection`, to use instead; it is then not
-            closed here. The options of a `RedisConnection` that is shared hold.
-        key_prefix: See `RedisConnection`.
-        pool_size: See `RedisConnection`.
-        cluster: See `RedisConnection`.
-        connect_timeout: See `RedisConnection`.
-        command_timeout: See `RedisConnection`.
-        acquire_timeout: See `RedisConnection`.
+            closed here.
+        options: How to connect, and what the keys begin with; ignored with a `RedisConnection`.
         store_options: Options of `RedisStore`.
         checkpointer_options: Options of `RedisCheckpointer`.
+        **keywords: The fields of `RedisOptions` by name, in place of `options`.
 
     Raises:
         ConfigurationError: An option that cannot work.
@@ -45,34 +42,18 @@ class RedisBackend(Backend):
         url: str | None = None,
         *,
         client: Client | RedisConnection | None = None,
-        key_prefix: str = "locus:",
-        pool_size: int = 16,
-        cluster: bool | None = None,
-        connect_timeout: float = 10.0,
-        command_timeout: float | None = 60.0,
-        acquire_timeout: float = 30.0,
+        options: RedisOptions | None = None,
         store_options: Mapping[str, Any] | None = None,
         checkpointer_options: RedisCheckpointerOptions | None = None,
+        **keywords: Unpack[RedisKeywords],
     ) -> None:
-        self._owned = not isinstance(client, RedisConnection)
-        self._connection = (
-            client
-            if isinstance(client, RedisConnection)
-            else RedisConnection(
-                url,
-                client=client,
-                key_prefix=key_prefix,
-                pool_size=pool_size,
-                cluster=cluster,
-                connect_timeout=connect_timeout,
-                command_timeout=command_timeout,
-                acquire_timeout=acquire_timeout,
-            )
-        )
-        self._store = RedisStore(client=self._connection, **(store_options or {}))
-        options: RedisCheckpointerOptions = checkpointer_options or {}
+        options = as_options(self, options, keywords)
+        self._connection, self._owned = connection_for(url, client, options)
+        for_store: Mapping[str, Any] = store_options or {}
+        self._store = RedisStore(client=self._connection, **for_store)
+        for_checkpointer: RedisCheckpointerOptions = checkpointer_options or {}
         self._checkpointer: RedisCheckpointer = RedisCheckpointer(
-            client=self._connection, **options
+            client=self._connection, **for_checkpointer
         )
 
     @property

@@ -9,10 +9,15 @@ from typing import Any, Final, Generic, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import checked
-from locus_memory.backends.redis.connection.connection import RedisConnection, Script
+from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.redis.connection.connection import (
+    RedisConnection,
+    Script,
+    connection_for,
+)
 from locus_memory.backends.redis.connection.driver import Client
 from locus_memory.backends.redis.connection.lost_keys import named_threads
+from locus_memory.backends.redis.options import RedisKeywords, RedisOptions, as_options
 from locus_memory.backends.redis.records import (
     Row,
     check_name,
@@ -71,15 +76,10 @@ class RedisDeltaStorage(DeltaStorage):
 
     Args:
         url: See `RedisConnection`.
-        client: A client, or a connection to share, which is then not closed here; the options of
-            the connection that is shared hold.
-        key_prefix: See `RedisConnection`; storages with different ones never meet.
-        pool_size: See `RedisConnection`.
-        cluster: See `RedisConnection`.
-        connect_timeout: See `RedisConnection`.
-        command_timeout: See `RedisConnection`.
-        acquire_timeout: See `RedisConnection`.
+        client: A client, or a connection to share, which is then not closed here.
+        options: How to connect, and what the keys begin with; ignored with a `RedisConnection`.
         ttl: Seconds after its last save that a thread disappears as a whole; `None`: never.
+        **keywords: The fields of `RedisOptions` by name, in place of `options`.
 
     Raises:
         ConfigurationError: An option that cannot work.
@@ -92,32 +92,15 @@ class RedisDeltaStorage(DeltaStorage):
         url: str | None = None,
         *,
         client: Client | RedisConnection | None = None,
-        key_prefix: str = "locus:",
-        pool_size: int = 16,
-        cluster: bool | None = None,
-        connect_timeout: float = 10.0,
-        command_timeout: float | None = 60.0,
-        acquire_timeout: float = 30.0,
+        options: RedisOptions | None = None,
         ttl: float | None = None,
+        **keywords: Unpack[RedisKeywords],
     ) -> None:
         _check_ttl(ttl)
         self.ttl = ttl
         self._lifetime = "" if ttl is None else str(int(ttl * 1000))
-        self._owned = not isinstance(client, RedisConnection)
-        self._connection = (
-            client
-            if isinstance(client, RedisConnection)
-            else RedisConnection(
-                url,
-                client=client,
-                key_prefix=key_prefix,
-                pool_size=pool_size,
-                cluster=cluster,
-                connect_timeout=connect_timeout,
-                command_timeout=command_timeout,
-                acquire_timeout=acquire_timeout,
-            )
-        )
+        options = as_options(self, options, keywords)
+        self._connection, self._owned = connection_for(url, client, options)
 
     def __repr__(self) -> str:
         return f"RedisDeltaStorage({self._connection.place!r})"
@@ -315,21 +298,23 @@ class RedisCheckpointerOptions(CheckpointerOptions[StateT], Generic[StateT], tot
     ttl: float | None
 
 
+class RedisCheckpointerKeywords(
+    RedisKeywords, CheckpointerOptions[StateT], Generic[StateT], total=False
+):
+    """What `RedisCheckpointer` takes by name beside its own parameters."""
+
+
 class RedisCheckpointer(DeltaCheckpointer[StateT]):
     """Checkpoints in Redis or Valkey; the other options are `DeltaCheckpointer`'s.
 
     Args:
         url: `host`, `host:port`, `host:port/db` or a URL; `localhost:6379` by default.
         client: A client of redis-py's, or a `RedisConnection`, to use instead; it is then not
-            closed here. The options of a `RedisConnection` that is shared hold.
-        key_prefix: What every key begins with.
-        pool_size: How many connections each event loop may have.
-        cluster: Whether it is a cluster; by default the server is asked.
-        connect_timeout: Seconds to wait for a connection to be made.
-        command_timeout: Seconds to wait for an answer; `None`: for ever.
-        acquire_timeout: Seconds to wait for a connection to be free.
+            closed here.
+        options: How to connect, and what the keys begin with; ignored with a `RedisConnection`.
         ttl: Seconds after its last save that a thread disappears as a whole; `None`: never.
-        options: See `DeltaCheckpointer`.
+        **keywords: The options of `DeltaCheckpointer`, and the fields of `RedisOptions` by name,
+            in place of `options`.
 
     Raises:
         ConfigurationError: An option that cannot work.
@@ -342,27 +327,14 @@ class RedisCheckpointer(DeltaCheckpointer[StateT]):
         url: str | None = None,
         *,
         client: Client | RedisConnection | None = None,
-        key_prefix: str = "locus:",
-        pool_size: int = 16,
-        cluster: bool | None = None,
-        connect_timeout: float = 10.0,
-        command_timeout: float | None = 60.0,
-        acquire_timeout: float = 30.0,
+        options: RedisOptions | None = None,
         ttl: float | None = None,
-        **options: Unpack[CheckpointerOptions[StateT]],
+        **keywords: Unpack[RedisCheckpointerKeywords[StateT]],
     ) -> None:
-        storage = RedisDeltaStorage(
-            url,
-            client=client,
-            key_prefix=key_prefix,
-            pool_size=pool_size,
-            cluster=cluster,
-            connect_timeout=connect_timeout,
-            command_timeout=command_timeout,
-            acquire_timeout=acquire_timeout,
-            ttl=ttl,
-        )
-        super().__init__(storage, **options)
+        named = Keywords(self, keywords)
+        options = named.into(RedisOptions, options=options)
+        storage = RedisDeltaStorage(url, client=client, options=options, ttl=ttl)
+        super().__init__(storage, **named.rest)
         self._expires = ttl is not None
 
     @property

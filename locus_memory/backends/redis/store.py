@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from redis.asyncio import Redis, RedisCluster
 from typing_extensions import override
 
 from locus_memory._internal.options import checked
-from locus_memory.backends.redis.connection.connection import RedisConnection
+from locus_memory.backends.redis.connection.connection import RedisConnection, connection_for
 from locus_memory.backends.redis.connection.lost_keys import named
 from locus_memory.backends.redis.items.items import (
     KeyRange,
@@ -27,6 +27,7 @@ from locus_memory.backends.redis.items.namespaces import list_namespaces
 from locus_memory.backends.redis.items.reading import read_values, scan
 from locus_memory.backends.redis.items.scripts import script
 from locus_memory.backends.redis.items.spaces import Spaces
+from locus_memory.backends.redis.options import RedisKeywords, RedisOptions, as_options
 from locus_memory.backends.redis.search.hits import Page
 from locus_memory.backends.redis.search.indexed import (
     Target,
@@ -92,20 +93,16 @@ class RedisStore(BaseStore):
         url: See `RedisConnection`.
         client: A client of redis-py, or a `RedisConnection`, to use instead; the store closes
             neither.
+        options: How to connect, and what the keys begin with; ignored with a `RedisConnection`.
         clock: Returns seconds since the epoch.
         embedding_dimension: The only vector length to take, or `None` for any.
         text_index: Whether to index texts; without it there is no text search, and a put is
             cheaper.
-        search_index: What holds texts and vectors, decided when `key_prefix` is first used:
+        search_index: What holds texts and vectors, decided when the key prefix is first used:
             `"redisearch"`, or `"own"` for an index of our own and vector sets. `"auto"` takes what
             was decided; of nothing yet, an index of our own for texts, and for vectors what the
             server has, vector sets or RediSearch.
-        key_prefix: See `RedisConnection`.
-        pool_size: See `RedisConnection`.
-        cluster: See `RedisConnection`.
-        connect_timeout: See `RedisConnection`.
-        command_timeout: See `RedisConnection`.
-        acquire_timeout: See `RedisConnection`.
+        **keywords: The fields of `RedisOptions` by name, in place of `options`.
 
     Raises:
         ConfigurationError: An option that cannot work.
@@ -117,34 +114,17 @@ class RedisStore(BaseStore):
         url: str | None = None,
         *,
         client: Redis | RedisCluster | RedisConnection | None = None,
+        options: RedisOptions | None = None,
         clock: Callable[[], float] = time.time,
         embedding_dimension: int | None = None,
         text_index: bool = True,
         search_index: SearchIndex = "auto",
-        key_prefix: str = "locus:",
-        pool_size: int = 16,
-        cluster: bool | None = None,
-        connect_timeout: float = 10.0,
-        command_timeout: float | None = 60.0,
-        acquire_timeout: float = 30.0,
+        **keywords: Unpack[RedisKeywords],
     ) -> None:
         if embedding_dimension is not None and embedding_dimension < 1:
             raise ConfigurationError("redis: needs embedding_dimension >= 1")
-        self._owned = not isinstance(client, RedisConnection)
-        self._connection = (
-            client
-            if isinstance(client, RedisConnection)
-            else RedisConnection(
-                url,
-                client=client,
-                key_prefix=key_prefix,
-                pool_size=pool_size,
-                cluster=cluster,
-                connect_timeout=connect_timeout,
-                command_timeout=command_timeout,
-                acquire_timeout=acquire_timeout,
-            )
-        )
+        options = as_options(self, options, keywords)
+        self._connection, self._owned = connection_for(url, client, options)
         self._clock = clock
         self._spaces = Spaces(self._connection, clock)
         self._layouts = Layouts(self._connection, search_index)

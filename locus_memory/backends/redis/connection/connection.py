@@ -12,7 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, Unpack
 
 from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import NoScriptError, RedisClusterException, ResponseError
@@ -33,10 +33,11 @@ from locus_memory.backends.redis.connection.driver_errors import (
 )
 from locus_memory.backends.redis.connection.features import Features, probe
 from locus_memory.backends.redis.connection.pool import Pool
+from locus_memory.backends.redis.options import RedisKeywords, RedisOptions, as_options
 from locus_memory.errors import BackendError, ConfigurationError
 from locus_memory.events import emit
 
-__all__ = ["Call", "RedisConnection", "Script", "tag"]
+__all__ = ["Call", "RedisConnection", "Script", "connection_for", "tag"]
 
 Name = str | bytes
 """A key or a part of one; text is encoded as UTF-8."""
@@ -121,13 +122,8 @@ class RedisConnection(Resource):
         client: A client to use instead, which is then not closed here, and only works in its
             own event loop. It must not decode responses. Whether it sends a write twice when a
             connection breaks is up to its own `retry`.
-        key_prefix: What every key begins with.
-        pool_size: How many connections each event loop may have, to each server of a cluster.
-            Commands that come at one moment share them, and wait when all are busy.
-        cluster: Whether it is a cluster; by default the server is asked.
-        connect_timeout: Seconds to wait for a connection to be made, the password accepted.
-        command_timeout: Seconds to wait for an answer; `None`: for ever.
-        acquire_timeout: Seconds to wait for a connection to be free.
+        options: How to connect, and what the keys begin with.
+        **keywords: The fields of `RedisOptions` by name, in place of `options`.
 
     Raises:
         ConfigurationError: An option that cannot work.
@@ -139,27 +135,23 @@ class RedisConnection(Resource):
         url: str | None = None,
         *,
         client: Client | None = None,
-        key_prefix: str = "locus:",
-        pool_size: int = 16,
-        cluster: bool | None = None,
-        connect_timeout: float = 10.0,
-        command_timeout: float | None = 60.0,
-        acquire_timeout: float = 30.0,
+        options: RedisOptions | None = None,
+        **keywords: Unpack[RedisKeywords],
     ) -> None:
-        _check_options(key_prefix, pool_size, connect_timeout, command_timeout, acquire_timeout)
-        self._prefix = key_prefix.encode()
+        options = as_options(self, options, keywords)
+        self._prefix = options.key_prefix.encode()
         self._given = client
         self._home: asyncio.AbstractEventLoop | None = None
-        self._cluster = isinstance(client, RedisCluster) if client is not None else cluster
+        self._cluster = isinstance(client, RedisCluster) if client is not None else options.cluster
         address = to_url(url)
         self._maker = Maker(
             url=address,
-            pool_size=pool_size,
-            connect_timeout=connect_timeout,
-            acquire_timeout=acquire_timeout,
-            command_timeout=command_timeout,
+            pool_size=options.pool_size,
+            connect_timeout=options.connect_timeout,
+            acquire_timeout=options.acquire_timeout,
+            command_timeout=options.command_timeout,
         )
-        self.command_timeout = command_timeout
+        self.command_timeout = options.command_timeout
         self.place = to_place(address) if client is None else _place_of(client)
         self._features: Features | None = None
         self._clients: PerLoop[LoopClient] = PerLoop(f"redis {self.place}")
@@ -335,11 +327,19 @@ class RedisConnection(Resource):
             emit("redis.evicts", place=self.place, maxmemory_policy=policy)
 
 
-def _check_options(prefix: object, size: int, *seconds: float | None) -> None:
-    if not isinstance(prefix, str) or not prefix or "{" in prefix or "}" in prefix:
-        raise ConfigurationError("redis: key_prefix is a text without '{' and '}', and not empty")
-    if size < 1 or any(each is not None and each <= 0 for each in seconds):
-        raise ConfigurationError("redis: needs pool_size >= 1 and timeouts above 0")
+def connection_for(
+    url: str | None, client: Client | RedisConnection | None, options: RedisOptions
+) -> tuple[RedisConnection, bool]:
+    """Return the connection to use, and whether whoever uses it is to close it.
+
+    Args:
+        url: See `RedisConnection`.
+        client: A client of redis-py's, or one of our connections, which is then shared.
+        options: How to connect; ignored where `client` is a connection.
+    """
+    if isinstance(client, RedisConnection):
+        return client, False
+    return RedisConnection(url, client=client, options=options), True
 
 
 def _place_of(client: object) -> str:

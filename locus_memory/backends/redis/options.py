@@ -1,0 +1,77 @@
+"""The options of a connection to Redis, in one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from locus_memory._internal.options import Keywords, check_fields
+from locus_memory.errors import ConfigurationError
+
+__all__ = ["RedisKeywords", "RedisOptions", "as_options"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedisOptions:
+    """How to connect to a Redis server or cluster, and what the keys begin with.
+
+    Attributes:
+        key_prefix: What every key begins with; stores and checkpointers with different prefixes
+            never meet.
+        pool_size: How many connections each event loop may have, to each server of a cluster.
+            Commands that come at one moment share them, and wait when all are busy.
+        cluster: Whether it is a cluster; `None`: the server is asked.
+        connect_timeout: Seconds to wait for a connection to be made, the password accepted.
+        command_timeout: Seconds to wait for an answer; `None`: for ever.
+        acquire_timeout: Seconds to wait for a connection to be free.
+
+    Raises:
+        ConfigurationError: An option that cannot work.
+    """
+
+    key_prefix: str = "locus:"
+    pool_size: int = 16
+    cluster: bool | None = None
+    connect_timeout: float = 10.0
+    command_timeout: float | None = 60.0
+    acquire_timeout: float = 30.0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        prefix = self.key_prefix
+        if not prefix or "{" in prefix or "}" in prefix:
+            raise ConfigurationError(
+                "redis: key_prefix is a text without '{' and '}', and not empty"
+            )
+        seconds = (self.connect_timeout, self.command_timeout, self.acquire_timeout)
+        if self.pool_size < 1 or any(each is not None and each <= 0 for each in seconds):
+            raise ConfigurationError("redis: needs pool_size >= 1 and timeouts above 0")
+
+
+class RedisKeywords(TypedDict, total=False):
+    """The same options by name."""
+
+    key_prefix: str
+    pool_size: int
+    cluster: bool | None
+    connect_timeout: float
+    command_timeout: float | None
+    acquire_timeout: float
+
+
+def as_options(owner: object, given: RedisOptions | None, keywords: RedisKeywords) -> RedisOptions:
+    """Return the options that a constructor is given, in a value or by name.
+
+    Args:
+        owner: What is constructed.
+        given: Its `options`.
+        keywords: Its other keywords.
+
+    Raises:
+        ConfigurationError: An option that cannot work, or both ways at once.
+        TypeError: A keyword that nobody knows.
+    """
+    named = Keywords(owner, keywords)
+    options = named.into(RedisOptions, options=given)
+    named.refuse_rest()
+    return options
