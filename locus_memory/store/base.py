@@ -17,7 +17,7 @@ from locus_memory.store.item import (
     StoreCapabilities,
     StoreItem,
     check_limit,
-    plain_put,
+    quick_put,
 )
 
 __all__ = [
@@ -444,7 +444,7 @@ def _as_put(fields: object) -> Put:
             "an item of a batch is a Put, (namespace, key, value) or "
             f"(namespace, key, value, metadata), not a tuple of {len(fields)}"
         )
-    return plain_put(*fields)
+    return quick_put(*fields)
 
 
 async def scan_all(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -39,7 +40,8 @@ __all__ = [
     "check_threshold",
     "check_ttl",
     "check_version",
-    "plain_put",
+    "embedding_numbers",
+    "quick_put",
     "timestamp",
 ]
 
@@ -194,19 +196,27 @@ _set_text = _put_class.text.__set__
 _set_embedding = _put_class.embedding.__set__
 
 
-def plain_put(
-    namespace: Namespace, key: str, value: Any, metadata: Mapping[str, Any] | None = None
+def quick_put(
+    namespace: Namespace,
+    key: str,
+    value: Any,
+    metadata: Mapping[str, Any] | None = None,
+    *,
+    ttl: float | None = None,
+    if_version: int | None = None,
+    text: str | None = None,
+    embedding: Sequence[float] | None = None,
 ) -> Put:
-    """Return a put without options, in half the time that a frozen class takes to make itself."""
+    """Return a put, in half the time that a frozen class takes to make itself."""
     put = object.__new__(Put)
     _set_namespace(put, namespace)
     _set_key(put, key)
     _set_value(put, value)
     _set_metadata(put, metadata)
-    _set_ttl(put, None)
-    _set_if_version(put, None)
-    _set_text(put, None)
-    _set_embedding(put, None)
+    _set_ttl(put, ttl)
+    _set_if_version(put, if_version)
+    _set_text(put, text)
+    _set_embedding(put, embedding)
     return put
 
 
@@ -375,6 +385,11 @@ def check_embedding(embedding: Sequence[float], dimension: int | None = None) ->
     # Scaled first, so that squares neither overflow nor vanish.
     vector = vector / peak
     return (vector / np.linalg.norm(vector)).astype("<f4").tobytes()
+
+
+def embedding_numbers(vector: bytes) -> list[float]:
+    """Return the numbers of what `check_embedding` returned."""
+    return list(struct.unpack(f"<{len(vector) // 4}f", vector))
 
 
 def timestamp(moment: float) -> datetime:

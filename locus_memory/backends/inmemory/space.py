@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from locus_memory.backends.inmemory.index import TextIndex, VectorIndex, rank
+from locus_memory.backends.selection import Page
 from locus_memory.errors import InvalidEmbeddingError
 from locus_memory.store.encoding import prefix_upper_bound
 from locus_memory.store.filters import Condition, matches
@@ -17,7 +18,6 @@ from locus_memory.store.item import (
     Put,
     SemanticSearchResult,
     StoreItem,
-    check_embedding,
     timestamp,
 )
 from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
@@ -36,14 +36,13 @@ class Content:
     embedding: bytes | None
 
     @classmethod
-    def of(cls, put: Put, dimension: int | None) -> Content:
-        """Return the content of a put, checked."""
-        embedding = put.embedding
+    def of(cls, put: Put, embedding: bytes | None) -> Content:
+        """Return the content of a put and its vector, checked."""
         return cls(
             value=encode_json(put.value),
             metadata=encode_metadata(put.metadata),
             words=count_tokens(searchable(put.value, put.text)),
-            embedding=None if embedding is None else check_embedding(embedding, dimension),
+            embedding=embedding,
         )
 
 
@@ -172,12 +171,12 @@ def _refuse_dimension(spaces: Sequence[Space], dimension: int) -> None:
         )
 
 
-def best(hits: Iterable[Hit], condition: Condition, offset: int, limit: int) -> Iterator[Hit]:
-    """Yield the hits that satisfy the filter, best first, without the first `offset`."""
+def best(hits: Iterable[Hit], condition: Condition, page: Page) -> Iterator[Hit]:
+    """Yield a page of the hits that satisfy the filter, best first."""
     ordered = sorted(hits, key=Hit.order, reverse=True)
     kept = (hit for hit in ordered if _satisfies(hit, condition))
     # islice takes no larger numbers.
-    start, stop = min(offset, sys.maxsize), min(offset + limit, sys.maxsize)
+    start, stop = min(page.offset, sys.maxsize), min(page.offset + page.limit, sys.maxsize)
     return itertools.islice(kept, start, stop)
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from typing_extensions import override
 
 from locus_memory._internal.options import checked
+from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.inmemory.index import Expiry
 from locus_memory.backends.inmemory.space import (
     Content,
@@ -24,9 +24,8 @@ from locus_memory.backends.inmemory.space import (
     ranked,
     similar,
 )
+from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.errors import BackendClosedError, ConfigurationError, VersionConflictError
-from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
-from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
     Delete,
     Namespace,
@@ -34,23 +33,21 @@ from locus_memory.store.item import (
     SemanticSearchResult,
     StoreCapabilities,
     StoreItem,
-    check_embedding,
-    check_key,
-    check_limit,
-    check_namespace,
-    check_text,
-    check_threshold,
-    check_ttl,
-    check_version,
+    embedding_numbers,
 )
 from locus_memory.store.listing import Listing
-from locus_memory.store.long_texts import from_query, prepared
-from locus_memory.store.text import query_words
 
 __all__ = ["InMemoryStore"]
 
 
-class InMemoryStore(BaseStore):
+class _Change(NamedTuple):
+    """An operation, and what it brings; a delete brings nothing."""
+
+    operation: Put | Delete
+    content: Content | None
+
+
+class InMemoryStore(CheckedStore[_Change]):
     """Items in dictionaries, gone with the process; for tests and for short-lived agents.
 
     Each verb holds one lock and never awaits, so a store may be shared by tasks and threads.
@@ -99,80 +96,60 @@ class InMemoryStore(BaseStore):
         )
 
     @override
-    async def put(
-        self,
-        namespace: Namespace,
-        key: str,
-        value: Any,
-        metadata: Mapping[str, Any] | None = None,
-        *,
-        ttl: float | None = None,
-        if_version: int | None = None,
-        text: str | None = None,
-    ) -> int:
-        operation = Put(
-            namespace=namespace,
-            key=key,
-            value=value,
-            metadata=metadata,
-            ttl=ttl,
-            if_version=if_version,
-            text=text,
-        )
-        return (await self._write([operation]))[0]
+    def _encode(self, operation: Put | Delete, vector: bytes | None) -> _Change:
+        if isinstance(operation, Delete):
+            return _Change(operation, None)
+        return _Change(operation, Content.of(operation, vector))
 
     @override
-    async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
-        _check_name(namespace, key)
+    async def _write(self, operations: Sequence[_Change]) -> list[int]:
+        undo: list[tuple[Namespace, str, Record | None]] = []
+        results: list[int] = []
+        with self._locked() as now:
+            try:
+                for change in operations:
+                    namespace, key = change.operation.namespace, change.operation.key
+                    old = self._expect(namespace, key, change.operation.if_version)
+                    new = self._renew(old, change, now)
+                    undo.append((namespace, key, old))
+                    self._set(namespace, key, new)
+                    results.append(old is not None if new is None else new.version)
+            except VersionConflictError:
+                for name_and_record in reversed(undo):
+                    self._set(*name_and_record)
+                raise
+        return results
+
+    @override
+    async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
         with self._locked():
             return self._find(namespace, key)
 
     @override
-    async def delete(
-        self, namespace: Namespace, key: str, *, if_version: int | None = None
-    ) -> bool:
-        operation = Delete(namespace=namespace, key=key, if_version=if_version)
-        return bool((await self._write([operation]))[0])
+    async def _get_values(
+        self, names: Sequence[tuple[Namespace, str]]
+    ) -> dict[tuple[Namespace, str], Any]:
+        with self._locked():
+            found = {name: self._find(*name) for name in names}
+        return {name: item.value for name, item in found.items() if item is not None}
 
     @override
-    async def scan(
-        self,
-        namespace: Namespace,
-        limit: int = 100,
-        *,
-        prefix: str | None = None,
-        after: str | None = None,
-        descending: bool = False,
-    ) -> list[StoreItem]:
-        check_namespace(namespace)
-        check_limit(limit)
-        check_text(prefix, "prefix")
-        check_text(after, "after")
+    async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
         with self._locked():
             space = self._spaces.get(namespace)
             if space is None:
                 return []
-            keys = space.between(prefix or "", after, descending=descending)
-            return [space.item(key) for key in itertools.islice(keys, min(limit, sys.maxsize))]
+            found = space.between(keys.prefix or "", keys.after, descending=keys.descending)
+            return [space.item(key) for key in itertools.islice(found, min(limit, sys.maxsize))]
 
     @override
-    async def list_namespaces(
-        self,
-        prefix: Namespace | None = None,
-        limit: int = 100,
-        *,
-        suffix: Namespace | None = None,
-        max_depth: int | None = None,
-        after: Namespace | None = None,
-    ) -> list[Namespace]:
-        listing = Listing.of(prefix, suffix, max_depth, after)
-        check_limit(limit)
+    async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
         with self._locked():
             found = {cut for namespace in self._spaces if (cut := listing.cut(namespace))}
         return sorted(found)[:limit]
 
     @override
-    async def clear_namespace(self, namespace: Namespace, *, recursive: bool = False) -> int:
+    async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
         with self._locked():
             spaces = self._within(namespace, recursive=recursive)
             names = [(space.namespace, key) for space in spaces for key in space.keys]
@@ -181,103 +158,33 @@ class InMemoryStore(BaseStore):
             return len(names)
 
     @override
-    async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
-        return [int(version) for version in await self._write(as_puts(items))]
-
-    @override
-    async def get_batch(
-        self, keys: Iterable[tuple[Namespace, str]]
-    ) -> dict[tuple[Namespace, str], Any]:
-        names = [_check_name(namespace, key) for namespace, key in as_names(keys)]
+    async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
         with self._locked():
-            found = {name: self._find(*name) for name in names}
-        return {name: item.value for name, item in found.items() if item is not None}
+            hits = newest(self._selected(selection))
+            return [hit.item() for hit in best(hits, selection.condition, page)]
 
     @override
-    async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:
-        operations = [Delete(namespace=namespace, key=key) for namespace, key in as_names(keys)]
-        return sum(await self._write(operations))
-
-    @override
-    async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
-        return await self._write(as_operations(operations))
-
-    @override
-    async def search(
-        self,
-        namespace: Namespace,
-        query: str | None = None,
-        limit: int = 10,
-        *,
-        filter: Mapping[str, Any] | None = None,
-        offset: int = 0,
-        recursive: bool = False,
+    async def _search_text(
+        self, selection: Selection, page: Page, words: list[str]
     ) -> list[StoreItem]:
-        condition = parse_filter(filter)
-        check_limit(limit)
-        check_limit(offset, "offset")
-        words = None if query is None else await from_query(query_words, query)
         with self._locked():
-            spaces = self._within(namespace, recursive=recursive)
-            hits = newest(spaces) if words is None else ranked(spaces, words)
-            return [hit.item() for hit in best(hits, condition, offset, limit)]
+            hits = ranked(self._selected(selection), words)
+            return [hit.item() for hit in best(hits, selection.condition, page)]
 
     @override
-    async def put_with_embedding(
-        self,
-        namespace: Namespace,
-        key: str,
-        value: Any,
-        embedding: Sequence[float],
-        metadata: Mapping[str, Any] | None = None,
-        *,
-        ttl: float | None = None,
-        if_version: int | None = None,
-        text: str | None = None,
-    ) -> int:
-        # None, which is no embedding, would pass for a plain put.
-        check_embedding(embedding, self._dimension)
-        operation = Put(
-            namespace=namespace,
-            key=key,
-            value=value,
-            metadata=metadata,
-            ttl=ttl,
-            if_version=if_version,
-            text=text,
-            embedding=embedding,
-        )
-        return (await self._write([operation]))[0]
-
-    @override
-    async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
-        _check_name(namespace, key)
+    async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
         with self._locked():
             record = self._record(namespace, key)
         vector = None if record is None else record.content.embedding
-        return None if vector is None else list(struct.unpack(f"<{len(vector) // 4}f", vector))
+        return None if vector is None else embedding_numbers(vector)
 
     @override
-    async def search_by_embedding(
-        self,
-        namespace: Namespace,
-        query_embedding: Sequence[float],
-        limit: int = 10,
-        threshold: float | None = None,
-        metadata_filter: Mapping[str, Any] | None = None,
-        *,
-        offset: int = 0,
-        recursive: bool = False,
+    async def _search_vectors(
+        self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
-        query = check_embedding(query_embedding, self._dimension)
-        nearest = check_threshold(threshold)
-        condition = parse_filter(metadata_filter)
-        check_limit(limit)
-        check_limit(offset, "offset")
         with self._locked():
-            spaces = self._within(namespace, recursive=recursive)
-            hits = similar(spaces, query, nearest)
-            return [hit.semantic() for hit in best(hits, condition, offset, limit)]
+            hits = similar(self._selected(selection), vector, threshold)
+            return [hit.semantic() for hit in best(hits, selection.condition, page)]
 
     @override
     async def open(self) -> None:
@@ -310,11 +217,13 @@ class InMemoryStore(BaseStore):
         return space.item(key) if space is not None and key in space.records else None
 
     def _within(self, namespace: Namespace, *, recursive: bool) -> list[Space]:
-        check_namespace(namespace)
         if recursive:
             depth = len(namespace)
             return [space for name, space in self._spaces.items() if name[:depth] == namespace]
         return [self._spaces[namespace]] if namespace in self._spaces else []
+
+    def _selected(self, selection: Selection) -> list[Space]:
+        return self._within(selection.namespace, recursive=selection.recursive)
 
     def _set(self, namespace: Namespace, key: str, record: Record | None) -> None:
         """Make `record` what is stored under the name, in every index; `None`: nothing."""
@@ -327,38 +236,6 @@ class InMemoryStore(BaseStore):
             del self._spaces[namespace]
         self._expiry.set((namespace, key), None if record is None else record.expires_at)
 
-    async def _write(self, operations: Sequence[Put | Delete]) -> list[int | bool]:
-        """Do all the operations or, if one of them conflicts, none."""
-        contents = await prepared(self._contents, operations)
-        undo: list[tuple[Namespace, str, Record | None]] = []
-        results: list[int | bool] = []
-        with self._locked() as now:
-            try:
-                for operation, content in zip(operations, contents, strict=True):
-                    namespace, key = operation.namespace, operation.key
-                    old = self._expect(namespace, key, operation.if_version)
-                    new = self._renew(old, operation, content, now)
-                    undo.append((namespace, key, old))
-                    self._set(namespace, key, new)
-                    results.append(old is not None if new is None else new.version)
-            except VersionConflictError:
-                for name_and_record in reversed(undo):
-                    self._set(*name_and_record)
-                raise
-        return results
-
-    def _contents(self, operations: Sequence[Put | Delete]) -> list[Content | None]:
-        return list(map(self._prepare, operations))
-
-    def _prepare(self, operation: Put | Delete) -> Content | None:
-        """Check an operation; return what a put brings."""
-        _check_name(operation.namespace, operation.key)
-        check_version(operation.if_version)
-        if isinstance(operation, Delete):
-            return None
-        check_ttl(operation.ttl)
-        return Content.of(operation, self._dimension)
-
     def _expect(self, namespace: Namespace, key: str, if_version: int | None) -> Record | None:
         """Return the record under the name, if it is at the expected version."""
         record = self._record(namespace, key)
@@ -367,9 +244,8 @@ class InMemoryStore(BaseStore):
             raise VersionConflictError(if_version, actual, namespace, key)
         return record
 
-    def _renew(
-        self, old: Record | None, operation: Put | Delete, content: Content | None, now: float
-    ) -> Record | None:
+    def _renew(self, old: Record | None, change: _Change, now: float) -> Record | None:
+        operation, content = change
         if content is None or isinstance(operation, Delete):
             return None
         return Record(
@@ -380,7 +256,3 @@ class InMemoryStore(BaseStore):
             version=1 if old is None else old.version + 1,
             sequence=next(self._sequence),
         )
-
-
-def _check_name(namespace: Namespace, key: str) -> tuple[Namespace, str]:
-    return check_namespace(namespace), check_key(key)

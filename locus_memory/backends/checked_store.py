@@ -1,0 +1,385 @@
+"""The verbs of a store over a few methods: what comes in is checked here, once."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+from typing_extensions import override
+
+from locus_memory.backends.selection import KeyRange, Page, Selection, at_most
+from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
+from locus_memory.store.item import (
+    Delete,
+    Namespace,
+    Put,
+    SemanticSearchResult,
+    StoreItem,
+    check_embedding,
+    check_key,
+    check_namespace,
+    check_threshold,
+    check_ttl,
+    check_version,
+    quick_put,
+)
+from locus_memory.store.listing import Listing
+from locus_memory.store.long_texts import from_query, prepared
+from locus_memory.store.text import query_words
+
+__all__ = ["CheckedStore", "implements"]
+
+Encoded = TypeVar("Encoded")
+
+_BEHIND: Final = {
+    "get_batch": "_get_values",
+    "list_namespaces": "_list_namespaces",
+    "search": "_search_text",
+    "get_embedding": "_get_embedding",
+    "search_by_embedding": "_search_vectors",
+}
+"""The methods that verbs call, where a backend may leave them out."""
+
+
+class CheckedStore(BaseStore, Generic[Encoded]):
+    """A store whose verbs check and normalise what comes in, and call a few methods then.
+
+    A backend implements `capabilities`, `_encode`, `_write`, `_get_item`, `_scan` and `_newest`;
+    for what else it claims, `_search_text`, `_get_embedding`, `_search_vectors`, `_get_values`
+    and `_list_namespaces`. The other methods have defaults, for a database that does no better.
+
+    Namespaces, keys, numbers and vectors that these methods get are right, and filters are
+    parsed. A bad argument is refused before the store is opened. A verb whose capability the
+    store does not claim, even when it is open, raises `StoreCapabilityError`.
+    """
+
+    _dimension: int | None = None
+    """The only vector length to take, or `None` for any."""
+
+    @abstractmethod
+    def _encode(self, operation: Put | Delete, vector: bytes | None) -> Encoded:
+        """Return a put or a delete ready to write; for long texts, this is called in a thread.
+
+        Value, metadata and text are checked here, as they are encoded: by `encode_json` and
+        `encode_metadata` of `locus_memory.store.json_values`, and by `searchable` of
+        `locus_memory.store.text`, or by what does as they do.
+
+        Args:
+            operation: The operation, its other fields checked.
+            vector: Its embedding, as `check_embedding` returns it.
+        """
+
+    @abstractmethod
+    async def _write(self, operations: Sequence[Encoded]) -> Sequence[int]:
+        """Do the operations, of which there is at least one; all or none, where that is claimed.
+
+        Returns:
+            The new version for each put and whether it was there for each delete, in order.
+
+        Raises:
+            VersionConflictError: One `if_version` does not hold.
+        """
+
+    @abstractmethod
+    async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
+        """Return the full item, or `None`."""
+
+    @abstractmethod
+    async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
+        """Return full items of one namespace in key order."""
+
+    @abstractmethod
+    async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
+        """Return a page of the selected items, the newest write first."""
+
+    async def _get_value(self, namespace: Namespace, key: str) -> Any:
+        item = await self._get_item(namespace, key)
+        return None if item is None else item.value
+
+    async def _exists(self, namespace: Namespace, key: str) -> bool:
+        return await self._get_item(namespace, key) is not None
+
+    async def _get_values(
+        self, names: Sequence[tuple[Namespace, str]]
+    ) -> dict[tuple[Namespace, str], Any]:
+        """Return the values of those items that are there; no name comes twice."""
+        found = {name: await self._get_item(*name) for name in names}
+        return {name: item.value for name, item in found.items() if item is not None}
+
+    async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
+        return [item.key for item in await self._scan(namespace, keys, limit)]
+
+    async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
+        """Return the namespaces that hold an item and are wanted, in order."""
+        raise NotImplementedError
+
+    async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
+        return await super().clear_namespace(namespace, recursive=recursive)
+
+    async def _search_text(
+        self, selection: Selection, page: Page, words: list[str]
+    ) -> list[StoreItem]:
+        """Return a page of the selected items with any of the words, the best first.
+
+        Args:
+            selection: Which items.
+            page: Which part of the hits.
+            words: What `_query_words` made of the query, never empty.
+        """
+        raise NotImplementedError
+
+    async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
+        """Return the item's vector scaled to unit length, or `None` if it has none."""
+        raise NotImplementedError
+
+    async def _search_vectors(
+        self, selection: Selection, page: Page, vector: bytes, threshold: float | None
+    ) -> list[SemanticSearchResult]:
+        """Return a page of the selected items whose vectors point most nearly the same way.
+
+        Args:
+            selection: Which items.
+            page: Which part of the hits.
+            vector: What to compare with, as `check_embedding` returns it.
+            threshold: Only hits with at least this score.
+        """
+        raise NotImplementedError
+
+    def _query_words(self, query: str) -> list[str]:
+        """Return what to search for; for a long query, this is called in a thread."""
+        return query_words(query)
+
+    def _remedy(self, capability: str) -> str | None:
+        """Return what helps where a capability is missing."""
+        return "list with query=None, or choose another backend" if capability == "search" else None
+
+    async def _need(self, capability: str) -> None:
+        """Raise unless the store has a capability; it is opened if it does not claim it yet.
+
+        Raises:
+            StoreCapabilityError: It has not.
+        """
+        if getattr(self.capabilities, capability):
+            return
+        await self.open()
+        if not getattr(self.capabilities, capability):
+            self._unsupported(capability, self._remedy(capability))
+
+    async def _write_all(self, operations: Sequence[Put | Delete]) -> Sequence[int]:
+        """Check, encode and write operations; override it where that takes several tries."""
+        encoded = await prepared(self._encode_all, operations)
+        await self._need_for(operations)
+        if encoded:
+            return await self._write(encoded)
+        await self.open()
+        return []
+
+    async def _need_for(self, operations: Iterable[Put | Delete]) -> None:
+        puts = [each for each in operations if isinstance(each, Put)]
+        if any(put.ttl is not None for put in puts):
+            await self._need("ttl")
+        if any(put.embedding is not None for put in puts):
+            await self._need("semantic_search")
+
+    def _encode_all(self, operations: Sequence[Put | Delete]) -> list[Encoded]:
+        return [self._encode(each, self._check(each)) for each in operations]
+
+    def _check(self, operation: Put | Delete) -> bytes | None:
+        """Check all of an operation that `_encode` does not; return its vector."""
+        check_namespace(operation.namespace)
+        check_key(operation.key)
+        check_version(operation.if_version)
+        if isinstance(operation, Delete):
+            return None
+        check_ttl(operation.ttl)
+        given = operation.embedding
+        return None if given is None else check_embedding(given, self._dimension)
+
+    @override
+    async def put(
+        self,
+        namespace: Namespace,
+        key: str,
+        value: Any,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        if_version: int | None = None,
+        text: str | None = None,
+    ) -> int:
+        put = quick_put(namespace, key, value, metadata, ttl=ttl, if_version=if_version, text=text)
+        return (await self._write_all([put]))[0]
+
+    @override
+    async def get(self, namespace: Namespace, key: str) -> Any:
+        return await self._get_value(check_namespace(namespace), check_key(key))
+
+    @override
+    async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
+        return await self._get_item(check_namespace(namespace), check_key(key))
+
+    @override
+    async def exists(self, namespace: Namespace, key: str) -> bool:
+        return await self._exists(check_namespace(namespace), check_key(key))
+
+    @override
+    async def delete(
+        self, namespace: Namespace, key: str, *, if_version: int | None = None
+    ) -> bool:
+        operation = Delete(namespace=namespace, key=key, if_version=if_version)
+        return bool((await self._write_all([operation]))[0])
+
+    @override
+    async def scan(
+        self,
+        namespace: Namespace,
+        limit: int = 100,
+        *,
+        prefix: str | None = None,
+        after: str | None = None,
+        descending: bool = False,
+    ) -> list[StoreItem]:
+        keys = KeyRange.of(prefix, after, descending=descending)
+        return await self._scan(check_namespace(namespace), keys, at_most(limit))
+
+    @override
+    async def list_keys(
+        self,
+        namespace: Namespace,
+        limit: int = 100,
+        *,
+        prefix: str | None = None,
+        after: str | None = None,
+    ) -> list[str]:
+        keys = KeyRange.of(prefix, after)
+        return await self._list_keys(check_namespace(namespace), keys, at_most(limit))
+
+    @override
+    async def list_namespaces(
+        self,
+        prefix: Namespace | None = None,
+        limit: int = 100,
+        *,
+        suffix: Namespace | None = None,
+        max_depth: int | None = None,
+        after: Namespace | None = None,
+    ) -> list[Namespace]:
+        listing, most = Listing.of(prefix, suffix, max_depth, after), at_most(limit)
+        await self._need("list_namespaces")
+        return await self._list_namespaces(listing, most)
+
+    @override
+    async def clear_namespace(self, namespace: Namespace, *, recursive: bool = False) -> int:
+        return await self._clear(check_namespace(namespace), recursive=recursive)
+
+    @override
+    async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
+        return list(await self._write_all(as_puts(items)))
+
+    @override
+    async def get_batch(
+        self, keys: Iterable[tuple[Namespace, str]]
+    ) -> dict[tuple[Namespace, str], Any]:
+        names = {(check_namespace(each), check_key(key)): None for each, key in as_names(keys)}
+        if names:
+            return await self._get_values(list(names))
+        await self.open()
+        return {}
+
+    @override
+    async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:
+        names = as_names(keys)
+        return sum(await self._write_all([Delete(namespace=n, key=k) for n, k in names]))
+
+    @override
+    async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
+        given = as_operations(operations)
+        await self._need("transactions")
+        results = await self._write_all(given)
+        return [
+            bool(result) if isinstance(each, Delete) else result
+            for each, result in zip(given, results, strict=True)
+        ]
+
+    @override
+    async def search(
+        self,
+        namespace: Namespace,
+        query: str | None = None,
+        limit: int = 10,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        offset: int = 0,
+        recursive: bool = False,
+    ) -> list[StoreItem]:
+        selection = Selection.of(namespace, filter, recursive=recursive)
+        page = Page.of(limit, offset)
+        if query is None:
+            return await self._newest(selection, page)
+        words = await from_query(self._query_words, query)
+        await self._need("search")
+        if words:
+            return await self._search_text(selection, page, words)
+        await self.open()
+        return []
+
+    @override
+    async def put_with_embedding(
+        self,
+        namespace: Namespace,
+        key: str,
+        value: Any,
+        embedding: Sequence[float],
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        if_version: int | None = None,
+        text: str | None = None,
+    ) -> int:
+        put = quick_put(
+            namespace,
+            key,
+            value,
+            metadata,
+            ttl=ttl,
+            if_version=if_version,
+            text=text,
+            embedding=embedding,
+        )
+        if put.embedding is None:
+            # It is no embedding, and would pass for a plain put.
+            check_embedding(embedding, self._dimension)
+        return (await self._write_all([put]))[0]
+
+    @override
+    async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
+        place, name = check_namespace(namespace), check_key(key)
+        await self._need("semantic_search")
+        return await self._get_embedding(place, name)
+
+    @override
+    async def search_by_embedding(
+        self,
+        namespace: Namespace,
+        query_embedding: Sequence[float],
+        limit: int = 10,
+        threshold: float | None = None,
+        metadata_filter: Mapping[str, Any] | None = None,
+        *,
+        offset: int = 0,
+        recursive: bool = False,
+    ) -> list[SemanticSearchResult]:
+        selection = Selection.of(namespace, metadata_filter, recursive=recursive)
+        page, least = Page.of(limit, offset), check_threshold(threshold)
+        vector = check_embedding(query_embedding, self._dimension)
+        await self._need("semantic_search")
+        return await self._search_vectors(selection, page, vector, least)
+
+
+def implements(kind: type[BaseStore], verb: str) -> bool:
+    """Whether a kind of store has a verb of its own, and not one that is slow or only raises."""
+    if getattr(kind, verb) is not getattr(CheckedStore, verb):
+        return getattr(kind, verb) is not getattr(BaseStore, verb)
+    behind = _BEHIND.get(verb)
+    return behind is None or getattr(kind, behind) is not getattr(CheckedStore, behind)
