@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
 from locus_memory._internal.quoting import quote
+from locus_memory.backends.selection import KeyRange, Page
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.search.filters import compile_filter
 from locus_memory.errors import BackendCorruptError, VersionConflictError
@@ -33,11 +34,6 @@ from locus_memory.store.item import (
     Namespace,
     Put,
     StoreItem,
-    check_embedding,
-    check_key,
-    check_namespace,
-    check_ttl,
-    check_version,
     timestamp,
 )
 from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
@@ -46,17 +42,15 @@ from locus_memory.store.text import searchable
 
 __all__ = [
     "Address",
-    "KeyRange",
-    "Page",
     "Row",
     "Scope",
     "clear",
+    "encode",
     "item_of",
     "item_of_hit",
     "items_of_vectors",
     "namespaces",
     "newest",
-    "prepare",
     "read_item",
     "read_vector",
     "scan",
@@ -79,12 +73,8 @@ class Address(NamedTuple):
 
     @classmethod
     def of(cls, namespace: Namespace, key: str, if_version: int | None = None) -> Self:
-        """Return the address of an item, checked."""
-        return cls(
-            encode_namespace(check_namespace(namespace)),
-            encode_text(check_key(key)),
-            check_version(if_version),
-        )
+        """Return the address of an item."""
+        return cls(encode_namespace(namespace), encode_text(key), if_version)
 
 
 class Row(NamedTuple):
@@ -97,42 +87,19 @@ class Row(NamedTuple):
     ttl: float | None
     vector: bytes | None
 
-    @classmethod
-    def of(
-        cls,
-        address: Address,
-        value: Any,
-        metadata: Mapping[str, Any] | None,
-        *,
-        ttl: float | None,
-        text: str | None,
-        vector: bytes | None = None,
-    ) -> Self:
-        """Return the row of a put, checked."""
-        return cls(
-            address,
-            encode_json(value),
-            encode_metadata(metadata),
-            searchable(value, text),
-            check_ttl(ttl),
-            vector,
-        )
 
-
-def prepare(operation: Put | Delete, dimension: int | None) -> Row | Address:
-    """Return an operation of a batch ready to write, checked."""
+def encode(operation: Put | Delete, vector: bytes | None) -> Row | Address:
+    """Return an operation ready to write; value, metadata and text are checked."""
     address = Address.of(operation.namespace, operation.key, operation.if_version)
     if isinstance(operation, Delete):
         return address
-    given = operation.embedding
-    vector = None if given is None else check_embedding(given, dimension)
-    return Row.of(
+    return Row(
         address,
-        operation.value,
-        operation.metadata,
-        ttl=operation.ttl,
-        text=operation.text,
-        vector=vector,
+        encode_json(operation.value),
+        encode_metadata(operation.metadata),
+        searchable(operation.value, operation.text),
+        operation.ttl,
+        vector,
     )
 
 
@@ -147,22 +114,14 @@ class Scope:
 
     @classmethod
     def of(cls, namespace: Namespace, now: float, *, recursive: bool) -> Self:
-        """Return the scope of a search, checked."""
-        path = encode_namespace(check_namespace(namespace))
+        """Return the scope of a search."""
+        path = encode_namespace(namespace)
         return cls(path, namespace_upper_bound(namespace), recursive, now)
 
     @property
     def bound_values(self) -> dict[str, Any]:
         """What the parameters `:path`, `:bound` and `:now` stand for."""
         return {"path": self.path, "bound": self.bound, "now": self.now}
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Which part of the hits is wanted."""
-
-    limit: int
-    offset: int = 0
 
 
 def write(
@@ -406,25 +365,17 @@ def scored(row: tuple[Any, ...]) -> StoreItem:
     return item_of(columns, score)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """Which keys of a namespace a scan wants."""
-
-    prefix: str | None
-    after: str | None
-    descending: bool = False
-
-    def conditions(self) -> tuple[list[str], dict[str, str]]:
-        """Return the conditions on `i.key`, and what their parameters stand for."""
-        bound: dict[str, str] = {}
-        if self.prefix:
-            bound["low"] = encode_text(self.prefix)
-            high = prefix_upper_bound(bound["low"])
-            bound |= {} if high is None else {"high": high}
-        if self.after is not None:
-            bound["after"] = encode_text(self.after)
-        signs = {"low": ">=", "high": "<", "after": "<" if self.descending else ">"}
-        return [f"i.key {signs[name]} :{name}" for name in bound], bound
+def _conditions(keys: KeyRange) -> tuple[list[str], dict[str, str]]:
+    """Return the conditions on `i.key`, and what their parameters stand for."""
+    bound: dict[str, str] = {}
+    if keys.prefix:
+        bound["low"] = encode_text(keys.prefix)
+        high = prefix_upper_bound(bound["low"])
+        bound |= {} if high is None else {"high": high}
+    if keys.after is not None:
+        bound["after"] = encode_text(keys.after)
+    signs = {"low": ">=", "high": "<", "after": "<" if keys.descending else ">"}
+    return [f"i.key {signs[name]} :{name}" for name in bound], bound
 
 
 def scan(
@@ -444,7 +395,7 @@ def scan_keys(
 def _scan(
     connection: sqlite3.Connection, scope: Scope, keys: KeyRange, limit: int, *, whole: bool
 ) -> sqlite3.Cursor:
-    conditions, bound = keys.conditions()
+    conditions, bound = _conditions(keys)
     statement = queries.scan_items(conditions, whole=whole, descending=keys.descending)
     return connection.execute(statement, {**scope.bound_values, **bound, "limit": limit})
 

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import struct
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import override
 
 from locus_memory._internal.options import checked
+from locus_memory.backends.checked_store import CheckedStore
+from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.backends.sqlite import items, queries
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
-from locus_memory.backends.sqlite.items import (
-    Address,
-    KeyRange,
-    Page,
-    Row,
-    Scope,
-    prepare,
-)
+from locus_memory.backends.sqlite.items import Address, Row, Scope
 from locus_memory.backends.sqlite.search.candidates import Found, Held, ItemCache
 from locus_memory.backends.sqlite.search.texts import TextSearch
 from locus_memory.errors import ConfigurationError
-from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
 from locus_memory.store.candidates import Candidates, CandidateStore
-from locus_memory.store.filters import Condition, parse_filter
 from locus_memory.store.item import (
     Delete,
     Namespace,
@@ -36,24 +28,18 @@ from locus_memory.store.item import (
     StoreCapabilities,
     StoreItem,
     check_embedding,
-    check_limit,
-    check_text,
-    check_threshold,
+    embedding_numbers,
 )
 from locus_memory.store.listing import Listing
-from locus_memory.store.long_texts import are_long, from_query, prepared
-from locus_memory.store.text import query_words
+from locus_memory.store.long_texts import from_query
 
 if TYPE_CHECKING:
     from locus_memory.backends.sqlite.search.vectors import VectorCache
 
 __all__ = ["SQLiteStore"]
 
-# SQLite has no larger integers.
-_MOST: Final = 2**62
 
-
-class SQLiteStore(BaseStore, CandidateStore):
+class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
     """Items in a SQLite file, safe for any number of tasks, threads and processes.
 
     Text search is FTS5's, with stemming and BM25; its word statistics are those of the whole
@@ -119,39 +105,21 @@ class SQLiteStore(BaseStore, CandidateStore):
         )
 
     @override
-    async def put(
-        self,
-        namespace: Namespace,
-        key: str,
-        value: Any,
-        metadata: Mapping[str, Any] | None = None,
-        *,
-        ttl: float | None = None,
-        if_version: int | None = None,
-        text: str | None = None,
-    ) -> int:
-        if are_long([value], [text]):
-            put = Put(
-                namespace=namespace,
-                key=key,
-                value=value,
-                metadata=metadata,
-                ttl=ttl,
-                if_version=if_version,
-                text=text,
-            )
-            return (await self._write_all([put]))[0]
-        address = Address.of(namespace, key, if_version)
-        row = Row.of(address, value, metadata, ttl=ttl, text=text)
-        return (await self._write([row]))[0]
+    def _encode(self, operation: Put | Delete, vector: bytes | None) -> Row | Address:
+        return items.encode(operation, vector)
 
     @override
-    async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
+    async def _write(self, operations: Sequence[Row | Address]) -> list[int]:
+        now = self._clock()
+        return await self._database.write(lambda c: items.write(c, operations, now))
+
+    @override
+    async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
         address, now = Address.of(namespace, key), self._clock()
         return await self._database.read(lambda c: items.read_item(c, address, now))
 
     @override
-    async def exists(self, namespace: Namespace, key: str) -> bool:
+    async def _exists(self, namespace: Namespace, key: str) -> bool:
         address = Address.of(namespace, key)
         values = {"path": address.path, "key": address.key, "now": self._clock()}
         return await self._database.read(
@@ -159,54 +127,34 @@ class SQLiteStore(BaseStore, CandidateStore):
         )
 
     @override
-    async def delete(
-        self, namespace: Namespace, key: str, *, if_version: int | None = None
-    ) -> bool:
-        return bool((await self._write([Address.of(namespace, key, if_version)]))[0])
+    async def _get_values(
+        self, names: Sequence[tuple[Namespace, str]]
+    ) -> dict[tuple[Namespace, str], Any]:
+        addresses, now = [Address.of(*name) for name in names], self._clock()
+
+        def read(connection: sqlite3.Connection) -> list[StoreItem | None]:
+            return [items.read_item(connection, address, now) for address in addresses]
+
+        found = await self._database.read(read)
+        return {(item.namespace, item.key): item.value for item in found if item is not None}
 
     @override
-    async def scan(
-        self,
-        namespace: Namespace,
-        limit: int = 100,
-        *,
-        prefix: str | None = None,
-        after: str | None = None,
-        descending: bool = False,
-    ) -> list[StoreItem]:
-        scope, rows = self._scope(namespace), _at_most(limit)
-        keys = KeyRange(check_text(prefix, "prefix"), check_text(after, "after"), descending)
-        return await self._database.read(lambda c: items.scan(c, scope, keys, rows))
+    async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
+        scope = self._scope(namespace)
+        return await self._database.read(lambda c: items.scan(c, scope, keys, limit))
 
     @override
-    async def list_keys(
-        self,
-        namespace: Namespace,
-        limit: int = 100,
-        *,
-        prefix: str | None = None,
-        after: str | None = None,
-    ) -> list[str]:
-        scope, rows = self._scope(namespace), _at_most(limit)
-        keys = KeyRange(check_text(prefix, "prefix"), check_text(after, "after"))
-        return await self._database.read(lambda c: items.scan_keys(c, scope, keys, rows))
+    async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
+        scope = self._scope(namespace)
+        return await self._database.read(lambda c: items.scan_keys(c, scope, keys, limit))
 
     @override
-    async def list_namespaces(
-        self,
-        prefix: Namespace | None = None,
-        limit: int = 100,
-        *,
-        suffix: Namespace | None = None,
-        max_depth: int | None = None,
-        after: Namespace | None = None,
-    ) -> list[Namespace]:
-        listing = Listing.of(prefix, suffix, max_depth, after)
-        rows, now = check_limit(limit), self._clock()
-        return await self._database.read(lambda c: items.namespaces(c, listing, rows, now))
+    async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
+        now = self._clock()
+        return await self._database.read(lambda c: items.namespaces(c, listing, limit, now))
 
     @override
-    async def clear_namespace(self, namespace: Namespace, *, recursive: bool = False) -> int:
+    async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
         scope = self._scope(namespace, recursive=recursive)
         return await self._database.write(lambda c: items.clear(c, scope))
 
@@ -217,109 +165,33 @@ class SQLiteStore(BaseStore, CandidateStore):
         await self._database.empty_log()
 
     @override
-    async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
-        return await self._write_all(as_puts(items))
+    async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
+        scope, condition = self._scope_of(selection), selection.condition
+        return await self._database.read(lambda c: items.newest(c, scope, condition, page))
 
     @override
-    async def get_batch(
-        self, keys: Iterable[tuple[Namespace, str]]
-    ) -> dict[tuple[Namespace, str], Any]:
-        addresses = [Address.of(namespace, key) for namespace, key in as_names(keys)]
-        now = self._clock()
-
-        def read(connection: sqlite3.Connection) -> list[StoreItem | None]:
-            return [items.read_item(connection, address, now) for address in addresses]
-
-        found = await self._database.read(read)
-        return {(item.namespace, item.key): item.value for item in found if item is not None}
-
-    @override
-    async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:
-        addresses = [Address.of(namespace, key) for namespace, key in as_names(keys)]
-        return sum(await self._write(addresses))
-
-    @override
-    async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
-        return await self._write_all(as_operations(operations))
-
-    @override
-    async def search(
-        self,
-        namespace: Namespace,
-        query: str | None = None,
-        limit: int = 10,
-        *,
-        filter: Mapping[str, Any] | None = None,
-        offset: int = 0,
-        recursive: bool = False,
+    async def _search_text(
+        self, selection: Selection, page: Page, words: list[str]
     ) -> list[StoreItem]:
-        scope = self._scope(namespace, recursive=recursive)
-        condition = parse_filter(filter)
-        page = Page(_at_most(limit), _at_most(offset, "offset"))
-        if query is None:
-            return await self._database.read(lambda c: items.newest(c, scope, condition, page))
-        words = await from_query(query_words, query)
-        if not words:
-            return []
+        scope, condition = self._scope_of(selection), selection.condition
         return await self._database.read(
             lambda c: list(map(items.scored, self._texts.find(c, scope, words, condition, page)))
         )
 
     @override
-    async def put_with_embedding(
-        self,
-        namespace: Namespace,
-        key: str,
-        value: Any,
-        embedding: Sequence[float],
-        metadata: Mapping[str, Any] | None = None,
-        *,
-        ttl: float | None = None,
-        if_version: int | None = None,
-        text: str | None = None,
-    ) -> int:
-        # None, which is no embedding, would pass for a plain put.
-        check_embedding(embedding, self._dimension)
-        put = Put(
-            namespace=namespace,
-            key=key,
-            value=value,
-            metadata=metadata,
-            ttl=ttl,
-            if_version=if_version,
-            text=text,
-            embedding=embedding,
-        )
-        return (await self._write_all([put]))[0]
-
-    @override
-    async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
+    async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
         address, now = Address.of(namespace, key), self._clock()
         vector = await self._database.read(lambda c: items.read_vector(c, address, now))
-        return None if vector is None else list(struct.unpack(f"<{len(vector) // 4}f", vector))
+        return None if vector is None else embedding_numbers(vector)
 
     @override
-    async def search_by_embedding(
-        self,
-        namespace: Namespace,
-        query_embedding: Sequence[float],
-        limit: int = 10,
-        threshold: float | None = None,
-        metadata_filter: Mapping[str, Any] | None = None,
-        *,
-        offset: int = 0,
-        recursive: bool = False,
+    async def _search_vectors(
+        self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
         from locus_memory.backends.sqlite.search import vectors  # noqa: PLC0415 - it loads numpy
 
-        scope = self._scope(namespace, recursive=recursive)
-        query = vectors.VectorQuery(
-            vector=check_embedding(query_embedding, self._dimension),
-            threshold=check_threshold(threshold),
-            condition=parse_filter(metadata_filter),
-        )
-        page = Page(_at_most(limit), _at_most(offset, "offset"))
-        cache = self._vectors()
+        scope, cache = self._scope_of(selection), self._vectors()
+        query = vectors.VectorQuery(vector, threshold, selection.condition)
         return await self._database.read(
             lambda c: vectors.search_vectors(c, cache, scope, query, page)
         )
@@ -335,10 +207,10 @@ class SQLiteStore(BaseStore, CandidateStore):
         filter: Mapping[str, Any] | None = None,
         recursive: bool = False,
     ) -> Candidates:
-        scope = self._scope(namespace, recursive=recursive)
-        condition, page = parse_filter(filter), Page(_at_most(limit))
-        look_for = [] if words is None else await from_query(query_words, words)
-        near = None if embedding is None else self._near(scope, embedding, condition, page)
+        selection, page = Selection.of(namespace, filter, recursive=recursive), Page.of(limit)
+        scope, condition = self._scope_of(selection), selection.condition
+        look_for = [] if words is None else await from_query(self._query_words, words)
+        near = None if embedding is None else self._near(selection, embedding, page)
 
         def find(connection: sqlite3.Connection) -> tuple[Candidates, Mapping[int, Held]]:
             rows: list[Any] = []
@@ -353,13 +225,14 @@ class SQLiteStore(BaseStore, CandidateStore):
         return found
 
     def _near(
-        self, scope: Scope, embedding: Sequence[float], condition: Condition, page: Page
+        self, selection: Selection, embedding: Sequence[float], page: Page
     ) -> Callable[[sqlite3.Connection], list[Found]]:
         """Return what finds the nearest vectors on a connection."""
         from locus_memory.backends.sqlite.search import vectors  # noqa: PLC0415 - it loads numpy
 
-        query = vectors.VectorQuery(check_embedding(embedding, self._dimension), None, condition)
-        cache = self._vectors()
+        vector = check_embedding(embedding, self._dimension)
+        query = vectors.VectorQuery(vector, None, selection.condition)
+        scope, cache = self._scope_of(selection), self._vectors()
         return lambda c: [
             Found(each.id, each.id, each.score)
             for each in vectors.find_vectors(c, cache, scope, query, page)
@@ -384,16 +257,5 @@ class SQLiteStore(BaseStore, CandidateStore):
     def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
         return Scope.of(namespace, self._clock(), recursive=recursive)
 
-    async def _write_all(self, operations: Sequence[Put | Delete]) -> list[int | bool]:
-        return await self._write(await prepared(self._rows, operations))
-
-    def _rows(self, operations: Sequence[Put | Delete]) -> list[Row | Address]:
-        return [prepare(each, self._dimension) for each in operations]
-
-    async def _write(self, operations: Sequence[Row | Address]) -> list[int]:
-        now = self._clock()
-        return await self._database.write(lambda c: items.write(c, operations, now))
-
-
-def _at_most(limit: object, what: str = "limit") -> int:
-    return min(check_limit(limit, what), _MOST)
+    def _scope_of(self, selection: Selection) -> Scope:
+        return self._scope(selection.namespace, recursive=selection.recursive)

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
-from locus_memory.backends.sqlite.items import Page, Scope
+from locus_memory.backends.sqlite.items import Scope
 from locus_memory.backends.sqlite.search.vectors import VectorCache, VectorQuery, search_vectors
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import ConfigurationError, InvalidEmbeddingError, VersionConflictError

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite import queries
-from locus_memory.backends.sqlite.items import Page, Scope
+from locus_memory.backends.sqlite.items import Scope
 from locus_memory.backends.sqlite.search.filters import compile_filter
 from locus_memory.store.filters import Condition
 

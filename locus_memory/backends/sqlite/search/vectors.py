@@ -17,8 +17,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite import queries
-from locus_memory.backends.sqlite.items import Page, Scope, items_of_vectors
+from locus_memory.backends.sqlite.items import Scope, items_of_vectors
 from locus_memory.backends.sqlite.search.filters import compile_filter
 from locus_memory.errors import BackendCorruptError, InvalidEmbeddingError
 from locus_memory.store.filters import All, Condition
