@@ -18,6 +18,7 @@ from locus_memory import (
     Put,
     SQLiteStore,
     StoreWrapper,
+    open_backend,
 )
 from locus_memory.testing import FakeClock
 
@@ -220,6 +221,31 @@ async def test_taking_over_is_interrupted_and_done_again(items, failures):
     for key, (kind, _) in items.items():
         assert found[key].version == (1 if kind == "new" else 2)
         assert found[key].metadata == {"kind": kind}
+
+
+async def test_any_backend_is_taken_over(provider):
+    where, options = provider
+    labels = [("*",), ("a/b",), ("a", "b"), ("users", "ada", "memories")]
+    async with open_backend(where, **options) as backend:
+        inner = backend.store
+        for namespace in labels:
+            await inner.put_with_embedding(namespace, "k", {"n": 1}, [3.0, 4.0], {"m": 1}, ttl=600)
+            await inner.put(namespace, "k\x00/", "twice")
+            await inner.put(namespace, "k\x00/", ["walnuts"])
+        before = [item for each in labels for item in await inner.scan(each)]
+        store = EncryptingStore(backend, NEW, active="new", accept_plain=True)
+        assert await store.rotate() == 2 * len(labels)
+        await store.compact()
+        strict = EncryptingStore(backend, NEW, active="new")
+        after = [item for each in labels for item in await strict.scan(each)]
+        kept = ("namespace", "key", "value", "metadata", "created_at")
+        for old, new in zip(before, after, strict=True):
+            assert new.version == old.version + 1
+            assert [getattr(new, name) for name in kept] == [getattr(old, name) for name in kept]
+            assert (new.expires_at is None) == (old.expires_at is None)
+        assert await strict.get_embedding(("a", "b"), "k") == pytest.approx([0.6, 0.8])
+        assert await inner.search(("a", "b"), "walnuts") == []
+        assert await strict.rotate() == 0
 
 
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside-a-reader"])
