@@ -9,7 +9,7 @@ it:
   its first line is a comment that names it, or it calls `asyncio.run`), or it can be pasted line
   by line: into `python -m asyncio`, or into `python` where nothing is awaited.
 - `python`, marked `pytest`, is a test file: pytest must pass it. It sees the `python` block
-  before it on the page as the module `before`.
+  before it on the page as the module `before`, and by the name of the file that it is.
 - `console` holds commands after `$ ` and what they print; a page's blocks share a folder with
   the files that the page shows, and each command runs. Made-up ids, moments, sizes and scores
   may differ. A line `...` stands for any lines, `...` within a line for any text. Marked
@@ -348,7 +348,8 @@ def test_all_of_them_in_one_folder(others, empty_folder, monkeypatch, request):
 def test_python_tests(block, empty_folder):
     before = [each for each in SCRIPTS if each.page == block.page and each.line < block.line]
     if before:
-        (empty_folder / "before.py").write_text(before[-1].code, encoding="utf-8")
+        for name in {"before.py", file_of(before[-1]) or "before.py"}:
+            (empty_folder / name).write_text(before[-1].code, encoding="utf-8")
     (empty_folder / "test_example.py").write_text(block.code, encoding="utf-8")
     options = ["-q", "-p", "no:cacheprovider", "-o", "asyncio_default_fixture_loop_scope=function"]
     done = subprocess.run(
