@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, Literal, Unpack
@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import checked
+from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.postgresql.connection.connection import (
     ConnectionOptions,
     PostgreSQLPool,
@@ -20,7 +21,7 @@ from locus_memory.backends.postgresql.connection.driver import Pool
 from locus_memory.backends.postgresql.items import items, queries
 from locus_memory.backends.postgresql.items.namespaces import list_namespaces
 from locus_memory.backends.postgresql.items.naming import Address
-from locus_memory.backends.postgresql.items.ranges import KeyRange, Page, Scope
+from locus_memory.backends.postgresql.items.ranges import Scope
 from locus_memory.backends.postgresql.items.rows import Columns, Row
 from locus_memory.backends.postgresql.search.texts import search_text
 from locus_memory.backends.postgresql.search.vectors import (
@@ -30,15 +31,9 @@ from locus_memory.backends.postgresql.search.vectors import (
     vector_text,
 )
 from locus_memory.backends.postgresql.search.words import query_stems
-from locus_memory.errors import (
-    BackendError,
-    BackendUnavailableError,
-    ConfigurationError,
-    StoreCapabilityError,
-)
+from locus_memory.backends.selection import KeyRange, Page, Selection
+from locus_memory.errors import BackendError, BackendUnavailableError, ConfigurationError
 from locus_memory.events import emit
-from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
-from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
     Delete,
     Namespace,
@@ -46,13 +41,10 @@ from locus_memory.store.item import (
     SemanticSearchResult,
     StoreCapabilities,
     StoreItem,
-    check_limit,
-    check_text,
-    check_threshold,
     timestamp,
 )
 from locus_memory.store.listing import Listing
-from locus_memory.store.long_texts import are_long, from_query, prepared
+from locus_memory.store.long_texts import are_long, prepared
 
 __all__ = ["PostgreSQLStore"]
 
@@ -63,7 +55,7 @@ _PURGED: Final = 4_096
 """The most that a purge takes away: more than can expire meanwhile."""
 
 
-class PostgreSQLStore(BaseStore):
+class PostgreSQLStore(CheckedStore[Row | Address]):
     """Items in a PostgreSQL database, safe for any number of tasks, loops and processes.
 
     Text search is BM25 with stemming; its word statistics are those of the namespace that is
@@ -132,92 +124,69 @@ class PostgreSQLStore(BaseStore):
         )
 
     @override
-    async def put(
-        self,
-        namespace: Namespace,
-        key: str,
-        value: Any,
-        metadata: Mapping[str, Any] | None = None,
-        *,
-        ttl: float | None = None,
-        if_version: int | None = None,
-        text: str | None = None,
-    ) -> int:
-        if are_long([value], [text]):
-            put = Put(
-                namespace=namespace,
-                key=key,
-                value=value,
-                metadata=metadata,
-                ttl=ttl,
-                if_version=if_version,
-                text=text,
-            )
-            return (await self._write_all([put]))[0]
-        address = Address.of(namespace, key, if_version)
-        return (await self._write([Row.of(address, value, metadata, ttl=ttl, text=text)]))[0]
+    def _encode(self, operation: Put | Delete, vector: bytes | None) -> Row | Address:
+        address = Address.of(operation.namespace, operation.key, operation.if_version)
+        if isinstance(operation, Delete):
+            return address
+        return Row.of(
+            address,
+            operation.value,
+            operation.metadata,
+            ttl=operation.ttl,
+            text=operation.text,
+            embedding=None if vector is None else vector_text(vector),
+        )
 
     @override
-    async def get(self, namespace: Namespace, key: str) -> Any:
+    async def _write(self, operations: Sequence[Row | Address]) -> list[int]:
+        # It knows by then whether there are vectors that a put makes stale.
+        await self._pool.open()
+        vectors = [
+            each.embedding for each in operations if isinstance(each, Row) and each.embedding
+        ]
+        if vectors:
+            await self._vectors.make_indexes(vectors)
+        now = self._now()
+        results = await items.write(self._pool, operations, now)
+        await self._purge(now, len(operations))
+        return results
+
+    @override
+    async def _get_value(self, namespace: Namespace, key: str) -> Any:
         return await items.read_value(self._pool, Address.of(namespace, key), self._now())
 
     @override
-    async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
+    async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
         return await items.read_item(self._pool, Address.of(namespace, key), self._now())
 
     @override
-    async def exists(self, namespace: Namespace, key: str) -> bool:
+    async def _exists(self, namespace: Namespace, key: str) -> bool:
         address = Address.of(namespace, key)
         return await self._pool.fetchval(queries.EXISTS, address.name, self._now()) is not None
 
     @override
-    async def delete(
-        self, namespace: Namespace, key: str, *, if_version: int | None = None
-    ) -> bool:
-        return bool((await self._write([Address.of(namespace, key, if_version)]))[0])
+    async def _get_values(
+        self, names: Sequence[tuple[Namespace, str]]
+    ) -> dict[tuple[Namespace, str], Any]:
+        addresses = {Address.of(*name): name for name in names}
+        given = {address.name: name for address, name in addresses.items()}
+        values = await items.get_values(self._pool, list(addresses), self._now())
+        return {given[each]: value for each, value in values.items()}
 
     @override
-    async def scan(
-        self,
-        namespace: Namespace,
-        limit: int = 100,
-        *,
-        prefix: str | None = None,
-        after: str | None = None,
-        descending: bool = False,
-    ) -> list[StoreItem]:
-        scope, rows = self._scope(namespace), Page.of(limit).limit
-        keys = KeyRange(check_text(prefix, "prefix"), check_text(after, "after"), descending)
-        return await items.scan(self._pool, scope, keys, rows)
+    async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
+        return await items.scan(self._pool, self._scope(namespace), keys, limit)
 
     @override
-    async def list_keys(
-        self,
-        namespace: Namespace,
-        limit: int = 100,
-        *,
-        prefix: str | None = None,
-        after: str | None = None,
-    ) -> list[str]:
-        scope, rows = self._scope(namespace), Page.of(limit).limit
-        keys = KeyRange(check_text(prefix, "prefix"), check_text(after, "after"))
-        return await items.scan_keys(self._pool, scope, keys, rows)
+    async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
+        return await items.scan_keys(self._pool, self._scope(namespace), keys, limit)
 
     @override
-    async def list_namespaces(
-        self,
-        prefix: Namespace | None = None,
-        limit: int = 100,
-        *,
-        suffix: Namespace | None = None,
-        max_depth: int | None = None,
-        after: Namespace | None = None,
-    ) -> list[Namespace]:
-        listing = Listing.of(prefix, suffix, max_depth, after)
-        return await list_namespaces(self._pool, listing, check_limit(limit), self._now())
+    async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
+        return await list_namespaces(self._pool, listing, limit, self._now())
 
     @override
-    async def clear_namespace(self, namespace: Namespace, *, recursive: bool = False) -> int:
+    async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
         return await items.clear(self._pool, self._scope(namespace, recursive=recursive))
 
     @override
@@ -234,102 +203,35 @@ class PostgreSQLStore(BaseStore):
             fields: list[Sequence[Any]] = list(zip(*given, strict=True))
             if not are_long(fields[2]) and (columns := Columns.of(*fields)).is_distinct:
                 return await self._put_columns(columns)
-        return await self._write_all(as_puts(given))
+        return await super().put_batch(given)
 
     @override
-    async def get_batch(
-        self, keys: Iterable[tuple[Namespace, str]]
-    ) -> dict[tuple[Namespace, str], Any]:
-        addresses = {Address.of(*name): name for name in as_names(keys)}
-        names = {address.name: name for address, name in addresses.items()}
-        values = await items.get_values(self._pool, list(addresses), self._now())
-        return {names[each]: value for each, value in values.items()}
+    async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
+        scope = self._scope_of(selection)
+        return await items.newest(self._pool, scope, selection.condition, page)
 
     @override
-    async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:
-        addresses = [Address.of(namespace, key) for namespace, key in as_names(keys)]
-        return sum(await self._write(addresses))
+    def _query_words(self, query: str) -> list[str]:
+        return query_stems(query)
 
     @override
-    async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
-        given = as_operations(operations)
-        return [
-            bool(result) if isinstance(each, Delete) else result
-            for each, result in zip(given, await self._write_all(given), strict=True)
-        ]
-
-    @override
-    async def search(
-        self,
-        namespace: Namespace,
-        query: str | None = None,
-        limit: int = 10,
-        *,
-        filter: Mapping[str, Any] | None = None,
-        offset: int = 0,
-        recursive: bool = False,
+    async def _search_text(
+        self, selection: Selection, page: Page, words: list[str]
     ) -> list[StoreItem]:
-        scope = self._scope(namespace, recursive=recursive)
-        condition, page = parse_filter(filter), Page.of(limit, offset)
-        if query is None:
-            return await items.newest(self._pool, scope, condition, page)
-        words = await from_query(query_stems, query)
-        return await search_text(self._pool, scope, words, condition, page)
+        scope = self._scope_of(selection)
+        return await search_text(self._pool, scope, words, selection.condition, page)
 
     @override
-    async def put_with_embedding(
-        self,
-        namespace: Namespace,
-        key: str,
-        value: Any,
-        embedding: Sequence[float],
-        metadata: Mapping[str, Any] | None = None,
-        *,
-        ttl: float | None = None,
-        if_version: int | None = None,
-        text: str | None = None,
-    ) -> int:
-        await self._need_vectors()
-        # None, which is no embedding, would pass for a plain put.
-        vector_text(embedding, self._dimension)
-        put = Put(
-            namespace=namespace,
-            key=key,
-            value=value,
-            metadata=metadata,
-            ttl=ttl,
-            if_version=if_version,
-            text=text,
-            embedding=embedding,
-        )
-        return (await self._write(await prepared(self._rows, [put])))[0]
-
-    @override
-    async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
-        await self._need_vectors()
+    async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
         sent = await items.read_vector(self._pool, Address.of(namespace, key), self._now())
         return None if sent is None else read_vector(sent)
 
     @override
-    async def search_by_embedding(
-        self,
-        namespace: Namespace,
-        query_embedding: Sequence[float],
-        limit: int = 10,
-        threshold: float | None = None,
-        metadata_filter: Mapping[str, Any] | None = None,
-        *,
-        offset: int = 0,
-        recursive: bool = False,
+    async def _search_vectors(
+        self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
-        await self._need_vectors()
-        scope = self._scope(namespace, recursive=recursive)
-        query = VectorQuery(
-            vector=vector_text(query_embedding, self._dimension),
-            threshold=check_threshold(threshold),
-            condition=parse_filter(metadata_filter),
-        )
-        return await self._vectors.find(scope, query, Page.of(limit, offset))
+        query = VectorQuery(vector_text(vector), threshold, selection.condition)
+        return await self._vectors.find(self._scope_of(selection), query, page)
 
     @override
     async def open(self) -> None:
@@ -346,16 +248,17 @@ class PostgreSQLStore(BaseStore):
     def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
         return Scope.of(namespace, self._now(), recursive=recursive)
 
-    async def _need_vectors(self) -> None:
-        await self._pool.open()
-        if not self._pool.features.has_vector:
-            raise StoreCapabilityError(
-                "semantic_search",
-                type(self).__name__,
-                "The database lacks the extension vector: CREATE EXTENSION vector",
-            )
+    def _scope_of(self, selection: Selection) -> Scope:
+        return self._scope(selection.namespace, recursive=selection.recursive)
 
-    async def _write_all(self, operations: Sequence[Put | Delete]) -> list[int]:
+    @override
+    def _remedy(self, capability: str) -> str | None:
+        if capability == "semantic_search":
+            return "The database lacks the extension vector: CREATE EXTENSION vector"
+        return super()._remedy(capability)
+
+    @override
+    async def _write_all(self, operations: Sequence[Put | Delete]) -> Sequence[int]:
         plain = [
             each
             for each in operations
@@ -365,9 +268,7 @@ class PostgreSQLStore(BaseStore):
             columns = await prepared(_columns, plain)
             if columns.is_distinct:
                 return await self._put_columns(columns)
-        if any(isinstance(each, Put) and each.embedding is not None for each in operations):
-            await self._need_vectors()
-        return await self._write(await prepared(self._rows, operations))
+        return await super()._write_all(operations)
 
     async def _put_columns(self, columns: Columns) -> list[int]:
         await self._pool.open()
@@ -375,36 +276,6 @@ class PostgreSQLStore(BaseStore):
         versions = await items.put_columns(self._pool, columns, now)
         await self._purge(now, len(versions))
         return versions
-
-    def _rows(self, operations: Sequence[Put | Delete]) -> list[Row | Address]:
-        return list(map(self._row, operations))
-
-    def _row(self, operation: Put | Delete) -> Row | Address:
-        address = Address.of(operation.namespace, operation.key, operation.if_version)
-        if isinstance(operation, Delete):
-            return address
-        given = operation.embedding
-        return Row.of(
-            address,
-            operation.value,
-            operation.metadata,
-            ttl=operation.ttl,
-            text=operation.text,
-            embedding=None if given is None else vector_text(given, self._dimension),
-        )
-
-    async def _write(self, operations: Sequence[Row | Address]) -> list[int]:
-        # It knows by then whether there are vectors that a put makes stale.
-        await self._pool.open()
-        vectors = [
-            each.embedding for each in operations if isinstance(each, Row) and each.embedding
-        ]
-        if vectors:
-            await self._vectors.make_indexes(vectors)
-        now = self._now()
-        results = await items.write(self._pool, operations, now) if operations else []
-        await self._purge(now, len(operations))
-        return results
 
     async def _purge(self, now: datetime, written: int) -> None:
         """Clear some expired items away, once in a while."""

@@ -21,8 +21,9 @@ from locus_memory.backends.postgresql.items.naming import (
     whole_name,
 )
 from locus_memory.backends.postgresql.items.queries import Arguments
-from locus_memory.backends.postgresql.items.ranges import KeyRange, Page, Scope
+from locus_memory.backends.postgresql.items.ranges import Scope, key_condition
 from locus_memory.backends.postgresql.items.rows import Columns, Row, checksum_name, expiry
+from locus_memory.backends.selection import KeyRange, Page
 from locus_memory.errors import BackendCorruptError, VersionConflictError
 from locus_memory.store.checksum import (
     canonical,
@@ -289,7 +290,7 @@ async def _scan(
     pool: PostgreSQLPool, scope: Scope, keys: KeyRange, limit: int, columns: str
 ) -> list[Record]:
     arguments = Arguments()
-    conditions = keys.condition(scope.path, arguments), scope.live(arguments)
+    conditions = key_condition(keys, scope.path, arguments), scope.live(arguments)
     page = arguments.bind(limit, "bigint")
     ordered = queries.scan_items(conditions, page, columns=columns, descending=keys.descending)
     rows = await pool.fetch(ordered, *arguments.values)

@@ -13,7 +13,7 @@ from hashlib import blake2b, sha256
 from typing import Final, NamedTuple, Self
 
 from locus_memory.store.encoding import encode_namespace, encode_text
-from locus_memory.store.item import Namespace, check_key, check_namespace, check_version
+from locus_memory.store.item import Namespace, check_key, check_namespace
 
 __all__ = [
     "AFTER_DIGESTS",
@@ -106,9 +106,9 @@ class Address(NamedTuple):
 
     @classmethod
     def of(cls, namespace: Namespace, key: str, if_version: int | None = None) -> Self:
-        """Return the address of an item, checked."""
-        path, encoded = path_of(namespace), encode_text(check_key(key))
-        return cls(name_in(path, encoded), path, encoded, check_version(if_version))
+        """Return the address of an item."""
+        path, encoded = path_of(namespace), encode_text(key)
+        return cls(name_in(path, encoded), path, encoded, if_version)
 
     @property
     def scope(self) -> str:

@@ -1,4 +1,4 @@
-"""Which items a statement is about: a namespace or a tree of them, some keys, a page."""
+"""Which items a statement is about: a namespace or a tree of them, some keys."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ from locus_memory.backends.postgresql.items.naming import (
     whole_name,
 )
 from locus_memory.backends.postgresql.items.queries import Arguments
+from locus_memory.backends.selection import KeyRange
 from locus_memory.store.encoding import (
     encode_text,
     namespace_upper_bound,
     prefix_upper_bound,
 )
-from locus_memory.store.item import Namespace, check_limit
+from locus_memory.store.item import Namespace
 
-__all__ = ["KeyRange", "Page", "Scope"]
-
-_MOST: Final = 2**62
-"""The server's integers are not much larger."""
+__all__ = ["Scope", "key_condition"]
 
 _LEAST: Final = "\x01"
 """The first character an encoded text may have: nothing is between a text and that text with it."""
@@ -66,28 +64,20 @@ class Scope:
         return f"(i.expires_at IS NULL OR i.expires_at > {arguments.bind(self.now, 'timestamptz')})"
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """Which keys of a namespace a scan wants."""
-
-    prefix: str | None
-    after: str | None
-    descending: bool = False
-
-    def condition(self, path: str, arguments: Arguments) -> str:
-        """Return the condition on the items `i` at a path."""
-        low, high = whole_name(path, ""), path + AFTER_KEYS
-        if self.prefix:
-            first = encode_text(self.prefix)
-            bound = prefix_upper_bound(first)
-            low, high = whole_name(path, first), high if bound is None else whole_name(path, bound)
-        if self.after is not None:
-            after = whole_name(path, encode_text(self.after))
-            if self.descending:
-                high = min(high, after)
-            else:
-                low = max(low, after + _LEAST)
-        return _between("i", _WHOLE_NAME, low, high, arguments)
+def key_condition(keys: KeyRange, path: str, arguments: Arguments) -> str:
+    """Return the condition on the items `i` at a path that their keys are in a range."""
+    low, high = whole_name(path, ""), path + AFTER_KEYS
+    if keys.prefix:
+        first = encode_text(keys.prefix)
+        bound = prefix_upper_bound(first)
+        low, high = whole_name(path, first), high if bound is None else whole_name(path, bound)
+    if keys.after is not None:
+        after = whole_name(path, encode_text(keys.after))
+        if keys.descending:
+            high = min(high, after)
+        else:
+            low = max(low, after + _LEAST)
+    return _between("i", _WHOLE_NAME, low, high, arguments)
 
 
 def _between(table: str, whole: str, low: str, high: str, arguments: Arguments) -> str:
@@ -107,16 +97,3 @@ def _between(table: str, whole: str, low: str, high: str, arguments: Arguments) 
         return found
     low, high = arguments.bind(low, "text"), arguments.bind(high, "text")
     return f"{found} AND {whole} >= {low} AND {whole} < {high}"
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Which part of the hits is wanted."""
-
-    limit: int
-    offset: int = 0
-
-    @classmethod
-    def of(cls, limit: object, offset: object = 0) -> Self:
-        """Return the page, checked."""
-        return cls(min(check_limit(limit), _MOST), min(check_limit(offset, "offset"), _MOST))

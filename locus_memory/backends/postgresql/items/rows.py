@@ -76,7 +76,7 @@ class Row(NamedTuple):
         text: str | None,
         embedding: str | None = None,
     ) -> Self:
-        """Return the row of a put, checked."""
+        """Return the row of a put; value, metadata and text are checked."""
         stored = encode_document(value)
         words, length = index_words(value, text)
         return cls(
@@ -86,7 +86,7 @@ class Row(NamedTuple):
             words,
             length,
             checksum_of(address, value, metadata, vector=embedding is not None),
-            check_ttl(ttl),
+            ttl,
             embedding,
         )
 

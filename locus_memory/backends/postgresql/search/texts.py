@@ -5,8 +5,9 @@ from __future__ import annotations
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 from locus_memory.backends.postgresql.items.items import item_of
 from locus_memory.backends.postgresql.items.queries import Arguments, search_items
-from locus_memory.backends.postgresql.items.ranges import Page, Scope
+from locus_memory.backends.postgresql.items.ranges import Scope
 from locus_memory.backends.postgresql.search.words import any_of
+from locus_memory.backends.selection import Page
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import StoreItem
 

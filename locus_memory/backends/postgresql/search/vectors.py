@@ -24,11 +24,12 @@ from locus_memory.backends.postgresql.connection.connection import (
 from locus_memory.backends.postgresql.items import queries
 from locus_memory.backends.postgresql.items.items import item_of
 from locus_memory.backends.postgresql.items.queries import Arguments
-from locus_memory.backends.postgresql.items.ranges import Page, Scope
+from locus_memory.backends.postgresql.items.ranges import Scope
+from locus_memory.backends.selection import Page
 from locus_memory.errors import BackendError, InvalidEmbeddingError
 from locus_memory.events import emit
 from locus_memory.store.filters import Condition
-from locus_memory.store.item import SemanticSearchResult, check_embedding
+from locus_memory.store.item import SemanticSearchResult
 
 __all__ = ["VectorQuery", "VectorSearch", "read_vector", "vector_text"]
 
@@ -58,15 +59,15 @@ _DIGITS: Final = 6
 """Those after the point: what a sum of float32 products is good for."""
 
 
-def vector_text(embedding: Sequence[float], dimension: int | None) -> str:
-    """Return an embedding at unit length, as the text of a `vector`.
+def vector_text(embedding: bytes) -> str:
+    """Return what `check_embedding` returned as the text of a `vector`.
 
     Raises:
-        InvalidEmbeddingError: As for `check_embedding`, or it is longer than pgvector allows.
+        InvalidEmbeddingError: It is longer than pgvector allows.
     """
     import numpy as np  # noqa: PLC0415 - the import of the store must not load numpy
 
-    vector = np.frombuffer(check_embedding(embedding, dimension), "<f4").astype(np.float32)
+    vector = np.frombuffer(embedding, "<f4").astype(np.float32)
     if len(vector) > _MOST_DIMENSIONS:
         raise InvalidEmbeddingError(
             f"the embedding has {len(vector)} dimensions, pgvector holds {_MOST_DIMENSIONS:,}"

@@ -13,7 +13,7 @@ from locus_memory.backends.postgresql.search.vectors import VectorSearch, read_v
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.errors import BackendWriteError, InvalidEmbeddingError
 from locus_memory.events import subscribe
-from locus_memory.store.item import Put
+from locus_memory.store.item import Put, check_embedding
 from locus_memory.testing.fakes import FakeClock
 
 NS = ("vectors",)
@@ -81,7 +81,7 @@ class TestText:
         connection = await asyncpg.connect(url)
         await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         sent = await connection.fetchval(
-            "SELECT vector_send($1::text::vector)", vector_text(vector, None)
+            "SELECT vector_send($1::text::vector)", vector_text(check_embedding(vector))
         )
         await connection.close()
         unit = (np.array(vector) / np.linalg.norm(vector)).astype(np.float32)
@@ -89,7 +89,7 @@ class TestText:
 
     def test_one_that_is_too_long_is_refused(self):
         with pytest.raises(InvalidEmbeddingError, match="16,000"):
-            vector_text([1.0] * 16_001, None)
+            vector_text(check_embedding([1.0] * 16_001))
 
 
 class TestIndexes:
