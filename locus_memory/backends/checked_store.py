@@ -176,10 +176,15 @@ class CheckedStore(BaseStore, Generic[Encoded]):
         return []
 
     async def _need_for(self, operations: Iterable[Put | Delete]) -> None:
-        puts = [each for each in operations if isinstance(each, Put)]
-        if any(put.ttl is not None for put in puts):
+        """Raise unless the store has what the operations take."""
+        has_ttl = has_vector = False
+        for each in operations:
+            if isinstance(each, Put):
+                has_ttl |= each.ttl is not None
+                has_vector |= each.embedding is not None
+        if has_ttl:
             await self._need("ttl")
-        if any(put.embedding is not None for put in puts):
+        if has_vector:
             await self._need("semantic_search")
 
     def _encode_all(self, operations: Sequence[Put | Delete]) -> list[Encoded]:

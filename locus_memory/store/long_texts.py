@@ -57,7 +57,7 @@ async def prepared(
         InvalidArgumentError: Whatever `make` raises.
     """
     puts = [each for each in operations if isinstance(each, Put)]
-    if not are_long((put.value for put in puts), (put.text for put in puts)):
+    if not are_long([put.value for put in puts], [put.text for put in puts]):
         return make(operations)
     copies = [_copy(each) if isinstance(each, Put) else each for each in operations]
     return await in_thread(make, copies)
