@@ -66,6 +66,17 @@ class Keywords:
             )
         return value
 
+    def all_into(self, kind: type[_Value], **parameter: _Value | None) -> _Value:
+        """Return the value of the only group, as `into`; every keyword is a field of it.
+
+        Raises:
+            ConfigurationError: See `into`.
+            TypeError: See `refuse_rest`.
+        """
+        value = self.into(kind, **parameter)
+        self.refuse_rest()
+        return value
+
     def refuse_rest(self) -> None:
         """Refuse keywords that are in none of the values.
 

@@ -12,8 +12,12 @@ from locus_memory.backends.file.checkpoints import FileCheckpointer
 from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.postgresql.backend import PostgreSQLBackend
-from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
+from locus_memory.backends.postgresql.checkpoints import (
+    PostgreSQLCheckpointer,
+    PostgreSQLDeltaStorage,
+)
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.options import PostgreSQLKeywords, PostgreSQLOptions
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.backends.redis.backend import RedisBackend
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisDeltaStorage
@@ -63,6 +67,15 @@ OBJECTS = {
 GROUPS = [
     (RedisOptions, RedisKeywords, made, "options")
     for made in (RedisBackend, RedisCheckpointer, RedisConnection, RedisDeltaStorage, RedisStore)
+] + [
+    (PostgreSQLOptions, PostgreSQLKeywords, made, "options")
+    for made in (
+        PostgreSQLBackend,
+        PostgreSQLCheckpointer,
+        PostgreSQLDeltaStorage,
+        PostgreSQLPool,
+        PostgreSQLStore,
+    )
 ]
 
 VALUES = list(dict.fromkeys((value, named) for value, named, _, _ in GROUPS))
@@ -179,10 +192,11 @@ class TestGroups:
         assert known_options(made) >= {parameter, *named.__annotations__}
 
 
-@pytest.mark.parametrize("where", ["redis:x"])
+@pytest.mark.parametrize(
+    ("where", "value"), [("redis:x", RedisOptions), ("postgresql:x", PostgreSQLOptions)]
+)
 @pytest.mark.parametrize("make", [get_store, get_checkpointer, open_backend])
-def test_a_provider_string_takes_options_both_ways(where, make):
-    [value] = [RedisOptions]
+def test_a_provider_string_takes_options_both_ways(where, value, make):
     make(where, options=value(pool_size=3))
     make(where, pool_size=3)
     with pytest.raises(ConfigurationError, match="'pool_size' is given twice"):

@@ -46,6 +46,8 @@ from locus_memory import (
     NoopMemoryManager,
     NullManager,
     OpenAIChat,
+    PostgreSQLCheckpointer,
+    PostgreSQLStore,
     Put,
     RedisCheckpointer,
     RedisStore,
@@ -86,6 +88,7 @@ from locus_memory import (
     subscribe,
     tool,
 )
+from locus_memory.backends.postgresql import PostgreSQLOptions
 from locus_memory.backends.redis import RedisOptions
 from locus_memory.checkpoint.base import AnyState
 from locus_memory.conversation import Fault, repair, validate
@@ -157,6 +160,13 @@ def options() -> None:
         RedisCheckpointer[AgentState],
     )
     get_store("redis:host", options=redis)
+    postgresql = PostgreSQLOptions(schema="mine", pooler=True)
+    PostgreSQLStore("mydb", options=postgresql, exact_below=5)
+    PostgreSQLStore("mydb", schema="mine", pooler=True, exact_below=5)
+    assert_type(
+        PostgreSQLCheckpointer("mydb", schema="mine", state_type=AgentState),
+        PostgreSQLCheckpointer[AgentState],
+    )
     redis.pool_size = 5  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue] # frozen
     RedisOptions("a:")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue] # keyword-only
     RedisStore(pool_size="4")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]

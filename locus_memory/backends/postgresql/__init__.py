@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         PostgreSQLDeltaStorage,
     )
     from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
+    from locus_memory.backends.postgresql.options import PostgreSQLOptions
     from locus_memory.backends.postgresql.store import PostgreSQLStore
 else:
     __getattr__, __dir__ = lazy_names(
@@ -31,6 +32,7 @@ else:
             "PostgreSQLBackend": "backend",
             "PostgreSQLCheckpointer": "checkpoints",
             "PostgreSQLDeltaStorage": "checkpoints",
+            "PostgreSQLOptions": "options",
             "PostgreSQLPool": "connection.connection",
             "PostgreSQLStore": "store",
         },
@@ -40,6 +42,7 @@ __all__ = [
     "PostgreSQLBackend",
     "PostgreSQLCheckpointer",
     "PostgreSQLDeltaStorage",
+    "PostgreSQLOptions",
     "PostgreSQLPool",
     "PostgreSQLStore",
 ]

@@ -7,16 +7,19 @@ from typing import Any, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import checked
+from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import Backend
 from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
 from locus_memory.backends.postgresql.connection.connection import (
-    ConnectionOptions,
     PostgreSQLPool,
     pool_for,
 )
 from locus_memory.backends.postgresql.connection.driver import Pool
 from locus_memory.backends.postgresql.items.queries import LOST_VECTORS
+from locus_memory.backends.postgresql.options import (
+    PostgreSQLKeywords,
+    PostgreSQLOptions,
+)
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.checkpoint.chain import CheckpointerOptions
 
@@ -29,9 +32,10 @@ class PostgreSQLBackend(Backend):
     Args:
         database: See `PostgreSQLPool`.
         pool: A pool to share, of asyncpg's or ours; it is not closed here.
+        options: How to connect, and where the tables are; ignored with a `PostgreSQLPool`.
         store_options: Options of `PostgreSQLStore`.
         checkpointer_options: Options of `PostgreSQLCheckpointer`.
-        options: See `PostgreSQLPool`; ignored where `pool` is one of ours.
+        **keywords: The fields of `PostgreSQLOptions` by name, in place of `options`.
     """
 
     provider = "postgresql"
@@ -42,10 +46,12 @@ class PostgreSQLBackend(Backend):
         database: str | None = None,
         *,
         pool: Pool | PostgreSQLPool | None = None,
+        options: PostgreSQLOptions | None = None,
         store_options: Mapping[str, Any] | None = None,
         checkpointer_options: CheckpointerOptions | None = None,
-        **options: Unpack[ConnectionOptions],
+        **keywords: Unpack[PostgreSQLKeywords],
     ) -> None:
+        options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
         self._pool, self._owned = pool_for(database, pool, options)
         for_store: Mapping[str, Any] = store_options or {}
         self._store = PostgreSQLStore(pool=self._pool, **for_store)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, Unpack
+from typing import Any, Final, Generic, NamedTuple, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import checked
+from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.postgresql.checkpoint_queries import (
     APPEND,
@@ -41,12 +41,15 @@ from locus_memory.backends.postgresql.checkpoint_queries import (
 )
 from locus_memory.backends.postgresql.connection.connection import (
     Connection,
-    ConnectionOptions,
     PostgreSQLPool,
     pool_for,
 )
 from locus_memory.backends.postgresql.connection.driver import Pool, UniqueViolationError
 from locus_memory.backends.postgresql.grouping import Grouping
+from locus_memory.backends.postgresql.options import (
+    PostgreSQLKeywords,
+    PostgreSQLOptions,
+)
 from locus_memory.backends.postgresql.records import (
     check_name,
     clamped,
@@ -95,7 +98,8 @@ class PostgreSQLDeltaStorage(DeltaStorage):
     Args:
         database: See `PostgreSQLPool`.
         pool: A pool to share, of asyncpg's or ours; it is not closed here.
-        options: See `PostgreSQLPool`; ignored where `pool` is one of ours.
+        options: How to connect, and where the tables are; ignored with a `PostgreSQLPool`.
+        **keywords: The fields of `PostgreSQLOptions` by name, in place of `options`.
     """
 
     @checked
@@ -104,8 +108,10 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         database: str | None = None,
         *,
         pool: Pool | PostgreSQLPool | None = None,
-        **options: Unpack[ConnectionOptions],
+        options: PostgreSQLOptions | None = None,
+        **keywords: Unpack[PostgreSQLKeywords],
     ) -> None:
+        options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
         self._pool, self._owned = pool_for(database, pool, options)
         self._groupings: LoopLocal[Grouping[_Append, int | None]] = LoopLocal()
 
@@ -338,21 +344,21 @@ class PostgreSQLDeltaStorage(DeltaStorage):
             await self._pool.close()
 
 
+class PostgreSQLCheckpointerKeywords(
+    PostgreSQLKeywords, CheckpointerOptions[StateT], Generic[StateT], total=False
+):
+    """What `PostgreSQLCheckpointer` takes by name beside its own parameters."""
+
+
 class PostgreSQLCheckpointer(DeltaCheckpointer[StateT]):
     """Checkpoints in a PostgreSQL database.
 
     Args:
         database: See `PostgreSQLPool`.
         pool: A pool to share, of asyncpg's or ours; it is not closed here.
-        pool_size: See `PostgreSQLPool`.
-        schema: See `PostgreSQLPool`.
-        table_prefix: See `PostgreSQLPool`.
-        statement_cache_size: See `PostgreSQLPool`.
-        pooler: See `PostgreSQLPool`.
-        connect_timeout: See `PostgreSQLPool`.
-        acquire_timeout: See `PostgreSQLPool`.
-        command_timeout: See `PostgreSQLPool`.
-        options: See `DeltaCheckpointer`.
+        options: How to connect, and where the tables are; ignored with a `PostgreSQLPool`.
+        **keywords: The options of `DeltaCheckpointer`, and the fields of `PostgreSQLOptions` by
+            name, in place of `options`.
     """
 
     @checked
@@ -361,26 +367,10 @@ class PostgreSQLCheckpointer(DeltaCheckpointer[StateT]):
         database: str | None = None,
         *,
         pool: Pool | PostgreSQLPool | None = None,
-        pool_size: int = 16,
-        schema: str = "public",
-        table_prefix: str = "locus_",
-        statement_cache_size: int = 256,
-        pooler: bool = False,
-        connect_timeout: float = 10.0,
-        acquire_timeout: float = 30.0,
-        command_timeout: float | None = 60.0,
-        **options: Unpack[CheckpointerOptions[StateT]],
+        options: PostgreSQLOptions | None = None,
+        **keywords: Unpack[PostgreSQLCheckpointerKeywords[StateT]],
     ) -> None:
-        storage = PostgreSQLDeltaStorage(
-            database,
-            pool=pool,
-            pool_size=pool_size,
-            schema=schema,
-            table_prefix=table_prefix,
-            statement_cache_size=statement_cache_size,
-            pooler=pooler,
-            connect_timeout=connect_timeout,
-            acquire_timeout=acquire_timeout,
-            command_timeout=command_timeout,
-        )
-        super().__init__(storage, **options)
+        named = Keywords(self, keywords)
+        options = named.into(PostgreSQLOptions, options=options)
+        storage = PostgreSQLDeltaStorage(database, pool=pool, options=options)
+        super().__init__(storage, **named.rest)

@@ -10,10 +10,9 @@ from typing import Any, Final, Literal, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import checked
+from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.postgresql.connection.connection import (
-    ConnectionOptions,
     PostgreSQLPool,
     pool_for,
 )
@@ -23,6 +22,10 @@ from locus_memory.backends.postgresql.items.namespaces import list_namespaces
 from locus_memory.backends.postgresql.items.naming import Address
 from locus_memory.backends.postgresql.items.ranges import Scope
 from locus_memory.backends.postgresql.items.rows import Columns, Row
+from locus_memory.backends.postgresql.options import (
+    PostgreSQLKeywords,
+    PostgreSQLOptions,
+)
 from locus_memory.backends.postgresql.search.texts import search_text
 from locus_memory.backends.postgresql.search.vectors import (
     VectorQuery,
@@ -66,12 +69,13 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
     Args:
         database: A name, or a URL (`postgresql://...`).
         pool: A pool of asyncpg's, or a `PostgreSQLPool`, to use instead; it is not closed here.
+        options: How to connect, and where the tables are; ignored with a `PostgreSQLPool`.
         clock: Returns seconds since the epoch.
         embedding_dimension: The only vector length to take, or `None` for any.
         vector_index: `"hnsw"` keeps an index for each vector length; `None` none, and every
             vector search is exact.
         exact_below: A search among fewer vectors than this is exact.
-        options: See `PostgreSQLPool`; ignored with a `PostgreSQLPool`.
+        **keywords: The fields of `PostgreSQLOptions` by name, in place of `options`.
 
     Raises:
         ConfigurationError: An option that cannot work.
@@ -83,11 +87,12 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
         database: str | None = None,
         *,
         pool: Pool | PostgreSQLPool | None = None,
+        options: PostgreSQLOptions | None = None,
         clock: Callable[[], float] = time.time,
         embedding_dimension: int | None = None,
         vector_index: Literal["hnsw"] | None = "hnsw",
         exact_below: int = 10_000,
-        **options: Unpack[ConnectionOptions],
+        **keywords: Unpack[PostgreSQLKeywords],
     ) -> None:
         if embedding_dimension is not None and embedding_dimension < 1:
             raise ConfigurationError("postgresql: needs embedding_dimension >= 1")
@@ -95,6 +100,7 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
             raise ConfigurationError(
                 "postgresql: vector_index is 'hnsw' or None, and exact_below at least 0"
             )
+        options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
         self._pool, self._owned = pool_for(database, pool, options)
         self._clock = clock
         self._dimension = embedding_dimension

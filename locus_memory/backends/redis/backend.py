@@ -7,12 +7,12 @@ from typing import Any, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import checked
+from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import Backend
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisCheckpointerOptions
 from locus_memory.backends.redis.connection.connection import RedisConnection, connection_for
 from locus_memory.backends.redis.connection.driver import Client
-from locus_memory.backends.redis.options import RedisKeywords, RedisOptions, as_options
+from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.backends.redis.store import RedisStore
 
 __all__ = ["RedisBackend"]
@@ -47,7 +47,7 @@ class RedisBackend(Backend):
         checkpointer_options: RedisCheckpointerOptions | None = None,
         **keywords: Unpack[RedisKeywords],
     ) -> None:
-        options = as_options(self, options, keywords)
+        options = Keywords(self, keywords).all_into(RedisOptions, options=options)
         self._connection, self._owned = connection_for(url, client, options)
         for_store: Mapping[str, Any] = store_options or {}
         self._store = RedisStore(client=self._connection, **for_store)

@@ -17,7 +17,7 @@ from locus_memory.backends.redis.connection.connection import (
 )
 from locus_memory.backends.redis.connection.driver import Client
 from locus_memory.backends.redis.connection.lost_keys import named_threads
-from locus_memory.backends.redis.options import RedisKeywords, RedisOptions, as_options
+from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.backends.redis.records import (
     Row,
     check_name,
@@ -99,7 +99,7 @@ class RedisDeltaStorage(DeltaStorage):
         _check_ttl(ttl)
         self.ttl = ttl
         self._lifetime = "" if ttl is None else str(int(ttl * 1000))
-        options = as_options(self, options, keywords)
+        options = Keywords(self, keywords).all_into(RedisOptions, options=options)
         self._connection, self._owned = connection_for(url, client, options)
 
     def __repr__(self) -> str:

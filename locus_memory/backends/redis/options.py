@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypedDict
 
-from locus_memory._internal.options import Keywords, check_fields
+from locus_memory._internal.options import check_fields
 from locus_memory.errors import ConfigurationError
 
-__all__ = ["RedisKeywords", "RedisOptions", "as_options"]
+__all__ = ["RedisKeywords", "RedisOptions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,21 +57,3 @@ class RedisKeywords(TypedDict, total=False):
     connect_timeout: float
     command_timeout: float | None
     acquire_timeout: float
-
-
-def as_options(owner: object, given: RedisOptions | None, keywords: RedisKeywords) -> RedisOptions:
-    """Return the options that a constructor is given, in a value or by name.
-
-    Args:
-        owner: What is constructed.
-        given: Its `options`.
-        keywords: Its other keywords.
-
-    Raises:
-        ConfigurationError: An option that cannot work, or both ways at once.
-        TypeError: A keyword that nobody knows.
-    """
-    named = Keywords(owner, keywords)
-    options = named.into(RedisOptions, options=given)
-    named.refuse_rest()
-    return options

@@ -12,7 +12,7 @@ from typing import Any, Final, Unpack
 from redis.asyncio import Redis, RedisCluster
 from typing_extensions import override
 
-from locus_memory._internal.options import checked
+from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.redis.connection.connection import RedisConnection, connection_for
 from locus_memory.backends.redis.connection.lost_keys import named
 from locus_memory.backends.redis.items.items import (
@@ -27,7 +27,7 @@ from locus_memory.backends.redis.items.namespaces import list_namespaces
 from locus_memory.backends.redis.items.reading import read_values, scan
 from locus_memory.backends.redis.items.scripts import script
 from locus_memory.backends.redis.items.spaces import Spaces
-from locus_memory.backends.redis.options import RedisKeywords, RedisOptions, as_options
+from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.backends.redis.search.hits import Page
 from locus_memory.backends.redis.search.indexed import (
     Target,
@@ -123,7 +123,7 @@ class RedisStore(BaseStore):
     ) -> None:
         if embedding_dimension is not None and embedding_dimension < 1:
             raise ConfigurationError("redis: needs embedding_dimension >= 1")
-        options = as_options(self, options, keywords)
+        options = Keywords(self, keywords).all_into(RedisOptions, options=options)
         self._connection, self._owned = connection_for(url, client, options)
         self._clock = clock
         self._spaces = Spaces(self._connection, clock)

@@ -8,12 +8,12 @@ import random
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final, TypedDict, TypeVar
+from typing import Any, Final, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 from typing_extensions import override
 
-from locus_memory._internal.options import checked
+from locus_memory._internal.options import Keywords, checked
 from locus_memory._internal.resource import Resource, warn_unless_closed
 from locus_memory.backends.loops import PerLoop
 from locus_memory.backends.postgresql.connection.driver import (
@@ -37,6 +37,10 @@ from locus_memory.backends.postgresql.connection.pool import (
     OwnPool,
     is_gone,
 )
+from locus_memory.backends.postgresql.options import (
+    PostgreSQLKeywords,
+    PostgreSQLOptions,
+)
 from locus_memory.backends.postgresql.schema import Names
 from locus_memory.errors import (
     BackendError,
@@ -44,7 +48,7 @@ from locus_memory.errors import (
     ConfigurationError,
 )
 
-__all__ = ["Connection", "ConnectionOptions", "Features", "PostgreSQLPool", "Record", "pool_for"]
+__all__ = ["Connection", "Features", "PostgreSQLPool", "Record", "pool_for"]
 
 T = TypeVar("T")
 
@@ -67,19 +71,6 @@ _STATEMENTS: Final = 1000
 """How many templates are remembered with their names filled in."""
 
 
-class ConnectionOptions(TypedDict, total=False):
-    """The options of `PostgreSQLPool`, which the store and the checkpointer take too."""
-
-    pool_size: int
-    schema: str
-    table_prefix: str
-    statement_cache_size: int
-    pooler: bool
-    connect_timeout: float
-    acquire_timeout: float
-    command_timeout: float | None
-
-
 class PostgreSQLPool(Resource):
     """Connections to a PostgreSQL database, opened on first use.
 
@@ -92,15 +83,8 @@ class PostgreSQLPool(Resource):
             What it leaves open, `None` everything, comes from libpq's environment variables.
         pool: A pool of the caller's to use instead, in its own event loop; it is never closed
             here, and the options of the connection are ignored.
-        pool_size: How many connections an event loop opens at most.
-        schema: The schema of the tables; made if it is not there.
-        table_prefix: What the names of tables and indexes begin with.
-        statement_cache_size: How many prepared statements a connection keeps.
-        pooler: Whether a pooler in transaction mode is in between, such as PgBouncer: then
-            no prepared statement outlives its transaction.
-        connect_timeout: Seconds to open a connection.
-        acquire_timeout: Seconds to wait for a connection that is free.
-        command_timeout: Seconds for a statement; `None`: no limit.
+        options: How to connect, and where the tables are.
+        **keywords: The fields of `PostgreSQLOptions` by name, in place of `options`.
 
     Raises:
         ConfigurationError: An option that cannot work.
@@ -112,29 +96,21 @@ class PostgreSQLPool(Resource):
         database: str | None = None,
         *,
         pool: Pool | None = None,
-        pool_size: int = 16,
-        schema: str = "public",
-        table_prefix: str = "locus_",
-        statement_cache_size: int = 256,
-        pooler: bool = False,
-        connect_timeout: float = 10.0,
-        acquire_timeout: float = 30.0,
-        command_timeout: float | None = 60.0,
+        options: PostgreSQLOptions | None = None,
+        **keywords: Unpack[PostgreSQLKeywords],
     ) -> None:
         self._where = _described(database)
-        self._names = Names(schema, table_prefix)
-        self._names.check()
-        _check_sizes(pool_size, statement_cache_size)
-        _check_timeouts(connect_timeout, acquire_timeout, command_timeout)
+        options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
+        self._names = Names(options.schema, options.table_prefix)
         self._arguments = _arguments(
             database,
-            timeout=connect_timeout,
-            command_timeout=command_timeout,
-            statement_cache_size=0 if pooler else statement_cache_size,
+            timeout=options.connect_timeout,
+            command_timeout=options.command_timeout,
+            statement_cache_size=0 if options.pooler else options.statement_cache_size,
         )
         self._borrowed = pool
-        self._size = pool_size
-        self._patience = acquire_timeout
+        self._size = options.pool_size
+        self._patience = options.acquire_timeout
         self._lenders: PerLoop[Lender] = PerLoop(self._where)
         self._features: Features | None = None
         self._statements: dict[str, str] = {}
@@ -303,28 +279,18 @@ class PostgreSQLPool(Resource):
 def pool_for(
     database: str | None,
     pool: Pool | PostgreSQLPool | None,
-    options: ConnectionOptions,
+    options: PostgreSQLOptions,
 ) -> tuple[PostgreSQLPool, bool]:
     """Return the pool to use, and whether whoever uses it is to close it.
 
     Args:
         database: See `PostgreSQLPool`.
         pool: A pool of asyncpg's, or one of ours, which is then shared.
-        options: See `PostgreSQLPool`; ignored where `pool` is one of ours.
+        options: How to connect; ignored where `pool` is one of ours.
     """
     if isinstance(pool, PostgreSQLPool):
         return pool, False
-    return PostgreSQLPool(database, pool=pool, **options), True
-
-
-def _check_sizes(pool_size: int, statement_cache_size: int) -> None:
-    if pool_size < 1 or statement_cache_size < 0:
-        raise ConfigurationError("postgresql: needs pool_size >= 1 and statement_cache_size >= 0")
-
-
-def _check_timeouts(*timeouts: float | None) -> None:
-    if any(timeout is not None and timeout <= 0 for timeout in timeouts):
-        raise ConfigurationError("postgresql: a timeout is a positive number of seconds")
+    return PostgreSQLPool(database, pool=pool, options=options), True
 
 
 def _arguments(database: str | None, **options: float | None) -> dict[str, Any]:

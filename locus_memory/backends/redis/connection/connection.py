@@ -18,7 +18,7 @@ from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import NoScriptError, RedisClusterException, ResponseError
 from typing_extensions import override
 
-from locus_memory._internal.options import checked
+from locus_memory._internal.options import Keywords, checked
 from locus_memory._internal.resource import Resource, warn_unless_closed
 from locus_memory.backends.loops import PerLoop
 from locus_memory.backends.redis.connection.address import to_place, to_url
@@ -33,7 +33,7 @@ from locus_memory.backends.redis.connection.driver_errors import (
 )
 from locus_memory.backends.redis.connection.features import Features, probe
 from locus_memory.backends.redis.connection.pool import Pool
-from locus_memory.backends.redis.options import RedisKeywords, RedisOptions, as_options
+from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.errors import BackendError, ConfigurationError
 from locus_memory.events import emit
 
@@ -138,7 +138,7 @@ class RedisConnection(Resource):
         options: RedisOptions | None = None,
         **keywords: Unpack[RedisKeywords],
     ) -> None:
-        options = as_options(self, options, keywords)
+        options = Keywords(self, keywords).all_into(RedisOptions, options=options)
         self._prefix = options.key_prefix.encode()
         self._given = client
         self._home: asyncio.AbstractEventLoop | None = None

@@ -1,0 +1,65 @@
+"""The options of the connections to PostgreSQL, in one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from locus_memory._internal.options import check_fields
+from locus_memory.backends.postgresql.schema import Names
+from locus_memory.errors import ConfigurationError
+
+__all__ = ["PostgreSQLKeywords", "PostgreSQLOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgreSQLOptions:
+    """How to connect to a PostgreSQL database, and where the tables are.
+
+    Attributes:
+        pool_size: How many connections an event loop opens at most.
+        schema: The schema of the tables; made if it is not there.
+        table_prefix: What the names of tables and indexes begin with.
+        statement_cache_size: How many prepared statements a connection keeps.
+        pooler: Whether a pooler in transaction mode is in between, such as PgBouncer: then
+            no prepared statement outlives its transaction.
+        connect_timeout: Seconds to open a connection.
+        acquire_timeout: Seconds to wait for a connection that is free.
+        command_timeout: Seconds for a statement; `None`: no limit.
+
+    Raises:
+        ConfigurationError: An option that cannot work.
+    """
+
+    pool_size: int = 16
+    schema: str = "public"
+    table_prefix: str = "locus_"
+    statement_cache_size: int = 256
+    pooler: bool = False
+    connect_timeout: float = 10.0
+    acquire_timeout: float = 30.0
+    command_timeout: float | None = 60.0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        Names(self.schema, self.table_prefix).check()
+        if self.pool_size < 1 or self.statement_cache_size < 0:
+            raise ConfigurationError(
+                "postgresql: needs pool_size >= 1 and statement_cache_size >= 0"
+            )
+        seconds = (self.connect_timeout, self.acquire_timeout, self.command_timeout)
+        if any(each is not None and each <= 0 for each in seconds):
+            raise ConfigurationError("postgresql: a timeout is a positive number of seconds")
+
+
+class PostgreSQLKeywords(TypedDict, total=False):
+    """The same options by name."""
+
+    pool_size: int
+    schema: str
+    table_prefix: str
+    statement_cache_size: int
+    pooler: bool
+    connect_timeout: float
+    acquire_timeout: float
+    command_timeout: float | None
