@@ -5,7 +5,7 @@ LocusMemoryError
 ├── InvalidArgumentError (ValueError)          bad input; nothing was written
 │   ├── InvalidNamespaceError
 │   ├── InvalidKeyError
-│   ├── InvalidMessageError (TypeError)        what is no message, or no text of one
+│   ├── InvalidMessageError (TypeError)        not a message, or not the text of one
 │   ├── InvalidFilterError
 │   ├── InvalidEmbeddingError
 │   └── ValueNotSerializableError (TypeError)
@@ -16,24 +16,24 @@ LocusMemoryError
 ├── StoreCapabilityError (NotImplementedError)
 ├── VersionConflictError                       a conditional write lost
 ├── EncryptionError                            a value that cannot be decrypted
-├── BlockingCallError (RuntimeError)           a call of `sync` where it would wait for itself
+├── BlockingCallError (RuntimeError)           a call of `sync` that would wait for itself
 ├── ModelError                                 a chat model failed
-│   ├── ModelUnavailableError (ConnectionError)   no connection, no time, overloaded: try again
-│   ├── ModelRequestError                      the model's endpoint refused what was asked
-│   └── ModelAnswerError (TypeError)           an answer that is no assistant message
+│   ├── ModelUnavailableError (ConnectionError)   no connection, timeout, overloaded: retry
+│   ├── ModelRequestError                      the model's endpoint refused the request
+│   └── ModelAnswerError (TypeError)           the answer is not an assistant message
 ├── CheckpointError
 │   ├── CheckpointNotFoundError (LookupError)
-│   ├── CheckpointConflictError                somebody else saved first
-│   ├── CheckpointCorruptError                 a record that is not what was written
+│   ├── CheckpointConflictError                another writer saved first
+│   ├── CheckpointCorruptError                 the stored bytes differ from those written
 │   └── StateTypeError (TypeError)             a stored state that `state_type` refuses
 └── BackendError (OSError)
     ├── BackendUnavailableError (ConnectionError)
-    ├── BackendWriteError                      read-only, full disk: earlier data is intact
+    ├── BackendWriteError                      read-only, full disk: existing data is intact
     ├── BackendCorruptError
     └── BackendClosedError (RuntimeError)
 ```
 
-A leaf also inherits the builtin that an unsuspecting caller would catch. No message, repr
+A leaf also inherits the builtin exception that a caller would expect. No message, repr
 or argument holds a password or a stored value.
 """
 
@@ -76,15 +76,15 @@ __all__ = [
 
 
 NO_ROOM = "deleting may need room as well: make some on the disk first"
-"""What the message of a full disk adds, on every backend alike."""
+"""The advice in the message of a full disk, the same on every backend."""
 
 
 class LocusMemoryError(Exception):
-    """The root: catch it to catch everything the library raises on purpose."""
+    """The base class of every error that the library raises on purpose."""
 
 
 class InvalidArgumentError(LocusMemoryError, ValueError):
-    """An argument the call cannot accept; nothing was written."""
+    """An argument that the call does not accept; nothing was written."""
 
 
 class InvalidNamespaceError(InvalidArgumentError):
@@ -96,7 +96,7 @@ class InvalidKeyError(InvalidArgumentError):
 
 
 class InvalidMessageError(InvalidArgumentError, TypeError):
-    """What is given for a message, or for its content, and is neither."""
+    """A value that is not a message, or not the content of a message."""
 
 
 class InvalidFilterError(InvalidArgumentError):
@@ -111,8 +111,8 @@ class ValueNotSerializableError(InvalidArgumentError, TypeError):
     """A value that JSON cannot hold unchanged.
 
     Attributes:
-        path: Where the offending part sits, such as `$.items[3].when`.
-        reason: Why JSON cannot hold it, and what to pass in its place.
+        path: The place of the offending part, such as `$.items[3].when`.
+        reason: Why JSON cannot hold it, and what to pass instead.
     """
 
     def __init__(self, path: str, reason: str) -> None:
@@ -126,11 +126,11 @@ class ConfigurationError(LocusMemoryError, ValueError):
 
 
 class UnknownProviderError(ConfigurationError, LookupError):
-    """A provider nobody registered; the message lists the known ones."""
+    """A provider that is not registered; the message lists the known ones."""
 
 
 class UnknownOptionError(ConfigurationError):
-    """An option the backend does not take; the message lists the known ones."""
+    """An option that the backend does not accept; the message lists the known ones."""
 
 
 class MissingDriverError(ConfigurationError, ImportError):
@@ -138,12 +138,12 @@ class MissingDriverError(ConfigurationError, ImportError):
 
 
 class StoreCapabilityError(LocusMemoryError, NotImplementedError):
-    """A verb that this store cannot serve.
+    """A verb that this store does not support.
 
     Attributes:
         capability: The `StoreCapabilities` field that is false.
         store_class: Name of the store's class.
-        hint: What to do about it, or `None`.
+        hint: The remedy, or `None`.
     """
 
     def __init__(self, capability: str, store_class: str, hint: str | None = None) -> None:
@@ -158,10 +158,10 @@ class VersionConflictError(LocusMemoryError):
     """A conditional write found another version; nothing was written.
 
     Attributes:
-        expected: The version the caller named (0: must not exist).
-        actual: The version that is there (0: none).
-        namespace: Where the item is, if that is known.
-        key: Its name there, if that is known.
+        expected: The version that the caller passed (0: must not exist).
+        actual: The stored version (0: none).
+        namespace: The item's namespace, if known.
+        key: The item's key, if known.
     """
 
     def __init__(
@@ -184,15 +184,15 @@ class EncryptionError(LocusMemoryError):
 
 
 class BlockingCallError(LocusMemoryError, RuntimeError):
-    """A blocking call inside a running event loop, or through a bridge that is closed."""
+    """A blocking call inside a running event loop, or through a closed bridge."""
 
 
 class ModelError(LocusMemoryError):
-    """A chat model failed; the thread it was asked about is saved up to there."""
+    """A chat model failed; the thread is saved up to that call."""
 
 
 class ModelUnavailableError(ModelError, ConnectionError):
-    """The model cannot be reached, took too long or is overloaded: try again later."""
+    """The model cannot be reached, took too long or is overloaded: retry later."""
 
 
 class ModelRequestError(ModelError):
@@ -200,18 +200,18 @@ class ModelRequestError(ModelError):
 
 
 class ModelAnswerError(ModelError, TypeError):
-    """What the model answered is not an assistant message."""
+    """The model's answer is not an assistant message."""
 
 
 class CheckpointError(LocusMemoryError):
-    """Anything that went wrong with a checkpoint."""
+    """The base class of the errors of checkpoints."""
 
 
 class CheckpointNotFoundError(CheckpointError, LookupError):
-    """A thread or checkpoint that a verb needs is not there.
+    """A thread or checkpoint that a verb needs does not exist.
 
     Attributes:
-        thread_id: The thread that was asked for.
+        thread_id: The requested thread.
         checkpoint_id: The checkpoint, or `None` for the whole thread.
     """
 
@@ -231,7 +231,7 @@ class CheckpointConflictError(CheckpointError):
 
     Attributes:
         thread_id: The thread.
-        expected: The checkpoint id the caller named (`None`: an empty thread).
+        expected: The checkpoint id that the caller passed (`None`: an empty thread).
         actual: The newest checkpoint id (`None`: an empty thread).
     """
 
@@ -252,7 +252,7 @@ class CheckpointCorruptError(CheckpointError):
 
     Attributes:
         thread_id: The thread of the record.
-        checkpoint_id: The record that is damaged, where it is known.
+        checkpoint_id: The damaged record, if known.
     """
 
     def __init__(self, thread_id: str, checkpoint_id: str | None, reason: str) -> None:
@@ -264,11 +264,11 @@ class CheckpointCorruptError(CheckpointError):
 
 
 class StateTypeError(CheckpointError, TypeError):
-    """A state that is neither a dict nor has `to_checkpoint`, or one `state_type` refuses."""
+    """A state without `to_checkpoint` that is no dict, or one that `state_type` refuses."""
 
 
 class BackendError(LocusMemoryError, OSError):
-    """The database refused or failed."""
+    """The database refused the call or failed."""
 
 
 class BackendUnavailableError(BackendError, ConnectionError):
@@ -276,11 +276,11 @@ class BackendUnavailableError(BackendError, ConnectionError):
 
 
 class BackendWriteError(BackendError):
-    """The database cannot be written (read-only, disk full); what was there is intact."""
+    """The database cannot be written (read-only, disk full); existing data is intact."""
 
 
 class BackendCorruptError(BackendError):
-    """The database file is damaged, or is not one of ours."""
+    """The database file is damaged, or the library did not create it."""
 
 
 class BackendClosedError(BackendError, RuntimeError):

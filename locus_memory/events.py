@@ -1,8 +1,9 @@
-"""What happened inside, for whoever wants to know.
+"""Events of the library, for subscribers, the log and OpenTelemetry.
 
-The library never phones home: it emits an `Event`, and subscribers do with it what they like.
-Those with an error go to the logger `locus_memory` as well, so that no failure is invisible. When
-the process already uses OpenTelemetry, each event is also added to the current span.
+The library sends nothing over the network: it emits an `Event`, and each subscriber decides what
+to do with it. Events with an error also go to the logger `locus_memory`, so that no failure is
+invisible. If the process already uses OpenTelemetry, each event is also added to the current
+span.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _MOST_KINDS: Final = 256
 _MOST_COLLECTED: Final = 1000
 
 _SPEAKING: Final = (BackendError, CheckpointError, ConfigurationError, StoreCapabilityError)
-"""Errors whose text holds no value of anybody's; of others, only the class is logged."""
+"""Errors whose text holds no stored value; of other errors, only the class is logged."""
 
 _logger = logging.getLogger("locus_memory")
 
@@ -44,7 +45,7 @@ class Event:
     Attributes:
         name: A dotted name, such as `checkpoint.rebased`.
         attributes: JSON-like facts about it; never a stored value or a password.
-        error: The exception that was survived, if there was one.
+        error: The exception that was handled, if any.
     """
 
     name: str
@@ -56,10 +57,10 @@ _subscribers: list[Callable[[Event], None]] = []
 
 
 def subscribe(handler: Callable[[Event], None]) -> Callable[[], None]:
-    """Call `handler` with every event from now on; returns a function that stops it.
+    """Call `handler` with every event from now on; return a function that unsubscribes it.
 
-    A handler runs where the event happens, so it must be quick. One that raises is logged
-    and never disturbs the work that emitted the event.
+    A handler runs synchronously where the event is emitted, so it must be quick. If a handler
+    raises, the exception is logged, and the code that emitted the event continues.
     """
     _subscribers.append(handler)
 
@@ -71,15 +72,15 @@ def subscribe(handler: Callable[[Event], None]) -> Callable[[], None]:
 
 
 class FailureLog:
-    """Writes events that have an error to a logger, as warnings.
+    """A subscriber that logs events with an error as warnings.
 
-    Of each kind, that is a name and a class of error, there is one line a minute at most; the
-    next one says how many were left out. A line holds what the event says of itself, and the
-    text of an error only where that is known to hold nobody's words.
+    For each kind (event name and error class), it writes at most one line per minute; the next line
+    says how many were left out. A line holds the event's name and attributes. It holds the text of
+    an error only if that text is known to hold no stored value.
 
     Args:
-        logger: Where the lines go.
-        clock: Returns seconds that only grow.
+        logger: The logger of the lines.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(
@@ -87,24 +88,24 @@ class FailureLog:
     ) -> None:
         self._logger = logger
         self._clock = clock
-        # What is collected as garbage meanwhile may emit as well.
+        # Garbage collection may emit an event meanwhile.
         self._lock = threading.RLock()
         self._kinds: dict[tuple[str, str], tuple[float, int]] = {}
 
     def note(self, event: Event) -> None:
-        """Write an event that has an error, unless one of its kind was written just now."""
+        """Log an event that has an error, unless one of its kind was logged within a minute."""
         if event.error is None:
             return
         left_out = self._left_out((event.name, type(event.error).__name__))
         if left_out is None:
             return
         more = f" ({left_out} more like this since the last such line)" if left_out else ""
-        # Whatever a filter or a handler of the caller's raises disturbs nothing.
+        # An error of the caller's own filter or handler must not stop the emitter.
         with suppress(Exception):
             self._logger.warning("%s%s", _line(event), more, extra={"event": event.name})
 
     def _left_out(self, kind: tuple[str, str]) -> int | None:
-        """Return how many were left out before this one; `None`: it is left out, too."""
+        """Return how many were left out before this one; `None`: this one is left out as well."""
         now = self._clock()
         with self._lock:
             written, left_out = self._kinds.get(kind, (now - _MINUTE, 0))
@@ -131,7 +132,7 @@ _collected: ContextVar[list[Event] | None] = ContextVar("locus_memory_collected"
 
 @contextmanager
 def collect() -> Generator[list[Event]]:
-    """Collect what happens within, in this task and those it starts; at most 1,000 events."""
+    """Collect the events of this task and of the tasks it starts; at most 1,000."""
     events: list[Event] = []
     token = _collected.set(events)
     try:
@@ -141,14 +142,14 @@ def collect() -> Generator[list[Event]]:
 
 
 def uncollected() -> Context:
-    """Return a copy of the context for work that belongs to no run in particular."""
+    """Return a copy of the context in which no events are collected."""
     context = copy_context()
     context.run(_collected.set, None)
     return context
 
 
 def emit(name: str, *, error: BaseException | None = None, **attributes: Any) -> None:
-    """Tell the subscribers, the log and the current OpenTelemetry span what happened."""
+    """Send an event to the subscribers, the log and the current OpenTelemetry span."""
     event = Event(name, attributes, error)
     _failures.note(event)
     events = _collected.get()

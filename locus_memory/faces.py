@@ -1,7 +1,8 @@
-"""What a type checker knows of a blocking face: the methods of what is behind it, without `await`.
+"""The types of blocking faces: the methods of their targets, without `await`.
 
-At run time a face has no method of its own, and asks its target: see `locus_memory.sync`.
-The types are taken from the asynchronous methods themselves, so there is nothing to keep alike.
+At run time a face has no methods of its own and calls those of its target: see
+`locus_memory.sync`. The types are derived from the asynchronous methods, so they cannot differ
+from them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _Result = TypeVar("_Result")
 if TYPE_CHECKING:
 
     class _Blocks(Generic[_Arguments, _Result]):
-        """A method that returns what an asynchronous one would."""
+        """The blocking form of an asynchronous method."""
 
         def __init__(
             self,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
         ) -> Callable[_Arguments, _Result]: ...
 
     class _Yields(Generic[_Arguments, _Result]):
-        """A method that yields what an asynchronous one would."""
+        """The blocking form of an asynchronous generator."""
 
         def __init__(
             self, method: Callable[Concatenate[Any, _Arguments], AsyncIterator[_Result]]
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
 
 class BlockingStore(Blocking, of="locus_memory.store.base.BaseStore"):
-    """The face of a store."""
+    """A blocking face of a store."""
 
     if TYPE_CHECKING:
         capabilities: StoreCapabilities
@@ -85,7 +86,7 @@ class BlockingStore(Blocking, of="locus_memory.store.base.BaseStore"):
 
 
 class BlockingCheckpointer(Blocking, of="locus_memory.checkpoint.base.BaseCheckpointer"):
-    """The face of a checkpointer."""
+    """A blocking face of a checkpointer."""
 
     if TYPE_CHECKING:
         capabilities: CheckpointerCapabilities
@@ -108,7 +109,7 @@ class BlockingCheckpointer(Blocking, of="locus_memory.checkpoint.base.BaseCheckp
 
 
 class BlockingBackend(Blocking, of="locus_memory.backends.base.Backend"):
-    """The face of a backend, whose two parts are faces as well."""
+    """A blocking face of a backend; its two parts are faces as well."""
 
     if TYPE_CHECKING:
         provider: str
@@ -120,7 +121,7 @@ class BlockingBackend(Blocking, of="locus_memory.backends.base.Backend"):
 
 
 class BlockingMemoryManager(Blocking, of="locus_memory.memory.base.BaseMemoryManager"):
-    """The face of a memory manager; a manager of your own need not have all of it."""
+    """A blocking face of a memory manager; your own manager need not have all methods."""
 
     if TYPE_CHECKING:
         pending: int
@@ -139,16 +140,16 @@ class BlockingMemoryManager(Blocking, of="locus_memory.memory.base.BaseMemoryMan
         close = _Blocks(BaseMemoryManager.close)
 
         def for_user(self, user_id: str) -> BlockingMemoryManager:
-            """Return the face of the view of one user."""
+            """Return a blocking face of the view of one user."""
             ...
 
         def scoped(self, namespace: Namespace) -> BlockingMemoryManager:
-            """Return the face of the view of a namespace."""
+            """Return a blocking face of the view of a namespace."""
             ...
 
 
 class BlockingAgent(Blocking, of="locus_memory.agent.loop.Agent"):
-    """The face of an agent."""
+    """A blocking face of an agent."""
 
     if TYPE_CHECKING:
         run = _Blocks(Agent.run)

@@ -1,8 +1,8 @@
-"""Looking at everything that is stored, for what is damaged.
+"""Verification: a walk over all stored data that finds damage.
 
-`verify` walks through the items of a store and the checkpoints of every thread. What is damaged is
-named, and the walk goes on. Behind a name that cannot be read it goes on with the next one that it
-can guess the beginning of.
+`verify` reads the items of a store and the checkpoints of every thread. It names the damaged ones
+and continues. After a name that cannot be read, it continues with the next name whose beginning it
+can guess.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ _DAMAGE: Final = (BackendCorruptError, CheckpointCorruptError)
 _PAGE: Final = 100
 _ALL: Final = 1_000_000
 _START: Final = str(2**63 - 1)
-"""In a cursor, above every sequence of a thread."""
+"""A number in a cursor that is above every sequence of a thread."""
 
 _TOGETHER: Final = 16
-"""How many vectors are asked for at once."""
+"""How many vectors one call reads."""
 
 _LADDER: Final = (*map(chr, range(0x20, 0x80)), "\u0100", "\u0800", "\u4e00", "\U00010000")
-"""Where names may go on behind one that cannot be read."""
+"""Characters that the names after an unreadable one may continue with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that was looked at.
+    """The result for one item, checkpoint or database.
 
     Attributes:
-        kind: `"item"`, `"checkpoint"`, or `"database"` for what is neither.
-        place: The labels and the key of an item, the thread and the id of a checkpoint; fewer
-            where it is not known which of them is damaged.
+        kind: `"item"`, `"checkpoint"`, or `"database"` for anything else.
+        place: The labels and the key of an item, or the thread and the id of a checkpoint; fewer
+            if it is not known which of them is damaged.
         reason: Why it is damaged; `None`: it is intact.
-        cursor: What `after` takes to go on behind it.
+        cursor: Pass it as `after` to continue after this finding.
     """
 
     kind: str
@@ -74,15 +74,15 @@ class Finding:
 
 
 async def verify(backend: Backend, *, after: str | None = None) -> AsyncGenerator[Finding]:
-    """Yield all that is stored, one after the other, and whether it is intact.
+    """Yield a finding for each stored item and checkpoint: whether it is intact.
 
     Args:
-        backend: What to look at.
+        backend: The backend to verify.
         after: The `cursor` of a finding of an earlier walk.
 
     Raises:
-        InvalidArgumentError: `after` is no cursor.
-        BackendError: The database fails, and not because something is damaged.
+        InvalidArgumentError: `after` is not a cursor.
+        BackendError: The database fails for another reason than damage.
     """
     kind, *place = _parsed(after)
     if kind == "":
@@ -132,8 +132,8 @@ async def verify_items(
     """Yield the items of a store in the order of their names, each with its vector.
 
     Args:
-        store: Which store.
-        after: Only what comes after this namespace and key.
+        store: The store to verify.
+        after: Only items after this namespace and key.
     """
     if after is not None:
         async for finding in _items_in(store, *after):
@@ -170,7 +170,7 @@ async def _items_in(
     else:
         return
 
-    # Something on this page is damaged: from here on one by one.
+    # An item of this page is damaged: read the items one by one.
     async def read(limit: int, start: str | None) -> list[str]:
         return await store.list_keys(namespace, limit, after=start)
 
@@ -191,13 +191,13 @@ def _item(namespace: Namespace, key: str, error: Exception | None) -> Finding:
 
 
 def _unread(error: Exception) -> str:
-    return f"{error}; what comes next by name was passed over"
+    return f"{error}; the names that follow it were passed over"
 
 
 async def _errors_of_vectors(
     store: BaseStore, namespace: Namespace, keys: Sequence[str]
 ) -> list[tuple[str, Exception | None]]:
-    """Return for each key why its vector is damaged, or `None`."""
+    """Return for each key the error of its vector, or `None`."""
     if not store.capabilities.semantic_search:
         return [(key, None) for key in keys]
     errors: list[Exception | None] = []
@@ -220,11 +220,11 @@ async def _error_of(call: Awaitable[Any]) -> Exception | None:
 async def verify_checkpoints(
     checkpointer: BaseCheckpointer, *, after: tuple[str, int | None] | None = None
 ) -> AsyncGenerator[Finding]:
-    """Yield the checkpoints of every thread, the threads by name, in each the newest first.
+    """Yield the checkpoints of every thread: threads by name, checkpoints newest first.
 
     Args:
-        checkpointer: Which checkpointer.
-        after: Only what comes after this thread, or after this sequence in it.
+        checkpointer: The checkpointer to verify.
+        after: Only what follows this thread, or this sequence of it.
     """
 
     async def read(limit: int, start: str | None) -> list[str]:
@@ -243,9 +243,9 @@ async def verify_checkpoints(
         async for finding in _findings_in(checkpointer, found, None):
             yield finding
             count += 1
-        # One that was deleted meanwhile is not listed any more.
+        # A thread that was deleted meanwhile is no longer listed.
         if not count and found in await _listed(checkpointer, found):
-            reason = "it is listed, and none of its checkpoints is found"
+            reason = "it is listed, but none of its checkpoints is found"
             yield Finding("checkpoint", (found,), reason, _cursor("thread", found))
 
 
@@ -254,7 +254,7 @@ async def _findings_in(
 ) -> AsyncIterator[Finding]:
     cursor = _cursor("thread", thread, _START)
     if not isinstance(checkpointer, DeltaCheckpointer):
-        # No more than the contract says is known of it.
+        # Only the contract is known of this checkpointer.
         for info in await checkpointer.list_with_metadata(thread, _ALL):
             error = await _error_of(checkpointer.load(thread, info.checkpoint_id))
             yield _checkpoint(thread, info.checkpoint_id, error, cursor)
@@ -286,11 +286,11 @@ def _replayed(chain: Sequence[Record]) -> int:
 
 
 Place = tuple[int | None, RecordHead | Exception]
-"""A sequence, `None` if it is not known, and the head, or why it is damaged."""
+"""A sequence (`None` if unknown), and the head or the error of its damage."""
 
 
 async def _heads_of(storage: DeltaStorage, thread: str, before: int | None) -> AsyncIterator[Place]:
-    """Yield the heads of a thread below a sequence, the newest first."""
+    """Yield the heads of a thread below a sequence, newest first."""
     while True:
         try:
             heads = await storage.list_checkpoints(thread, _PAGE, before=before)
@@ -327,12 +327,12 @@ async def _heads_one_by_one(
 
 
 class _Walk(Generic[T]):
-    """Names in their order, page by page, whatever is damaged among them.
+    """Names in order, page by page, past any damaged ones.
 
     Args:
-        read: Returns at most so many names that come after one.
-        beyond: Returns what comes after a name, nearer first, without looking.
-        after: The name to begin behind.
+        read: Returns at most N names after a given one.
+        beyond: Yields guesses of names after a given one, nearest first, without reading.
+        after: The name to start after.
     """
 
     def __init__(
@@ -363,7 +363,7 @@ class _Walk(Generic[T]):
                 return
             limit = min(2 * limit, _PAGE)
             if not self._is_ahead(page):
-                # It would go round in circles.
+                # Continuing would loop forever.
                 yield BackendCorruptError("an index is damaged: names come out of their order")
                 return
             for name in page:
@@ -371,12 +371,12 @@ class _Walk(Generic[T]):
                 yield name
 
     def _is_ahead(self, page: list[Any]) -> bool:
-        """Whether names come after the last one, each after the one before."""
+        """Whether the names of a page are in order and after the last one."""
         names: list[Any] = [*([] if self.last is None else [self.last]), *page]
         return all(before < name for before, name in pairwise(names))
 
     async def _skip(self) -> bool:
-        """Go on behind what cannot be read; return whether there is such a place."""
+        """Continue after an unreadable name; return whether there is a place to continue."""
         for name in self._beyond(self.last):
             try:
                 found = await self._read(1, name)
@@ -388,7 +388,7 @@ class _Walk(Generic[T]):
 
 
 def _beyond(name: str | None) -> Iterator[str]:
-    """Yield texts after a name, ever further away."""
+    """Yield texts that sort after a name, each further away."""
     name = name or ""
     step = 1
     while step <= len(name):

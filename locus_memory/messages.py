@@ -1,7 +1,7 @@
 """The messages of a conversation: frozen pydantic models in the field's usual shape.
 
 Everything here is immutable: change a message with `model_copy(update=...)`. Only the mappings
-inside (`arguments`, `metadata`) can be changed in place; the next save sees it.
+inside (`arguments`, `metadata`) can be changed in place; the next save includes the change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _VERBATIM: Any = {"metadata": True, "tool_calls": {"__all__": {"arguments"}}}
 
 
 class Role(StrEnum):
-    """Who speaks."""
+    """The author of a message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -35,10 +35,10 @@ class Role(StrEnum):
 
 
 class ToolCall(BaseModel):
-    """A tool the model asks for.
+    """A model's request to call a tool.
 
     Attributes:
-        id: Ties the call to its result; unique within a conversation.
+        id: Links the call to its result; unique within a conversation.
         name: The tool's name.
         arguments: The tool's arguments, a JSON object.
     """
@@ -50,7 +50,7 @@ class ToolCall(BaseModel):
     arguments: dict[str, Any] = Field(default_factory=dict)
 
     def to_openai_format(self) -> dict[str, Any]:
-        """Return the call as the OpenAI chat API writes it."""
+        """Return the call in the format of the OpenAI chat API."""
         arguments = orjson.dumps(self.arguments).decode()
         return {
             "id": self.id,
@@ -60,14 +60,14 @@ class ToolCall(BaseModel):
 
 
 class ToolResult(BaseModel):
-    """What a tool answered.
+    """The result of a tool call.
 
     Attributes:
         tool_call_id: The call this answers.
         name: The tool's name.
-        content: What the model sees.
+        content: The text that the model sees.
         error: Why the tool failed, or `None`.
-        duration_ms: How long it took, in milliseconds.
+        duration_ms: The duration of the call, in milliseconds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -88,13 +88,13 @@ class Message(BaseModel):
     """One message of a conversation.
 
     Attributes:
-        role: Who speaks.
+        role: The author.
         content: The text, or `None` for an assistant message that only calls tools.
-        tool_calls: The tools an assistant message asks for.
-        tool_call_id: For a tool message, the call it answers.
-        name: For a tool message, the tool; otherwise the speaker, if there are several.
-        id: A name for the message itself, if the caller has one.
-        metadata: Annotations of the caller's own; never sent to a model.
+        tool_calls: The calls that an assistant message requests.
+        tool_call_id: For a tool message, the id of the call that it answers.
+        name: For a tool message, the tool's name; otherwise the author's, if there are several.
+        id: An id of the message itself, if the caller sets one.
+        metadata: The caller's own annotations; never sent to a model.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -109,7 +109,7 @@ class Message(BaseModel):
 
     @override
     def __repr__(self) -> str:
-        """Return the fields that are set, long ones cut."""
+        """Return the fields that are set, long ones shortened."""
         fields = ((name, value) for name, value in self if value not in (None, (), {}))
         shown = ", ".join(f"{name}={quote(value)}" for name, value in fields)
         return f"{type(self).__name__}({shown})"
@@ -121,7 +121,7 @@ class Message(BaseModel):
         """Return a system message.
 
         Raises:
-            InvalidMessageError: The content is no text; so for the other roles.
+            InvalidMessageError: The content is not text. The other roles raise the same.
         """
         return cls(role=Role.SYSTEM, content=_checked_text(content, "system"))
 
@@ -144,7 +144,7 @@ class Message(BaseModel):
         given: object = result
         if not isinstance(given, ToolResult):
             raise InvalidMessageError(
-                f"a tool's message is made of a ToolResult, not of {type(given).__name__}:"
+                f"a tool's message needs a ToolResult, not {type(given).__name__}:"
                 " Message.tool(ToolResult(tool_call_id=..., name=..., content=...))"
             )
         content = result.content
@@ -155,12 +155,12 @@ class Message(BaseModel):
         )
 
     def to_checkpoint(self) -> dict[str, Any]:
-        """Return the message as plain JSON, without its defaults; the caller may change it."""
+        """Return the message as plain JSON, without default values; the caller may change it."""
         copied: dict[str, Any] = own_copy(written_of(self).document)
         return copied
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy with `update` applied, which forgets the serialised form."""
+        """Return a copy with `update` applied, without the cached serialised form."""
         copied = super().model_copy(update=update, deep=deep)
         vars(copied).pop("_written", None)
         return copied
@@ -175,7 +175,7 @@ class Message(BaseModel):
         return cls.model_validate(document)
 
     def to_openai_format(self) -> dict[str, Any]:
-        """Return the message as the OpenAI chat API writes it."""
+        """Return the message in the format of the OpenAI chat API."""
         wire: dict[str, Any] = {"role": self.role.value}
         if self.content is not None:
             wire["content"] = self.content
@@ -213,7 +213,7 @@ class Written:
     Attributes:
         document: The JSON; it never changes.
         mappings: The mappings of the message that can change.
-        copies: What was in them when the JSON was made.
+        copies: Their content when the JSON was made.
     """
 
     document: dict[str, Any]
@@ -233,7 +233,7 @@ class Written:
         return cls(document, mappings, copies)
 
     def is_true(self) -> bool:
-        """Whether the message is still as it was."""
+        """Whether the message is unchanged since then."""
         return all(map(_still, self.copies, self.mappings))
 
 
@@ -241,7 +241,7 @@ def _copy(mapping: dict[str, Any]) -> dict[str, Any]:
     try:
         copied: dict[str, Any] = own_copy(mapping)
     except RecursionError:
-        # No JSON is so deep: whoever saves it is told.
+        # JSON cannot be this deep: saving the message raises the error.
         return mapping
     return copied
 
@@ -251,14 +251,14 @@ def _still(copy: dict[str, Any], mapping: dict[str, Any]) -> bool:
 
 
 def is_closed(message: Message) -> bool:
-    """Whether nothing in a message can change but its mappings."""
+    """Whether only the mappings of a message can change."""
     return type(message) is Message and all(type(call) is ToolCall for call in message.tool_calls)
 
 
 def written_of(message: Message) -> Written:
-    """Return the JSON of a message, which is shared, so nobody may change it.
+    """Return the JSON of a message, which is shared and must not be changed.
 
-    It is made once, and again after a mapping of the message was changed in place.
+    It is computed once, and again after a mapping of the message was changed in place.
     """
     written: Written | None = vars(message).get("_written")
     if written is None or not (is_closed(message) and written.is_true()):

@@ -1,19 +1,19 @@
-"""From a provider string to a store, a checkpointer or a backend.
+"""Provider strings: from a string to a store, a checkpointer or a backend.
 
 A provider string is `provider`, `provider:hint` or a plain URL, whose whole text is then the
-hint. `locus_memory.backends.providers` is the one table of them; their code is imported when
-they are first used. Others come in by `register_store` and `register_checkpointer`, or, from
-an installed distribution, by an entry point of the group `locus_memory.backends` whose name
-is the provider and whose value is a `Provider`.
+hint. `locus_memory.backends.providers` is the one table of providers; the code of a provider is
+imported on first use. `register_store` and `register_checkpointer` add others. So does an
+installed distribution with an entry point of the group `locus_memory.backends` whose name is the
+provider and whose value is a `Provider`.
 
-| string | is |
+| string | meaning |
 |---|---|
 | `memory` | this process |
 | `file`, `file:./dir`, `file:///abs/dir` | a folder, `./checkpoints` by default; checkpoints only |
 | `sqlite`, `sqlite:./agent.db`, `sqlite:///abs/agent.db` | a file, `./locus.db` by default |
-| `./agent.db`, `agent.db`, `/abs/agent.sqlite` | SQLite's too: it begins with `./`, or ends so |
+| `./agent.db`, `agent.db`, `/abs/agent.sqlite` | SQLite: a path that begins with `./`, or ends so |
 | `sqlite::memory:` | SQLite without a file |
-| `postgresql`, `postgresql:mydb` | a database; the rest as libpq's environment variables say |
+| `postgresql`, `postgresql:mydb` | a database; the rest from libpq's environment variables |
 | `postgresql:postgresql://...`, `postgres://...` | a database by its URL |
 | `redis`, `redis:host:6379`, `redis:host:6379/1` | a server, `localhost:6379` by default |
 | `redis:rediss://...`, `redis:unix://...`, `redis://...`, `valkey://...` | a server by its URL |
@@ -76,26 +76,27 @@ ENTRY_POINTS = "locus_memory.backends"
 
 
 StoreFactory = Callable[..., BaseStore]
-"""Makes a store; called with the hint (`None`: none was given), then the caller's options.
+"""Creates a store; called with the hint (`None`: none was given), then the caller's options.
 
-The hint is its first argument, or `config_hint=`, if it has a parameter of that name or nothing
-but `**options`; the latter is given no hint where there is none.
+The hint is the first argument. If the factory has a parameter `config_hint`, or nothing but
+`**options`, it is passed as `config_hint=`; a factory with only `**options` gets none if there is
+no hint.
 """
 
 CheckpointerFactory = Callable[..., BaseCheckpointer]
-"""Makes a checkpointer; called as a `StoreFactory` is."""
+"""Creates a checkpointer; called like a `StoreFactory`."""
 
 _stores: dict[str, ConstructionFactory] = {}
 _checkpointers: dict[str, ConstructionFactory] = {}
 
 
 def resolve_address(where: str) -> tuple[Address, Provider]:
-    """Return the canonical address of a provider string, default hint included, and its row.
+    """Return the canonical address of a provider string, with its default hint, and its provider.
 
-    A path's URL form becomes the path.
+    The URL form of a path becomes the path.
 
     Raises:
-        UnknownProviderError: Nobody knows the provider.
+        UnknownProviderError: The provider is not registered.
         ConfigurationError: A bad provider string or hint.
     """
     parsed = _parsed(where)
@@ -171,7 +172,7 @@ def _load_plugin(entry: EntryPoint) -> Provider:
 
 
 def _plugins() -> dict[str, Provider]:
-    """Return what third parties provide; one that does not load is reported and left out."""
+    """Return the third-party providers; one that does not load is reported and left out."""
     found: dict[str, Provider] = {}
     for entry in _entry_points():
         try:
@@ -191,7 +192,7 @@ def _unknown(name: str, known: Iterable[str]) -> UnknownProviderError:
 def _construction(
     where: str, part: str, factories: Mapping[str, ConstructionFactory]
 ) -> Construction | None:
-    """Return how to make the `part` (a field of `Provider`); `None` if there is no such part."""
+    """Return how to create the `part` (a field of `Provider`); `None` if it has no such part."""
     parsed = _parsed(where)
     factory = factories.get(parsed.provider)
     if factory is not None:
@@ -220,14 +221,14 @@ def _load(target: str, provider: str, extra: str | None) -> Callable[..., Any]:
 
 
 def get_store(where: str, **options: Any) -> BaseStore:
-    """Return a new store; whoever called closes it.
+    """Return a new store, which the caller closes.
 
     Args:
         where: A provider string, such as `"sqlite:./agent.db"`.
         **options: Keyword arguments of the store's class.
 
     Raises:
-        UnknownProviderError: Nobody knows the provider.
+        UnknownProviderError: The provider is not registered.
         UnknownOptionError: The store's class has no such option.
         MissingDriverError: Its driver is not installed.
         ConfigurationError: A bad provider string, or a provider without a store.
@@ -250,15 +251,15 @@ def get_checkpointer(
 @overload
 def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer[AnyState]: ...
 def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer:
-    """Return a new checkpointer; whoever called closes it.
+    """Return a new checkpointer, which the caller closes.
 
     Args:
         where: A provider string, such as `"sqlite:./agent.db"`.
-        **options: Keyword arguments of the checkpointer's class. `state_type` says what `load`
-            returns, to a type checker as well.
+        **options: Keyword arguments of the checkpointer's class. `state_type` determines what
+            `load` returns, for a type checker as well.
 
     Raises:
-        UnknownProviderError: Nobody knows the provider.
+        UnknownProviderError: The provider is not registered.
         UnknownOptionError: The checkpointer's class has no such option.
         MissingDriverError: Its driver is not installed.
         ConfigurationError: A bad provider string, or a provider without checkpoints.
@@ -291,11 +292,11 @@ def open_backend(where: str, **options: Any) -> Backend:
 
     Args:
         where: A provider string, such as `"sqlite:./agent.db"`.
-        **options: Keyword arguments of the backend's class, else of the store's, of the
-            checkpointer's or of both.
+        **options: Keyword arguments of the backend's class, or else of the store's or the
+            checkpointer's class, or of both.
 
     Raises:
-        UnknownProviderError: Nobody knows the provider.
+        UnknownProviderError: The provider is not registered.
         UnknownOptionError: None of the classes has such an option.
         MissingDriverError: Its driver is not installed.
         ConfigurationError: A bad provider string.
@@ -342,7 +343,7 @@ def _routed(
     store: Construction | None,
     checkpointer: Construction | None,
 ) -> dict[str, Any]:
-    """Return the options a backend's class takes: its own, then those of its two parts."""
+    """Return the options that a backend's class accepts: its own, then those of its parts."""
     own = _accepted(options, backend)
     rest = {name: value for name, value in options.items() if name not in own}
     if store is not None:
@@ -357,13 +358,13 @@ def _accepted(options: Mapping[str, Any], construction: Construction) -> dict[st
 
 
 def as_store(where: str | BaseStore | Backend) -> tuple[BaseStore, bool]:
-    """Return a store, and whether the caller owns it and so closes it.
+    """Return a store, and whether the caller owns it and has to close it.
 
-    A provider string makes a new store, which the caller owns; a store or a backend is
-    somebody else's.
+    A provider string creates a new store, which the caller owns. A store or a backend that is
+    passed in keeps its owner.
 
     Raises:
-        ConfigurationError: It is none of these, or leads to no store.
+        ConfigurationError: It is none of these, or it has no store.
     """
     if isinstance(where, BaseStore):
         return where, False
@@ -373,12 +374,12 @@ def as_store(where: str | BaseStore | Backend) -> tuple[BaseStore, bool]:
 
 
 def as_checkpointer(where: str | BaseCheckpointer | Backend) -> tuple[BaseCheckpointer, bool]:
-    """Return a checkpointer, and whether the caller owns it and so closes it.
+    """Return a checkpointer, and whether the caller owns it and has to close it.
 
-    As `as_store`.
+    Ownership is as for `as_store`.
 
     Raises:
-        ConfigurationError: It is none of these, or leads to no checkpointer.
+        ConfigurationError: It is none of these, or it has no checkpointer.
     """
     if isinstance(where, BaseCheckpointer):
         return where, False
@@ -388,26 +389,26 @@ def as_checkpointer(where: str | BaseCheckpointer | Backend) -> tuple[BaseCheckp
 
 
 def register_store(name: str, factory: StoreFactory) -> Callable[[], None]:
-    """Let `name` mean a store of your own; it wins over a built-in one of that name.
+    """Register your own store as `name`; it takes precedence over a built-in one.
 
     Args:
         name: The provider, as provider strings spell it.
         factory: Called with the hint and the caller's options, see `StoreFactory`.
 
     Returns:
-        A function that takes it back.
+        A function that unregisters it.
 
     Raises:
-        ConfigurationError: The name cannot stand in a provider string.
+        ConfigurationError: The name is not valid in a provider string.
     """
     return _register(_stores, name, factory)
 
 
 def register_checkpointer(name: str, factory: CheckpointerFactory) -> Callable[[], None]:
-    """Let `name` mean a checkpointer of your own; as `register_store`.
+    """Register your own checkpointer as `name`, as `register_store` does for a store.
 
     Raises:
-        ConfigurationError: The name cannot stand in a provider string.
+        ConfigurationError: The name is not valid in a provider string.
     """
     return _register(_checkpointers, name, factory)
 

@@ -27,7 +27,7 @@ class AgentState(BaseModel):
         agent_id: Names the agent, if there are several.
         messages: The conversation, oldest first.
         iteration: How many model calls the run has made.
-        metadata: State of the caller's own, plain JSON.
+        metadata: The caller's own state, plain JSON.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,7 +40,7 @@ class AgentState(BaseModel):
 
     @override
     def __repr__(self) -> str:
-        """Return the fields, long ones cut, and how many messages there are."""
+        """Return the fields, long ones shortened, and the number of messages."""
         fields = ((name, value) for name, value in self if name != "messages" and value is not None)
         shown = "".join(f", {name}={quote(value)}" for name, value in fields)
         return f"<{type(self).__name__}: {len(self.messages)} messages{shown}>"
@@ -55,7 +55,7 @@ class AgentState(BaseModel):
         """Return the state with one more message.
 
         Raises:
-            InvalidMessageError: It is none.
+            InvalidMessageError: It is not a message.
         """
         return self.with_messages((message,))
 
@@ -63,7 +63,7 @@ class AgentState(BaseModel):
         """Return the state with more messages at the end.
 
         Raises:
-            InvalidMessageError: One is none, or it is one message and no list of them.
+            InvalidMessageError: One of them is not a message, or a single message is given.
         """
         longer = _documents(self).extended(_checked(messages))
         state = self.model_copy(update={"messages": longer.messages})
@@ -71,7 +71,7 @@ class AgentState(BaseModel):
         return state
 
     def with_iteration(self, iteration: int) -> Self:
-        """Return the state at another iteration."""
+        """Return the state with another iteration count."""
         return self.model_copy(update={"iteration": iteration})
 
     def with_metadata(self, **changes: Any) -> Self:
@@ -79,7 +79,7 @@ class AgentState(BaseModel):
         return self.model_copy(update={"metadata": {**self.metadata, **changes}})
 
     def to_checkpoint(self) -> dict[str, Any]:
-        """Return the state, a subclass's fields included, as plain JSON, which may be changed."""
+        """Return the state as plain JSON, with a subclass's fields; the caller may change it."""
         copied: dict[str, Any] = own_copy(shared_checkpoint(self))
         return copied
 
@@ -87,8 +87,8 @@ class AgentState(BaseModel):
     def from_checkpoint(cls, document: dict[str, Any]) -> Self:
         """Return the state that `to_checkpoint` wrote.
 
-        Messages are validated one at a time, so that a long thread that is loaded in a
-        worker thread never holds up the event loop.
+        Messages are validated one at a time, so that loading a long thread in a worker thread
+        never blocks the event loop.
 
         Raises:
             pydantic.ValidationError: The document is not an agent state.
@@ -97,7 +97,7 @@ class AgentState(BaseModel):
         return cls.model_validate({**document, "messages": messages})
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy with `update` applied, which forgets the serialised messages."""
+        """Return a copy with `update` applied, without the cached serialised messages."""
         copied = super().model_copy(update=update, deep=deep)
         if update is not None and "messages" in update:
             vars(copied).pop("_documents", None)
@@ -115,13 +115,13 @@ def _checked(messages: Any) -> tuple[Message, ...]:
         if not isinstance(each, Message):
             raise InvalidMessageError(
                 f"a state holds Message objects, not {type(each).__name__}:"
-                ' Message.user("...") makes one of a text'
+                ' Message.user("...") makes one from text'
             )
     return added
 
 
 def shared_checkpoint(state: AgentState) -> dict[str, Any]:
-    """Return what `AgentState.to_checkpoint` does without a copy: nobody may change it.
+    """Return the result of `AgentState.to_checkpoint` without a copy; it must not be changed.
 
     The messages in it, and the list of them, are the same objects until a message changes.
     """
@@ -129,14 +129,14 @@ def shared_checkpoint(state: AgentState) -> dict[str, Any]:
     rest = state.model_dump(mode="json", exclude_defaults=True, exclude=verbatim)
     documents = vars(state)["_documents"] = _documents(state).current()
     document = {"run_id": state.run_id, "messages": documents.documents, **rest}
-    # Not by pydantic, which would rewrite what JSON cannot hold instead of refusing it.
+    # Not with pydantic, which converts values that JSON cannot hold instead of refusing them.
     if state.metadata:
         document["metadata"] = state.metadata
     return document
 
 
 def _documents(state: AgentState) -> MessageDocuments:
-    """Return the documents of the messages, as they were when they were made."""
+    """Return the documents of the messages, which are computed once."""
     documents: MessageDocuments | None = vars(state).get("_documents")
     if documents is None or documents.messages is not state.messages:
         documents = MessageDocuments().extended(state.messages)

@@ -1,8 +1,8 @@
-"""A blocking face for what is async here, for programs and frameworks that are synchronous.
+"""Blocking faces of asynchronous objects, for synchronous programs and frameworks.
 
-There is one implementation of everything, and it is async. A `Bridge` runs an event loop in a
-thread of its own, so that any other thread can wait for what happens there; `blocking(x)` looks
-like `x`, but that each of its methods returns when it is done.
+There is one implementation of everything, and it is async. A `Bridge` runs an event loop in its
+own thread, and any other thread can wait for the calls that run there. `blocking(x)` looks like
+`x`, but each of its methods returns when it is done.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ def blocking(target: object, *, bridge: Bridge | None = None) -> Any: ...
 def blocking(target: object, *, bridge: Bridge | None = None) -> Any:
     """Return a blocking face of a store, a checkpointer, a manager, an agent or a backend.
 
-    It has the target's public attributes and methods, with the same arguments. What a method
-    returns is itself blocking where it would be asynchronous. It may be used from any number of
-    threads at once. `with` opens and closes the target as `async with` does.
+    It has the target's public attributes and methods, with the same arguments. If a method
+    returns an asynchronous object, the face returns a blocking face of it. Any number of threads
+    may use it at once. `with` opens and closes the target as `async with` does.
 
     Args:
-        target: Any object with asynchronous methods, or a provider string: the store it makes.
-        bridge: Where its calls run. By default all share the bridge of this process, so that
-            what belongs to one event loop, such as a pool of connections, is shared as well.
+        target: Any object with asynchronous methods, or a provider string, which gives a store.
+        bridge: Runs the calls. By default all faces share the bridge of this process, so that
+            objects of one event loop, such as a pool of connections, are shared as well.
 
     Returns:
         A `Blocking`: its methods are those of the target, without `await`. A type checker knows
-        those of a store, a checkpointer, a backend, a memory manager and an agent; the face of
-        anything else is typed `Any`.
+        the methods of a store, a checkpointer, a backend, a memory manager and an agent; the face
+        of any other object is typed `Any`.
 
     Raises:
-        BlockingCallError: By a call of a method, see `Bridge.run`.
+        BlockingCallError: Raised by a method call, see `Bridge.run`.
     """
     if isinstance(target, str):
         target = get_store(target)

@@ -1,4 +1,4 @@
-"""Tools: functions that a model may call, described to it by their signatures."""
+"""Tools: functions that a model may call, described by their signatures."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _SECTION = re.compile(r"[A-Z]\w*:")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function that a model may call; `tool` and `as_tool` make one from its signature.
+    """A function that a model may call; `tool` and `as_tool` create one from a signature.
 
-    Made by hand, from a `ToolSpec` and a function, it hands the model's arguments to the
-    function as they are. Calling the tool calls the function.
+    A tool that you create from a `ToolSpec` and a function passes the model's arguments to the
+    function unchecked. Calling the tool calls the function.
 
     Attributes:
-        spec: What a model is told of it.
-        function: What is called; a plain function runs in a worker thread.
+        spec: The description for the model.
+        function: The function; if it is not async, it runs in a worker thread.
     """
 
     spec: ToolSpec
@@ -52,13 +52,14 @@ class Tool:
         return self.function(*args, **kwargs)
 
     async def run(self, call: ToolCall) -> ToolResult:
-        """Return what the function makes of a model's call.
+        """Return the result of a model's call.
 
-        Arguments that do not fit and whatever the function raises become the result's `error`,
-        which the model can act upon; the latter is also an event, `agent.tool_failed`. What the
-        function returns becomes text: a `str` as it is, what JSON can hold as JSON, anything
-        else by `str`. Cancelling the call cancels an async function; a plain one goes on in its
-        thread, unheard. A `CancelledError` of the function's own is an error as any other.
+        Invalid arguments and any exception of the function become the result's `error`, which the
+        model can act on. An exception also emits the event `agent.tool_failed`. The return value
+        becomes text: a `str` as it is, a value that JSON can hold as JSON, anything else with
+        `str`. Cancelling the call cancels an async function; a plain function continues in its
+        thread, and its result is discarded. A `CancelledError` that the function itself raises is
+        an error like any other.
         """
         started = time.perf_counter()
         try:
@@ -103,16 +104,16 @@ def tool(
     name: str | None = None,
     description: str | None = None,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
-    """Make a tool of a function, as `@tool` or `@tool(name=..., description=...)`.
+    """Create a tool from a function, as `@tool` or `@tool(name=..., description=...)`.
 
     The JSON Schema of the arguments comes from the signature: type hints, defaults and
     `Annotated[..., Field(description=...)]`. The first paragraph of the docstring describes the
-    tool, and its `Args:` section, as Google writes it, describes the arguments.
+    tool, and its `Args:` section in Google style describes the arguments.
 
     Args:
-        function: Sync or async; every parameter can be given by name.
-        name: Instead of the function's: letters, digits, `_` and `-`, at most 64.
-        description: Instead of the docstring's first paragraph.
+        function: A sync or async function whose parameters can all be passed by name.
+        name: Replaces the function's name: at most 64 letters, digits, `_` and `-`.
+        description: Replaces the docstring's first paragraph.
 
     Raises:
         ConfigurationError: The name or the signature cannot be described to a model.
@@ -123,7 +124,7 @@ def tool(
 
 
 def as_tool(function: Callable[..., Any] | Tool) -> Tool:
-    """Return a tool: the one given, or one made of a function.
+    """Return a tool: the given one, or a new one from a function.
 
     Raises:
         ConfigurationError: It is neither, or cannot be described to a model.
@@ -132,10 +133,10 @@ def as_tool(function: Callable[..., Any] | Tool) -> Tool:
 
 
 def as_tools(functions: Iterable[Callable[..., Any] | Tool]) -> dict[str, Tool]:
-    """Return tools by their names, in order.
+    """Return the tools by name, in order.
 
     Raises:
-        ConfigurationError: Two have one name, or as for `as_tool`.
+        ConfigurationError: Two tools have the same name, or as for `as_tool`.
     """
     if not isinstance(functions, Iterable):
         raise ConfigurationError(f"tools are a list of functions, not {type(functions).__name__}")
@@ -168,7 +169,7 @@ def _make(function: Callable[..., Any], given: str | None, description: str | No
 def _arguments_model(function: Callable[..., Any], name: str) -> type[BaseModel]:
     """Return the model of the function's arguments; its fields are `p0`, `p1` and so on.
 
-    The parameters' own names are aliases, since a field could not have each of them.
+    The parameters' own names are aliases, since not each of them is a valid field name.
     """
     try:
         signature = inspect.signature(function, eval_str=True)
@@ -211,7 +212,7 @@ class _Untitled(GenerateJsonSchema):
 
     @override
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        """Say nothing: a default that is no JSON is simply not shown."""
+        """Ignore the warning: a default that is not JSON is left out."""
 
 
 def _parameters(
@@ -235,7 +236,7 @@ def _undescribable(name: str, error: PydanticUserError) -> ConfigurationError:
 
 
 def _documented(docstring: str) -> tuple[str, dict[str, str]]:
-    """Return a docstring's first paragraph, and what its `Args:` say of each argument."""
+    """Return a docstring's first paragraph, and the description of each argument."""
     summary = " ".join(docstring.partition("\n\n")[0].split())
     _, _, section = f"\n{docstring}\n".partition("\nArgs:\n")
     described: dict[str, str] = {}
@@ -256,7 +257,7 @@ def _documented(docstring: str) -> tuple[str, dict[str, str]]:
 
 
 def _checked(given: dict[str, Any], model: type[BaseModel] | None) -> dict[str, Any]:
-    """Return the arguments of a call as the function's types, by the parameters' names."""
+    """Return the arguments of a call, validated, by the parameters' names."""
     if model is None:
         return given
     arguments, fields = model.model_validate(given), model.model_fields
@@ -298,5 +299,5 @@ def _plain(value: Any) -> Any:
 
 
 def _whole(text: str) -> str:
-    """Return `text` with a question mark for each lone surrogate, which nothing could store."""
+    """Return `text` with a question mark for each lone surrogate, which no store accepts."""
     return text.encode(errors="replace").decode()

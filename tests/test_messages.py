@@ -147,5 +147,5 @@ def test_tool_calls_that_are_no_list_are_refused(calls):
 
 @pytest.mark.parametrize("result", [5, "done", None, {"content": "done"}])
 def test_what_is_no_result_of_a_tool_is_refused(result):
-    with pytest.raises(InvalidMessageError, match="made of a ToolResult"):
+    with pytest.raises(InvalidMessageError, match="needs a ToolResult"):
         Message.tool(result)
