@@ -1,8 +1,8 @@
 """The reference agent: a small loop that wires a model, tools, checkpoints and memory.
 
-It proves the wiring and serves where no framework is wanted; the managers and checkpointers work
-in other loops as well. A run saves its thread after every step, and no failure of a memory ends
-it.
+It proves the wiring, and programs without a framework can use it; the managers and checkpointers
+work in other loops as well. A run saves its thread after every step. By default, no failure of a
+memory manager ends it.
 
 Read `loop.py` first, then `session.py` for one run on one thread; `managers.py` guards the memory
 and conversation managers, and `events.py` holds the values that a run returns.

@@ -1,4 +1,4 @@
-"""What an agent tells while it runs, and what it returns."""
+"""The events that an agent streams while it runs, and the result of a run."""
 
 from __future__ import annotations
 
@@ -31,21 +31,20 @@ StopReason = Literal["done", "max_iterations"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentResult:
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
         text: The last answer of the model; empty if it only called tools.
-        messages: What this run added to the thread, oldest first.
-        state: The whole thread as it was saved.
+        messages: The messages that this run added to the thread, oldest first.
+        state: The whole thread as saved.
         thread_id: The thread.
         checkpoint_id: Its newest checkpoint; `None` without a checkpointer.
-        iterations: How often this run asked the model.
-        stop_reason: `done`, or `max_iterations` when the model wanted to go on.
-        failures: What went wrong on the way and was survived, such as a memory that could not be
-            extracted: the events of this run that have an error, first ones first. What is done
-            in the background is not among them.
-        usage: The tokens of the answers, and of the extraction that was done before the run
-            ended, as far as the model tells.
+        iterations: How often this run called the model.
+        stop_reason: `done`, or `max_iterations` if the run stopped before the model was done.
+        failures: The events of this run that have an error, oldest first, such as a failed
+            extraction of memories. Failures of background tasks are not included.
+        usage: The tokens of the answers, and of the extraction that ended before the run did, as
+            far as the model reports them.
     """
 
     text: str
@@ -67,10 +66,10 @@ class AgentEvent:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta(AgentEvent):
-    """A piece of the model's text, where the model streams.
+    """A piece of the model's text, if the model streams.
 
     Attributes:
-        text: The piece; the pieces make up the text of the next message.
+        text: The piece; all pieces together are the text of the next message.
     """
 
     text: str
@@ -81,7 +80,7 @@ class MessageAdded(AgentEvent):
     """A message was added to the thread.
 
     Attributes:
-        message: The user's, the model's or a tool's.
+        message: A message of the user, the model or a tool.
     """
 
     message: Message
@@ -92,7 +91,7 @@ class ToolStarted(AgentEvent):
     """A tool is about to run.
 
     Attributes:
-        call: What the model asked for.
+        call: The model's call.
     """
 
     call: ToolCall
@@ -100,10 +99,10 @@ class ToolStarted(AgentEvent):
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished(AgentEvent):
-    """A tool answered or failed.
+    """A tool returned or failed.
 
     Attributes:
-        result: What it said, and how long it took.
+        result: Its result, with its duration.
     """
 
     result: ToolResult
@@ -125,7 +124,7 @@ class Done(AgentEvent):
     """The run is over; the last event.
 
     Attributes:
-        result: What it came to.
+        result: The result of the run.
     """
 
     result: AgentResult
@@ -137,10 +136,10 @@ Tell = Callable[[AgentEvent], None]
 async def streamed(
     work: Callable[[Tell], Coroutine[Any, Any, object]],
 ) -> AsyncGenerator[AgentEvent]:
-    """Yield what `work` tells while it runs, then raise what it raised.
+    """Yield the events of `work` while it runs, then raise its error, if any.
 
-    The work does not wait for who listens. Closing the stream cancels the work and waits for
-    its end.
+    The work does not wait for the consumer of the stream. Closing the stream cancels the work and
+    waits for its end.
     """
     events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
     task = asyncio.create_task(work(events.put_nowait))

@@ -55,40 +55,40 @@ _Part = TypeVar("_Part")
 
 
 class Agent(Resource):
-    """A model with tools that remembers: it loads, recalls, trims, asks, acts and saves.
+    """An agent with tools, checkpoints and memory: a small reference loop.
 
-    The thread is saved whole after every step: after the user's message, each answer of the
-    model and each tool's result. What the model sees besides, the system prompt and the
-    memories, is never saved, so that a new prompt holds for old threads, too. What goes wrong
-    with the memory or the conversation manager is an event (`agent.memory_failed`,
-    `agent.trim_failed`, `memory.*`), a line in the log and one of the result's `failures`, and the
-    run goes on. An error of the model or the checkpointer ends it; the thread stays as it was
-    saved, its session open: `resume` goes on from there.
+    The whole thread is saved after every step: after the user's message, each answer of the model
+    and each tool result. The system prompt and the memories are never saved, so a new prompt also
+    applies to old threads. If the memory manager or the conversation manager fails, the run
+    continues. The failure is an event (`agent.memory_failed`, `agent.trim_failed`, `memory.*`), a
+    line in the log and one of the result's `failures`. An error of the model or the checkpointer
+    ends the run. The thread keeps its last saved state, its session stays open, and `resume`
+    continues it.
 
-    A provider string opens on first use, and is closed by `close` or `async with`; whatever else
-    is given stays the caller's.
+    A provider string is opened on first use, and closed by `close` or `async with`. The caller
+    closes any object that it passes in.
 
     Args:
-        model: Any async function from messages to an assistant `Message`; see
+        model: An async function from messages to an assistant `Message`; see
             `locus_memory.chat.base`.
-        system_prompt: Put before each conversation; never saved.
-        tools: Functions, or `Tool`s, that the model may call; several at once run concurrently.
-        checkpointer: A provider string, a backend or a checkpointer of `AgentState`. Without one
-            each run is a conversation of its own.
-        memory_manager: One with `on_session_start` and `on_session_end`; or a provider string, a
-            backend or a store, for an `LLMMemoryManager` that lets the model extract.
-        conversation_manager: One with `async_apply` or `apply`.
-        max_iterations: How often a run asks the model before it stops.
+        system_prompt: The first message that the model sees; never saved.
+        tools: Functions or `Tool`s that the model may call; calls of one answer run concurrently.
+        checkpointer: A provider string, a backend or a checkpointer of `AgentState`. Without one,
+            each run is a separate conversation.
+        memory_manager: An object with `on_session_start` and `on_session_end`; or a provider
+            string, a backend or a store, for an `LLMMemoryManager` whose model is this one.
+        conversation_manager: An object with `async_apply` or `apply`.
+        max_iterations: How often a run may call the model before it stops.
         agent_id: Saved with the thread, if there are several agents.
-        inherit_user: Whether a run that names no user, on a thread that belongs to one, acts as
+        inherit_user: Whether a run without a user, on a thread that belongs to a user, acts as
             that user and reads their memories. By default such a run is refused.
         on_memory_error: `"raise"` ends a run with the first error of its memory: before the
-            model is asked, or once the answer is saved; `resume` tries again. What is extracted
-            in the background is no part of a run.
+            model is called, or after the answer is saved; `resume` tries again. Extraction in
+            the background is not part of a run.
 
     Raises:
-        ConfigurationError: A bad provider string, model, tool or manager, or tools for a model
-            that takes none.
+        ConfigurationError: An invalid provider string, model, tool or manager, or tools for a
+            model that accepts none.
     """
 
     def __init__(
@@ -143,24 +143,24 @@ class Agent(Resource):
     ) -> AgentResult:
         """Answer the user's message.
 
-        A thread that was cut off is mended first, so that a provider takes it: a tool call
-        without a result is answered as interrupted, not run (see `resume`).
+        A thread that was cut off is repaired first, so that a provider accepts it: a tool call
+        without a result gets a result that says it was cut off, and is not run (see `resume`).
 
         Args:
-            text: What the user says.
-            thread_id: The conversation to go on with; a new one by default.
-            user_id: Who speaks, and whose memories; kept with the thread, and from then on named
-                by each of its runs. `metadata["user_id"]` says the same.
-            metadata: JSON to keep in the thread's state.
+            text: The user's message.
+            thread_id: The thread to continue; a new one by default.
+            user_id: The user of the message and of the memories. It is stored with the thread, and
+                every later run of the thread has to pass it. `metadata["user_id"]` means the same.
+            metadata: JSON to store in the thread's state.
 
         Raises:
-            CheckpointConflictError: Another run saved the thread meanwhile; nothing of what
-                either saved is lost.
-            InvalidArgumentError: A bad text, id or metadata, another user's thread, or a user's
-                thread and no user is named (see `inherit_user`).
-            ModelError: The model failed, or whatever else it raises.
+            CheckpointConflictError: Another run saved the thread meanwhile; nothing that either
+                run saved is lost.
+            InvalidArgumentError: An invalid text, id or metadata, a thread of another user, or a
+                run without a user on a thread that belongs to a user (see `inherit_user`).
+            ModelError: The model failed; a custom model may raise other errors.
             BackendError: The database failed.
-            Exception: With `on_memory_error="raise"`, whatever the memory failed with.
+            Exception: With `on_memory_error="raise"`, the error of the memory.
         """
         return await self._run(text, thread_id, user_id, metadata, None)
 
@@ -172,9 +172,9 @@ class Agent(Resource):
         user_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> AsyncGenerator[AgentEvent]:
-        """Answer as `run` does, and yield what happens; the last event is `Done`.
+        """Answer as `run` does, and yield the events of the run; the last one is `Done`.
 
-        Closing the stream stops the run where it is: what was saved stays.
+        Closing the stream stops the run; the saved state stays.
         """
         return streamed(partial(self._run, text, thread_id, user_id, metadata))
 
@@ -202,17 +202,17 @@ class Agent(Resource):
             return await self._go_on(session)
 
     async def resume(self, thread_id: str) -> AgentResult:
-        """Finish what a crash, an error or `max_iterations` cut short.
+        """Complete a run that a crash, an error or `max_iterations` cut short.
 
-        Tool calls that were saved with their results are never run again; one that was under
-        way is, so make sure that no other process is still at it. When there is nothing to
-        finish, the last answer is returned and nobody is asked. It is still the same run, so it
-        has the same user; check beforehand that whoever asks for it may have the answer.
+        Tool calls with saved results never run again. A call that was in progress runs again, so
+        make sure that no other process is still running it. If there is nothing to complete, the
+        last answer is returned without a call of the model. It is still the same run with the same
+        user: check first that the caller may see the answer.
 
         Raises:
             CheckpointNotFoundError: There is no such thread.
             ConfigurationError: The agent has no checkpointer.
-            CheckpointConflictError: As for `run`, and so are the other errors.
+            CheckpointConflictError: As for `run`, like all other errors.
         """
         with collect() as happened:
             session = await Session.load(self._threads, thread_id, happened)
@@ -225,7 +225,7 @@ class Agent(Resource):
             return await self._go_on(session)
 
     async def _go_on(self, session: Session) -> AgentResult:
-        """The loop: the model speaks and its tools answer, until it asks for no more."""
+        """Call the model and run its tools until it requests no more calls."""
         await self._recall(session)
         while session.is_waiting and session.iterations < self.max_iterations:
             await self._ask_model(session)
@@ -242,7 +242,7 @@ class Agent(Resource):
         await session.add(answer)
 
     async def _answer_calls(self, session: Session) -> None:
-        """Run the open calls at once, and save each result when it comes."""
+        """Run the open calls concurrently, and save each result when it arrives."""
         ended: asyncio.Queue[asyncio.Task[ToolResult]] = asyncio.Queue()
         tasks: dict[asyncio.Task[ToolResult], ToolCall] = {}
         try:
@@ -271,7 +271,7 @@ class Agent(Resource):
         return ToolResult(tool_call_id=call.id, name=call.name, error=error)
 
     async def _recall(self, session: Session) -> None:
-        """Begin what the model sees: the system prompt, memories, and the thread so far."""
+        """Start the model's view: the system prompt, memories and the thread so far."""
         thread = session.state.messages
         prompt = () if self.system_prompt is None else (Message.system(self.system_prompt),)
         view = session.state.model_copy(update={"messages": (*prompt, *thread)})
@@ -283,7 +283,7 @@ class Agent(Resource):
             session.raise_memory_failure()
 
     async def state(self, thread_id: str, checkpoint_id: str | None = None) -> AgentState:
-        """Return the thread as it was at a checkpoint, the newest by default.
+        """Return the state of a thread at a checkpoint, the newest by default.
 
         Raises:
             CheckpointNotFoundError: There is no such checkpoint.
@@ -294,15 +294,15 @@ class Agent(Resource):
     async def history(
         self, thread_id: str, limit: int = 10, *, before: str | None = None
     ) -> list[CheckpointInfo]:
-        """Return what is known of the thread's checkpoints, newest first.
+        """Return information on a thread's checkpoints, newest first.
 
-        A checkpoint's metadata says what it was saved after (`kind`: `user`, `assistant`, `tool`
-        or `done`), `step`, `run_id`, and `user_id` and `agent_id` where there is one.
+        A checkpoint's metadata has `kind`, the step after which it was saved (`user`, `assistant`,
+        `tool` or `done`), `step`, `run_id`, and `user_id` and `agent_id` if they are set.
 
         Args:
-            thread_id: Which thread; there is nothing to tell of an unknown one.
+            thread_id: The thread; the list is empty if it is unknown.
             limit: At most this many.
-            before: Only those older than this checkpoint: the cursor.
+            before: The cursor: only checkpoints older than this one.
 
         Raises:
             ConfigurationError: The agent has no checkpointer.
@@ -312,7 +312,7 @@ class Agent(Resource):
     async def fork(
         self, thread_id: str, checkpoint_id: str | None = None, new_thread_id: str | None = None
     ) -> str:
-        """Start a thread from a checkpoint of another, the newest by default; returns its id.
+        """Start a thread from a checkpoint of another, the newest by default; return its id.
 
         Raises:
             CheckpointNotFoundError: There is no such checkpoint.
@@ -353,5 +353,5 @@ class Agent(Resource):
 
 
 def _result(task: asyncio.Task[ToolResult], call: ToolCall) -> ToolResult:
-    """Return what a task came to; a tool that cancelled its own failed."""
+    """Return the result of a task; a tool that cancelled its own task failed."""
     return failed(call, asyncio.CancelledError()) if task.cancelled() else task.result()

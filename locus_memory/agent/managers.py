@@ -1,4 +1,4 @@
-"""What an agent needs of the managers it is given; no failure of theirs reaches the run."""
+"""The protocols of an agent's managers, and calls whose failures never end a run."""
 
 from __future__ import annotations
 
@@ -29,37 +29,40 @@ _MESSAGES_A_PROMPT: Final = 20
 
 
 class SessionHooks(Protocol):
-    """What an agent needs of a memory manager; either may be async or not."""
+    """The methods that an agent needs of a memory manager; each may be sync or async."""
 
     def on_session_start(self, state: Any, /) -> Any:
-        """Return the state, with the messages that the model is to see."""
+        """Return the state with the messages that the model sees."""
         ...
 
     def on_session_end(self, state: Any, /) -> Any:
-        """Take what is worth keeping from the whole thread."""
+        """Extract memories from the whole thread."""
         ...
 
 
 class Trimmer(Protocol):
-    """What an agent needs of a conversation manager; `async_apply` is preferred, if there."""
+    """The method that an agent needs of a conversation manager, or else `async_apply`.
+
+    If the manager has both, the agent calls `async_apply`.
+    """
 
     def apply(self, messages: Any, /) -> Any:
-        """Return the messages that the model is to see now."""
+        """Return the messages that the model sees now."""
         ...
 
 
 def as_memory_manager(
     where: str | BaseStore | Backend | SessionHooks | None, model: Any
 ) -> tuple[SessionHooks | None, bool]:
-    """Return a memory manager, and whether the caller owns it and so closes it.
+    """Return a memory manager, and whether the caller owns it and has to close it.
 
     A provider string, a store or a backend becomes an `LLMMemoryManager`. The model extracts the
-    memories, in the background and with one prompt a session: once 20 messages wait, or the
-    thread is quiet for a minute, or the agent is closed. Where the model says that it cannot,
-    rules do, before the run ends.
+    memories in the background, with one prompt per session: when 20 messages are waiting, when the
+    thread has been idle for a minute, or when the agent is closed. If the model declares that it
+    cannot, rules extract them before the run ends.
 
     Raises:
-        ConfigurationError: It is none of these, or a bad provider string.
+        ConfigurationError: It is none of these, or an invalid provider string.
     """
     if where is None or _has_hooks(where):
         return where, False
@@ -91,7 +94,7 @@ def checked_trimmer(manager: Trimmer | None) -> Trimmer | None:
     """Return the conversation manager.
 
     Raises:
-        ConfigurationError: It is none.
+        ConfigurationError: It is not a conversation manager.
     """
     if manager is None or hasattr(manager, "apply") or hasattr(manager, "async_apply"):
         return manager
@@ -101,12 +104,12 @@ def checked_trimmer(manager: Trimmer | None) -> Trimmer | None:
 
 
 async def recalled(manager: SessionHooks | None, state: AgentState) -> AgentState:
-    """Return the state with memories, or as it is."""
+    """Return the state with memories, or unchanged if there is no manager or it fails."""
     if manager is None:
         return state
     try:
         found = await _awaited(manager.on_session_start(state))
-        # Whatever it is, it has what a state has: else the run would fail later.
+        # Any class will do if it has the attributes of a state: otherwise the run fails later.
         metadata = {**state.metadata, **found.metadata}
         messages = _checked(found.messages)
         return state.model_copy(update={"messages": messages, "metadata": metadata})
@@ -117,7 +120,7 @@ async def recalled(manager: SessionHooks | None, state: AgentState) -> AgentStat
 
 
 async def remember(manager: SessionHooks | None, state: AgentState) -> None:
-    """Let the manager keep what it likes."""
+    """Call the manager's end hook."""
     if manager is None:
         return
     try:
@@ -128,7 +131,7 @@ async def remember(manager: SessionHooks | None, state: AgentState) -> None:
 
 
 async def trimmed(manager: Trimmer | None, messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages that the model is to see; all of them where the manager fails."""
+    """Return the messages that the model sees; all of them if the manager fails."""
     if manager is None:
         return messages
     try:
@@ -143,7 +146,7 @@ async def trimmed(manager: Trimmer | None, messages: Sequence[Message]) -> Seque
 def _checked(returned: Any) -> tuple[Message, ...]:
     messages = tuple(returned)
     if not messages or not all(isinstance(each, Message) for each in messages):
-        raise InvalidArgumentError("a manager returned something else than messages, or none")
+        raise InvalidArgumentError("a manager returned no messages, or something else")
     return messages
 
 

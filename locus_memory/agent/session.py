@@ -35,25 +35,25 @@ from locus_memory.store.item import check_identifier
 __all__ = ["FORKED_FROM", "Session", "load_state"]
 
 FORKED_FROM: Final = "forked_from"
-"""The key of a state's metadata that says which thread, and how many messages of it, a fork or a
-copy began with: `{"thread_id": ..., "messages": ...}`."""
+"""The key of a state's metadata with the source of a fork or a copy, and the number of messages
+it began with: `{"thread_id": ..., "messages": ...}`."""
 
 _FINISHED = "done"
 
 
 class Session:
-    """A thread while an agent works on it; every change is saved, and then told.
+    """A thread while an agent works on it; every change is saved, then reported.
 
-    A save names the checkpoint it builds on, so that of two runs on one thread the slower is
-    refused, with `CheckpointConflictError`, and the thread stays whole.
+    Each save names the checkpoint it builds on. So if two runs use one thread, the slower one is
+    refused with `CheckpointConflictError`, and the thread stays whole.
 
     Attributes:
         thread_id: The thread.
-        state: The thread as it is saved.
+        state: The thread as saved.
         checkpoint_id: Its newest checkpoint; `None` for a new thread or without a checkpointer.
-        on_text: Called with the pieces of the model's text; `None` when nobody listens.
-        iterations: How often this run has asked the model.
-        finished: Whether an earlier run came to its end here, its end hook included.
+        on_text: Called with the pieces of the model's text; `None` if the run is not streamed.
+        iterations: How often this run has called the model.
+        finished: Whether an earlier run ended here, including its end hook.
         happened: The events of this run, while they are collected.
     """
 
@@ -102,18 +102,18 @@ class Session:
     ) -> None:
         """Start a new run on the thread.
 
-        A `user_id` in the metadata is the user, as the argument is; there, `None` names nobody.
+        A `user_id` in the metadata means the same as the argument; `None` there means no user.
 
         Args:
             agent_id: The agent.
-            user_id: Who speaks.
-            metadata: More of the thread's metadata.
-            inherit_user: Whether a run that names no user is its thread's user's.
+            user_id: The user.
+            metadata: Further metadata of the thread.
+            inherit_user: Whether a run without a user acts as the user of its thread.
 
         Raises:
-            InvalidArgumentError: The thread is another user's, or a user's and the run names
-                none, or `metadata` is no mapping, or names another user, thread or origin than
-                the run has.
+            InvalidArgumentError: The thread belongs to another user, or it belongs to a user and
+                the run has none, or `metadata` is not a mapping, or it names another user, thread
+                or origin than the run's.
         """
         if not isinstance(metadata, Mapping | None):
             raise InvalidArgumentError(f"metadata is an object, not {type(metadata).__name__}")
@@ -135,7 +135,7 @@ class Session:
         )
 
     def _owner(self, user_id: str | None, *, inherit_user: bool) -> str | None:
-        """Return the user of the thread, which is the new one where it has none."""
+        """Return the user of the thread, or the given one if the thread has none."""
         owner: str | None = self.state.metadata.get("user_id")
         if user_id is not None and owner not in (None, user_id):
             raise InvalidArgumentError(f"thread {quote(self.thread_id)} is another user's")
@@ -148,7 +148,7 @@ class Session:
         return owner if user_id is None else user_id
 
     def repair(self) -> None:
-        """Mend what a provider would refuse, such as a tool call that was never answered."""
+        """Repair faults that a provider would refuse, such as a tool call without a result."""
         mended, faults = mend(self.state.messages)
         if faults:
             emit("agent.thread_repaired", thread_id=self.thread_id, faults=len(faults))
@@ -178,13 +178,13 @@ class Session:
         return reasons.get(call.id)
 
     def lead_in(self, seen: AgentState) -> None:
-        """Let the model see these messages for the thread so far; the metadata is the thread's."""
+        """Show the model these messages instead of the thread so far; use their metadata."""
         self._lead, self._led = seen.messages, len(self.state.messages)
         self.state = self.state.model_copy(update={"metadata": seen.metadata})
 
     @property
     def view(self) -> list[Message]:
-        """What the model sees, before it is trimmed."""
+        """The messages for the model, before they are trimmed."""
         return [*self._lead, *self.state.messages[self._led :]]
 
     async def add(self, message: Message) -> None:
@@ -199,24 +199,24 @@ class Session:
         await self._save(added.role.value, MessageAdded(added))
 
     async def finish(self) -> AgentResult:
-        """Save that the run is over, and return what it came to."""
+        """Save that the run is over, and return its result."""
         await self._save(_FINISHED)
         result = self.result()
         self.tell(Done(result))
         return result
 
     def tell(self, event: AgentEvent) -> None:
-        """Tell who listens, if anybody does."""
+        """Send an event to the stream, if there is one."""
         if self._tell is not None:
             self._tell(event)
 
     @property
     def failures(self) -> tuple[Event, ...]:
-        """What went wrong so far and was survived."""
+        """The failures so far that did not end the run."""
         return tuple(event for event in self.happened if event.error is not None)
 
     def raise_memory_failure(self) -> None:
-        """Raise what went wrong with the memory, if anything did.
+        """Raise the first failure of the memory, if there is one.
 
         Raises:
             Exception: The first error of the memory manager or of its store.
@@ -229,7 +229,7 @@ class Session:
                 raise LocusMemoryError(f"{event.name}: {type(event.error).__name__}")
 
     def result(self) -> AgentResult:
-        """Return what the run came to."""
+        """Return the result of the run."""
         answers = (m for m in reversed(self.state.messages) if m.role == Role.ASSISTANT)
         stop_reason: StopReason = "max_iterations" if self.is_waiting else "done"
         return AgentResult(
@@ -245,7 +245,7 @@ class Session:
         )
 
     async def _save(self, kind: str, *events: AgentEvent) -> None:
-        """Save the thread, and only then tell of it."""
+        """Save the thread, and only then send the events."""
         if self._checkpointer is not None:
             facts = {
                 "kind": kind,
@@ -272,7 +272,7 @@ async def load_state(
 
     Raises:
         CheckpointNotFoundError: There is no such checkpoint.
-        StateTypeError: It holds something else than the state of an agent.
+        StateTypeError: It does not hold the state of an agent.
     """
     loaded = await checkpointer.load(thread_id, checkpoint_id)
     if loaded is None:
@@ -291,7 +291,7 @@ async def load_state(
 
 
 def _as_own(state: AgentState, thread_id: str) -> AgentState:
-    """Return the state of a thread, which names another one if it is a fork or a copy."""
+    """Return the state with this thread's id; that of a fork or a copy names its source."""
     origin = state.metadata.get("thread_id")
     own: dict[str, Any] = {"thread_id": thread_id}
     if isinstance(origin, str) and origin != thread_id:
@@ -300,7 +300,7 @@ def _as_own(state: AgentState, thread_id: str) -> AgentState:
 
 
 def _user(user_id: str | None, metadata: Mapping[str, Any]) -> str | None:
-    """Return whom the run is for, named as an argument, in the metadata or in both."""
+    """Return the user of the run, from the argument, the metadata or both."""
     named = metadata.get("user_id")
     for each in (user_id, named):
         if each is not None:
@@ -315,9 +315,9 @@ def _with_id(message: Message) -> Message:
 
 
 def _with_own_calls(message: Message, thread: Sequence[Message]) -> Message:
-    """Return an answer whose tool calls have ids that nothing else in the thread has.
+    """Return an answer whose tool calls have ids that are unique in the thread.
 
-    Some servers count them from 0 in every answer, and a result must find its call.
+    Some servers count the ids from 0 in every answer, and each result must match one call.
     """
     if not message.tool_calls:
         return message
