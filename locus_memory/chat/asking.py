@@ -1,4 +1,4 @@
-"""Asking a model, whatever it can do: tools and streaming where it has them."""
+"""Calls of a model, with tools and streaming if it supports them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["ask", "called", "check_model", "takes_tools"]
 
 
 def check_model(model: object) -> None:
-    """Raise unless the model can be called.
+    """Check that the model can be called.
 
     Raises:
-        ConfigurationError: It is a name, a class or something else.
+        ConfigurationError: It is a name, a class or another object that cannot be called.
     """
     if isinstance(model, type):
         raise ConfigurationError(
@@ -33,22 +33,22 @@ def check_model(model: object) -> None:
 
 
 async def called(model: Callable[..., Any], messages: Sequence[Any], **keywords: Any) -> Any:
-    """Return what the model answers.
+    """Return the model's answer.
 
     Raises:
-        ModelAnswerError: It is no async function.
+        ModelAnswerError: The model is not an async function.
     """
     answer = model(messages, **keywords)
     if not inspect.isawaitable(answer):
         raise ModelAnswerError(
-            f"the model is no async function, it returned {type(answer).__name__}:"
+            f"the model is not an async function, it returned {type(answer).__name__}:"
             " define it with async def"
         )
     return await answer
 
 
 def takes_tools(model: Callable[..., Any]) -> bool:
-    """Whether the model takes the keyword `tools`; one that hides its signature is believed."""
+    """Whether the model accepts the keyword `tools`; assumed if it hides its signature."""
     try:
         parameters = inspect.signature(model).parameters.values()
     except (TypeError, ValueError):
@@ -67,18 +67,18 @@ async def ask(
     *,
     on_text: Callable[[str], None] | None = None,
 ) -> Message:
-    """Return a model's answer to the conversation, as one that can be saved; see `storable`.
+    """Return a model's answer to the conversation, in a form that can be saved; see `storable`.
 
-    An answer without anything is an empty text.
+    An answer without content becomes an empty text.
 
     Args:
         model: A `ChatModel`, a `ToolModel` or a `StreamingModel`.
         messages: The conversation, oldest first.
-        tools: What it may call.
-        on_text: Called with each piece of the text, where the model streams.
+        tools: The tools that it may call.
+        on_text: Called with each piece of the text, if the model streams.
 
     Raises:
-        ModelAnswerError: The answer is no assistant message, or the model is not async.
+        ModelAnswerError: The answer is not an assistant message, or the model is not async.
     """
     keywords: dict[str, Any] = {"tools": tools} if tools else {}
     answer: object = None
@@ -103,11 +103,11 @@ async def ask(
 async def _last(
     pieces: AsyncIterator[str | Message], on_text: Callable[[str], None]
 ) -> Message | None:
-    """Hand on the pieces of text, and return the message that ends them."""
+    """Pass the pieces of text to `on_text`, and return the message that ends the stream."""
     answer = None
     async with AsyncExitStack() as stack:
         if isinstance(pieces, AsyncGenerator):
-            # Else the connection behind it would stay open until the garbage is collected.
+            # Otherwise its connection stays open until garbage collection.
             await stack.enter_async_context(aclosing(pieces))
         async for piece in pieces:
             if isinstance(piece, Message):

@@ -1,8 +1,8 @@
-"""What a chat model is: an async callable from messages to a message.
+"""The protocols of a chat model: an async callable from messages to a message.
 
-A model may say more of itself by two attributes, both optional. With `stream` it is a
-`StreamingModel`. With `follows_instructions = False` it says that it only plays a part, and
-that nobody should ask it to extract memories.
+Two optional attributes describe a model further. A model with `stream` is a `StreamingModel`. A
+model with `follows_instructions = False` ignores instructions, so it is never called to extract
+memories.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from locus_memory.messages import Message
 __all__ = ["INVALID_ARGUMENTS", "ChatModel", "StreamingModel", "ToolModel", "ToolSpec"]
 
 INVALID_ARGUMENTS: Final = "invalid_arguments"
-"""The key of an assistant message's metadata that maps the id of a tool call to why its
-arguments, which then are `{}`, could not be read. Such a call is answered, never run."""
+"""The key of an assistant message's metadata that maps the id of a tool call to the reason why
+its arguments could not be read. The arguments are then `{}`. Such a call gets a result and is
+never run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """What a model is told of a tool.
+    """The description of a tool for a model.
 
     Attributes:
         name: The tool's name.
-        description: What it does, in a sentence or a few.
+        description: The purpose of the tool, in one sentence or a few.
         parameters: The JSON Schema of its arguments, an object.
     """
 
@@ -35,7 +36,7 @@ class ToolSpec:
     parameters: dict[str, Any]
 
     def to_openai_format(self) -> dict[str, Any]:
-        """Return the tool as the OpenAI chat API writes it."""
+        """Return the tool in the format of the OpenAI chat API."""
         function = {
             "name": self.name,
             "description": self.description,
@@ -45,7 +46,7 @@ class ToolSpec:
 
 
 class ChatModel(Protocol):
-    """A model that only talks: any async function from messages to a message."""
+    """A model without tools: any async function from messages to a message."""
 
     def __call__(self, messages: Sequence[Message], /) -> Awaitable[Message]:
         """Return the assistant message that answers the conversation, oldest first."""
@@ -53,12 +54,12 @@ class ChatModel(Protocol):
 
 
 class ToolModel(Protocol):
-    """A model that may call tools: it takes them as a keyword."""
+    """A model that may call tools: it accepts them as a keyword."""
 
     def __call__(
         self, messages: Sequence[Message], /, *, tools: Sequence[ToolSpec]
     ) -> Awaitable[Message]:
-        """Return the assistant message, which may ask for calls of the `tools`."""
+        """Return the assistant message, which may request calls of the `tools`."""
         ...
 
 
@@ -69,5 +70,5 @@ class StreamingModel(Protocol):
     def stream(
         self, messages: Sequence[Message], /, *, tools: Sequence[ToolSpec] = ()
     ) -> AsyncIterator[str | Message]:
-        """Yield the pieces of the text as they come, and last the whole message."""
+        """Yield the pieces of the text as they arrive, then the whole message."""
         ...

@@ -1,4 +1,4 @@
-"""A model that needs no endpoint: a few rules, for demos, tests and first steps."""
+"""A model without an endpoint: a few rules, for demos, tests and first steps."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ _MEMORY: Final = re.compile(r"- \w+(?: \(told by a tool\))?: (.*?)(?: \[since [\
 
 
 class ScriptedModel:
-    """A chat model that is no language model: it follows the rules below, always alike.
+    """A chat model that follows fixed rules instead of a language model.
 
-    - While `script` lasts, it gives those answers in order.
-    - `use NAME with key=value, key=value` calls a tool that it was given; a value is JSON or else
-      text. Several calls are joined by ` and `: `use a with x=1 and use b`. What the tools say
-      becomes its answer.
-    - "What do you know about me?" lists the memories put before it.
-    - Any other question is answered with what shares most words with it: something the user said
-      in this conversation, the newest first, or else a memory. If there is nothing, it says that
-      it does not know.
-    - A greeting is greeted back, and anything else is noted.
+    - It first gives the answers of `script`, in order.
+    - `use NAME with key=value, key=value` calls a given tool; a value is JSON or else text.
+      Several calls are joined by ` and `: `use a with x=1 and use b`. The results of the tools
+      become its answer.
+    - "What do you know about me?" lists the memories in the prompt.
+    - It answers any other question with the text that shares most words with it: a statement of
+      the user in this conversation, newest first, or else a memory. Without such a text, it says
+      that it does not know.
+    - It greets back, and acknowledges any other text.
 
     Attributes:
-        follows_instructions: False: a prompt does not move it, so an agent never asks it to
-            extract memories.
+        follows_instructions: False: it ignores prompts, so an agent never calls it to extract
+            memories.
 
     Args:
         script: Answers to give first.
@@ -56,7 +56,7 @@ class ScriptedModel:
     async def __call__(
         self, messages: Sequence[Message], /, *, tools: Sequence[ToolSpec] = ()
     ) -> Message:
-        """Return the answer that the rules give."""
+        """Return the answer of the rules."""
         if self._script:
             answer = self._script.pop(0)
             return Message.assistant(answer) if isinstance(answer, str) else answer
@@ -71,7 +71,7 @@ class ScriptedModel:
     async def stream(
         self, messages: Sequence[Message], /, *, tools: Sequence[ToolSpec] = ()
     ) -> AsyncIterator[str | Message]:
-        """Yield the answer word by word, and last the whole message."""
+        """Yield the answer word by word, then the whole message."""
         answer = await self(messages, tools=tools)
         for piece in re.findall(r"\s*\S+|\s+$", answer.content or ""):
             yield piece
@@ -104,7 +104,7 @@ def _is_question(text: str) -> bool:
 
 
 def _best(question: str, candidates: Sequence[str]) -> str | None:
-    """Return the candidate that shares most words with the question, of equals the first."""
+    """Return the candidate that shares most words with the question; the first of equals."""
     asked = _words(question)
     scores = [len(asked & _words(each)) for each in candidates]
     highest = max(scores, default=0)
@@ -122,7 +122,7 @@ def _memories(messages: Sequence[Message]) -> list[str]:
 
 
 def _requests(text: str, known: set[str]) -> list[ToolCall]:
-    """Return the tool calls a text asks for; none unless it asks for nothing else."""
+    """Return the tool calls that a text requests; none if it contains anything else."""
     found = [_REQUEST.fullmatch(part) for part in _NEXT_REQUEST.split(text)]
     calls = [
         ToolCall(name=each[1], arguments=_arguments(each[2] or ""))
@@ -144,6 +144,6 @@ def _value(text: str) -> Any:
 
 
 def _report(messages: Sequence[Message]) -> str:
-    """Return what the tools said that were called last."""
+    """Return the results of the last tool calls."""
     last = takewhile(lambda message: message.role == Role.TOOL, reversed(messages))
     return "\n".join(f"{each.name}: {each.content}" for each in reversed(list(last)))

@@ -1,4 +1,4 @@
-"""Making an answer one that JSON can hold, since a thread that cannot be saved is lost."""
+"""Conversion of an answer to one that JSON can hold, so that the thread can be saved."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["storable", "whole"]
 
 
 def storable(message: Message) -> Message:
-    """Return an answer that can be saved: the one given, mostly.
+    """Return an answer that can be saved: usually the given one.
 
     Half of a surrogate pair becomes U+FFFD, and a tool call whose id holds one gets another id.
-    Arguments that JSON cannot hold become `{}`, and the metadata says why, as
-    `INVALID_ARGUMENTS`; other metadata that it cannot hold is dropped. The event
-    `agent.answer_mended` names the parts that were changed.
+    Arguments that JSON cannot hold become `{}`, and the metadata holds the reason under
+    `INVALID_ARGUMENTS`. Other metadata that JSON cannot hold is dropped. The event
+    `agent.answer_mended` names the changed parts.
     """
     reasons = message.metadata.get(INVALID_ARGUMENTS)
     invalid: dict[str, str] = {}
@@ -54,7 +54,7 @@ def whole(text: str) -> str:
 
 
 def _storable_call(call: ToolCall, reasons: dict[Any, Any], invalid: dict[str, str]) -> ToolCall:
-    """Return the call, and add to `invalid` why its arguments cannot be had."""
+    """Return the call, and add to `invalid` the reason why its arguments cannot be read."""
     own_id = call.id if whole(call.id) == call.id else ToolCall(name="").id
     fault = _fault(call.arguments)
     reason = reasons.get(call.id, fault)

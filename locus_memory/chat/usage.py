@@ -1,4 +1,4 @@
-"""How many tokens a model says that it used."""
+"""The token usage that a model reports."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _EVENT: Final = "model.answered"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens, as far as the model tells; one that tells nothing counts as 0.
+    """Counts of tokens as the model reports them; a model that reports none counts as 0.
 
     Attributes:
-        prompt_tokens: What the model was given, in all.
-        completion_tokens: What it wrote, in all.
-        total_tokens: Both.
-        extraction_tokens: How many of the total were for the extraction of memories.
+        prompt_tokens: Tokens of all prompts.
+        completion_tokens: Tokens of all answers.
+        total_tokens: The sum of both.
+        extraction_tokens: The part of the total for the extraction of memories.
     """
 
     prompt_tokens: int = 0
@@ -31,12 +31,12 @@ class Usage:
 
 
 def report_usage(answer: Any, purpose: Literal["answer", "extraction"]) -> None:
-    """Tell, as the event `model.answered`, what an answer's metadata says of its `usage`."""
+    """Emit the event `model.answered` with the `usage` of an answer's metadata."""
     metadata = getattr(answer, "metadata", None)
     told = metadata.get("usage") if isinstance(metadata, Mapping) else None
     if not isinstance(told, Mapping):
         return
-    # Anthropic's names as well as OpenAI's.
+    # The names of both OpenAI and Anthropic.
     prompt = _count(told, "prompt_tokens", "input_tokens")
     completion = _count(told, "completion_tokens", "output_tokens")
     total = _count(told, "total_tokens") or prompt + completion
@@ -51,7 +51,7 @@ def report_usage(answer: Any, purpose: Literal["answer", "extraction"]) -> None:
 
 
 def usage_in(events: Iterable[Event]) -> Usage:
-    """Return the sum of what `report_usage` told."""
+    """Return the sum of the usage that `report_usage` emitted."""
     told = [event.attributes for event in events if event.name == _EVENT]
     return Usage(
         prompt_tokens=sum(each["prompt_tokens"] for each in told),

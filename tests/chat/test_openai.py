@@ -189,7 +189,7 @@ class TestAnswers:
             ({}, "without a message"),
             ({"error": {"message": "model is loading"}}, "model is loading"),
             ("a text", "without a message"),
-            (b"<html>", "no JSON"),
+            (b"<html>", "not JSON"),
         ],
     )
     async def test_what_is_no_answer(self, endpoint, chat, wire, body, why):

@@ -142,7 +142,7 @@ class TestStreams:
         [
             ({"error": {"message": "out of memory"}}, "out of memory"),
             (None, "connection was lost"),
-            ("{not json", "no JSON"),
+            ("{not json", "not JSON"),
         ],
     )
     async def test_a_stream_that_breaks(self, endpoint, chat, wire, last, error):

@@ -1,7 +1,7 @@
-"""Any endpoint that speaks the OpenAI chat API: OpenAI itself, vLLM, Ollama, llama.cpp.
+"""A chat model on any endpoint with the OpenAI chat API: OpenAI, vLLM, Ollama, llama.cpp.
 
-The protocol is pure (`wire.py`), the errors of the `openai` package are translated by one table,
-and the client is made in one place, which embedders use too.
+The protocol is pure code (`wire.py`). One table translates the errors of the `openai` package. The
+client is created in one place, which embedders use too.
 
 Read `model.py` first, then `wire.py`.
 """

@@ -1,4 +1,4 @@
-"""Making the client of an OpenAI-compatible endpoint, for models and embedders alike."""
+"""The client of an OpenAI-compatible endpoint, for models and embedders."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _NO_KEY: Final = "not-needed"
 def make_client(openai: ModuleType, given: Mapping[str, Any], *, needed_by: str) -> Any:
     """Return an `openai.AsyncOpenAI`.
 
-    `OPENAI_API_KEY` is for OpenAI, and for the endpoint that the environment names; a key goes
-    nowhere it was not meant for. Endpoints other than OpenAI's may need none.
+    `OPENAI_API_KEY` is sent only to OpenAI and to the endpoint that the environment names.
+    Endpoints other than OpenAI's may need no key.
 
     Args:
         openai: The package.
-        given: Its arguments that the caller settled, such as `base_url`.
-        needed_by: Who needs it, for messages.
+        given: The arguments that the caller set, such as `base_url`.
+        needed_by: The name of the class that needs the client, for messages.
 
     Raises:
         ConfigurationError: No key for OpenAI's own endpoint, or no URL.
@@ -44,7 +44,7 @@ def make_client(openai: ModuleType, given: Mapping[str, Any], *, needed_by: str)
 
 
 def secrets_of(client: Any) -> tuple[str, ...]:
-    """Return what no message may show of a client."""
+    """Return the secrets of a client, which no message may show."""
     key, password = client.api_key, urlsplit(str(client.base_url)).password
     return tuple(each for each in (key, password) if each and each != _NO_KEY)
 

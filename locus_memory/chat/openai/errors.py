@@ -1,4 +1,4 @@
-"""The errors of the `openai` package, translated by one table."""
+"""The translation of the errors of the `openai` package, by one table."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _TABLE: Final[tuple[tuple[str, type[ModelError]], ...]] = (
     ("ConflictError", ModelUnavailableError),
     ("APIResponseValidationError", ModelAnswerError),
     ("APIStatusError", ModelRequestError),
-    # Told within a stream that had begun well.
+    # Reported inside a stream that began without an error.
     ("APIError", ModelUnavailableError),
     ("OpenAIError", ModelRequestError),
 )
-"""The first class that fits decides."""
+"""The first class that matches decides."""
 
 _REQUEST_TIMEOUT: Final = 408
 _LONGEST: Final = 300
@@ -40,12 +40,12 @@ _LONGEST: Final = 300
 
 @contextmanager
 def translated(openai: ModuleType, model: str, secrets: Sequence[str]) -> Generator[None]:
-    """Raise what the client raises as a `ModelError`, with no secret in its text.
+    """Raise the client's errors as a `ModelError`, with no secret in its text.
 
     Args:
         openai: The package.
         model: The model's name, for the text.
-        secrets: What must not be read in an error.
+        secrets: Strings that no error may contain.
     """
     httpx = import_module("httpx")
     try:
@@ -54,18 +54,18 @@ def translated(openai: ModuleType, model: str, secrets: Sequence[str]) -> Genera
         raised, reason = _class(openai, error), _reason(error)
         cause: Exception | None = error
     except httpx.HTTPError as error:
-        # The client translates these only until a stream has begun.
+        # The client translates these only before a stream begins.
         raised, reason = ModelUnavailableError, f"the connection was lost: {error}"
         cause = error
     except (JSONDecodeError, UnicodeDecodeError) as error:
-        raised, reason = ModelAnswerError, "the endpoint answered with what is no JSON"
+        raised, reason = ModelAnswerError, "the endpoint's answer is not JSON"
         cause = error
     except (ModelAnswerError, ModelUnavailableError) as error:
         raised, reason, cause = type(error), str(error), None
     else:
         return
     text = _scrubbed(reason, secrets)
-    # A traceback shows the cause: not one that tells a secret.
+    # A traceback shows the cause, so a cause with a secret is dropped.
     safe = all(secret not in str(cause) for secret in secrets)
     raise raised(f"model {quote(model)}: {text}") from (cause if safe else None)
 
@@ -83,7 +83,7 @@ def _reason(error: Any) -> str:
 
 
 def _said(body: Any) -> str | None:
-    """Return the endpoint's own words, wherever it put them."""
+    """Return the endpoint's own message, from any of the places where servers put it."""
     while isinstance(body, dict):
         body = body.get("message") or body.get("error") or body.get("detail")
     return body if isinstance(body, str) and body.strip() else None

@@ -1,4 +1,4 @@
-"""Any endpoint that speaks the OpenAI chat API: OpenAI itself, vLLM, Ollama, llama.cpp."""
+"""A chat model on any endpoint with the OpenAI chat API: OpenAI, vLLM, Ollama, llama.cpp."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ _OURS: Final = frozenset({"self", "model", "messages", "tools", "stream", "timeo
 class OpenAIChat(Resource):
     """A chat model behind an OpenAI-compatible endpoint; it calls tools and streams.
 
-    An answer's metadata says what the endpoint said of it: `model`, `finish_reason`, `usage`
-    (counts of tokens), `refusal` and, by the ids of the calls, `invalid_arguments`: why the
-    arguments of a call could not be read. The endpoint is asked again by the `openai` package
-    itself, `max_retries` times, when it is overloaded or cannot be reached.
+    An answer's metadata holds the facts that the endpoint sent: `model`, `finish_reason`, `usage`
+    (counts of tokens) and `refusal`. It also holds `invalid_arguments`: by the ids of the calls,
+    the reason why the arguments of a call could not be read. If the endpoint is overloaded or
+    cannot be reached, the `openai` package itself retries the request `max_retries` times.
 
     Args:
         model: The model's name.
         base_url: The endpoint; by default `OPENAI_BASE_URL`, else OpenAI's own.
-        api_key: By default `OPENAI_API_KEY`, but never for a `base_url` given here: a key goes
-            nowhere it was not meant for. Endpoints other than OpenAI's may need none.
-        client: An `openai.AsyncOpenAI` of your own, which then settles the arguments above and
-            below and is not closed here.
-        max_retries: How often a request is tried again; the client's default is 2.
-        timeout: Seconds until a request is given up; the client's default is 600.
+        api_key: By default `OPENAI_API_KEY`, but never for a `base_url` given here, so the key
+            reaches only the endpoint it is meant for. Endpoints other than OpenAI's may need none.
+        client: Your own `openai.AsyncOpenAI`. It then determines `base_url`, `api_key`,
+            `max_retries` and `timeout`, and it is not closed here.
+        max_retries: How often a request is retried; the client's default is 2.
+        timeout: Seconds until a request fails; the client's default is 600.
         **options: Sent with every request, such as `temperature` or `extra_body`.
 
     Raises:
-        ConfigurationError: No key for OpenAI's own endpoint, no model, no URL, or arguments that
-            contradict.
+        ConfigurationError: No key for OpenAI's own endpoint, no model, no URL, or contradictory
+            arguments.
         UnknownOptionError: The chat API has no such option.
         MissingDriverError: The `openai` package is not installed.
     """
@@ -88,7 +88,7 @@ class OpenAIChat(Resource):
         Raises:
             ModelUnavailableError: No connection, no answer in time, or overloaded.
             ModelRequestError: The endpoint refused the request.
-            ModelAnswerError: The endpoint does not speak the protocol.
+            ModelAnswerError: The endpoint does not follow the protocol.
         """
         request = self._request(messages, tools)
         request.pop("stream_options", None)
@@ -98,7 +98,7 @@ class OpenAIChat(Resource):
     async def stream(
         self, messages: Sequence[Message], /, *, tools: Sequence[ToolSpec] = ()
     ) -> AsyncIterator[str | Message]:
-        """Yield the pieces of the text as they come, and last the whole message.
+        """Yield the pieces of the text as they arrive, then the whole message.
 
         Raises:
             ModelUnavailableError: As for a call; also when the connection is lost half-way, or
@@ -125,14 +125,14 @@ class OpenAIChat(Resource):
         if tools:
             request["tools"] = [each.to_openai_format() for each in tools]
         else:
-            # Refused by the API where there are no tools to speak of.
+            # The API refuses an empty list of tools.
             request.pop("tool_choice", None)
             request.pop("parallel_tool_calls", None)
         return request
 
     @override
     async def close(self) -> None:
-        """Close the client, unless it was given; calling it again is harmless."""
+        """Close the client, unless the caller passed it in; calling it again is harmless."""
         if self._owned:
             await self._client.close()
 

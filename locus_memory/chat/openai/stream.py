@@ -1,4 +1,4 @@
-"""Listening for the end of a stream, which the `openai` package keeps to itself."""
+"""Detection of the end of a stream, which the `openai` package does not report."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any, Final
 
 __all__ = ["EndListener"]
 
-# At the start of a line: within the text of an answer, JSON would have escaped the line break.
+# At the start of a line: inside an answer's text, JSON escapes the line break.
 _END: Final = re.compile(rb"[\r\n]data: ?\[DONE\]")
 _LONGEST_END = 16
 
 
 class EndListener:
-    """The response of a stream, that notes whether its last event was `[DONE]`.
+    """The response of a stream that records whether its last event was `[DONE]`.
 
-    It takes the place of the `httpx.Response` that an `openai.AsyncStream` reads from.
+    It replaces the `httpx.Response` that an `openai.AsyncStream` reads from.
 
     Args:
         response: The response itself.
 
     Attributes:
-        heard: Whether the end was announced.
+        heard: Whether the end of the stream was announced.
     """
 
     def __init__(self, response: Any) -> None:
@@ -31,14 +31,14 @@ class EndListener:
 
     @classmethod
     def put_on(cls, stream: Any) -> EndListener:
-        """Listen to a stream that was not read from yet; nothing is heard of a foreign one."""
+        """Attach a listener to an unread stream; one of another class announces no end."""
         listener = cls(getattr(stream, "response", None))
         if hasattr(stream, "response"):
             stream.response = listener
         return listener
 
     async def aiter_bytes(self) -> AsyncIterator[bytes]:
-        """Yield what the response yields."""
+        """Yield the bytes of the response."""
         last = b"\n"
         async for piece in self._response.aiter_bytes():
             last += piece
@@ -47,5 +47,5 @@ class EndListener:
             yield piece
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the response has of that name."""
+        """Return the attribute of the response."""
         return getattr(self._response, name)

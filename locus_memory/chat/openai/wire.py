@@ -1,4 +1,4 @@
-"""The OpenAI chat protocol, pure: messages out, answers in, also from servers that are sloppy."""
+"""The OpenAI chat protocol, pure: it writes messages and reads answers, also inexact ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _USAGE: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 def write_message(message: Message) -> dict[str, Any]:
-    """Return a message as the API takes it: no metadata, no name of a tool, never no content."""
+    """Return a message for the API: without metadata and tool name, always with content."""
     wire = message.to_openai_format()
     name = wire.pop("name", None)
     if name and message.role != Role.TOOL:
@@ -37,7 +37,7 @@ def write_message(message: Message) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call as it was sent, perhaps in fragments."""
+    """A tool call as sent, whole or in fragments."""
 
     id: str = ""
     name: str = ""
@@ -48,7 +48,7 @@ def read_answer(completion: Any) -> Message:
     """Return the first choice of a completion as an assistant message.
 
     Raises:
-        ModelAnswerError: There is no choice, or a part of it is not what the protocol says.
+        ModelAnswerError: There is no choice, or a part of it violates the protocol.
     """
     choice = _first_choice(completion)
     if choice is None or getattr(choice, "message", None) is None:
@@ -67,7 +67,7 @@ def read_answer(completion: Any) -> Message:
 
 
 class StreamedAnswer:
-    """An answer put together from the chunks of a stream."""
+    """An answer assembled from the chunks of a stream."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -78,16 +78,16 @@ class StreamedAnswer:
         self._begun = False
 
     async def pieces(self, stream: AsyncIterable[Any]) -> AsyncIterator[str]:
-        """Take all chunks of a stream, and yield the text in them as it can be shown."""
+        """Add all chunks of a stream, and yield their text as soon as it can be shown."""
         async for chunk in stream:
             if piece := self.add(chunk):
                 yield piece
 
     def add(self, chunk: Any) -> str:
-        """Take a chunk, and return the text in it that can be shown already.
+        """Add a chunk, and return the text that can be shown already.
 
         Raises:
-            ModelAnswerError: A part of it is not what the protocol says.
+            ModelAnswerError: A part of it violates the protocol.
         """
         choice = _first_choice(_object(chunk, "chunk"))
         self._facts |= _facts(chunk, choice)
@@ -107,11 +107,11 @@ class StreamedAnswer:
         """Return the whole answer.
 
         Args:
-            done: Whether the endpoint said that there is no more to come; else it must have
-                given a reason why it finished.
+            done: Whether the endpoint announced the end; otherwise it must have sent a finish
+                reason.
 
         Raises:
-            ModelAnswerError: There was none.
+            ModelAnswerError: There was no answer.
             ModelUnavailableError: It was cut off.
         """
         if not self._begun:
@@ -121,7 +121,7 @@ class StreamedAnswer:
         return _message("".join(self._pieces), self._calls, self._facts)
 
     def _show(self, piece: str) -> str:
-        """Return what can be shown: half a surrogate pair waits for the other half."""
+        """Return the text that can be shown: half a surrogate pair waits for the other half."""
         self._pieces.append(piece)
         text = self._held + piece
         self._held = text[-1] if "\ud800" <= text[-1:] <= "\udbff" else ""
@@ -142,9 +142,9 @@ class StreamedAnswer:
             call.arguments = arguments
 
     def _call_of(self, index: object, call_id: str, name: str) -> _Call:
-        """Return the call a fragment belongs to.
+        """Return the call that a fragment belongs to.
 
-        A server that sends calls whole may give none an index, or all the same one.
+        A server that sends whole calls may omit the index, or send the same one for all.
         """
         known = self._at.get(index) if isinstance(index, int) else None
         if known is None and not isinstance(index, int) and self._calls:
@@ -166,7 +166,7 @@ def _first_choice(completion: Any) -> Any:
 
 
 def _check_empty(said: Any) -> None:
-    """Check that a message without text and calls is empty, and not of a kind unknown here."""
+    """Check that a message without text and calls is empty, and not of an unknown kind."""
     for name in ("content", "function_call"):
         if getattr(said, name, None):
             raise ModelAnswerError(f"the endpoint answered with a {name} that holds no text")
@@ -183,7 +183,7 @@ def _function(call: Any) -> Any:
 
 
 def _id(call: Any) -> str:
-    """Return the id of a call; what is no text is none, and the call gets one of ours."""
+    """Return the id of a call; without a text as its id, the call gets a new one."""
     found = getattr(call, "id", None)
     return found if isinstance(found, str) else ""
 
@@ -196,14 +196,14 @@ def _name(function: Any) -> str:
 
 
 def _object(value: Any, part: str) -> Any:
-    """Return what the client made of a JSON object; anything else it hands on as it came."""
+    """Return a JSON object as the client parsed it; the client leaves other values unparsed."""
     if value is None or isinstance(value, str | bytes | int | float | list | tuple | dict):
         raise _odd(part, value)
     return value
 
 
 def _listed(holder: Any, name: str) -> list[Any]:
-    """Return a list that an object has; none where it has none."""
+    """Return an object's list of that name; an empty one if it has none."""
     found = getattr(holder, name, None)
     if found is not None and not isinstance(found, list):
         raise _odd(name, found)
@@ -211,13 +211,13 @@ def _listed(holder: Any, name: str) -> list[Any]:
 
 
 def _has(said: Any, name: str) -> bool:
-    """Whether the endpoint sent a field; the client fills in what is missing."""
+    """Whether the endpoint sent a field; the client fills in missing ones."""
     sent = getattr(said, "model_fields_set", None)
     return hasattr(said, name) if sent is None else name in sent
 
 
 def _text(content: Any, part: str) -> str:
-    """Return content as text; a list of parts is their texts."""
+    """Return content as text; for a list of parts, their texts."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
@@ -239,7 +239,7 @@ def _odd(part: str, value: Any) -> ModelAnswerError:
 
 
 def _facts(completion: Any, choice: Any) -> dict[str, Any]:
-    """Return what the endpoint says of its answer, as far as it is what it should be."""
+    """Return the endpoint's facts about its answer, without malformed ones."""
     usage = getattr(completion, "usage", None)
     counts = {name: getattr(usage, name, None) for name in _USAGE}
     facts = {
@@ -269,7 +269,7 @@ def _message(text: str, calls: Sequence[_Call], facts: dict[str, Any]) -> Messag
 
 
 def _with_ids(calls: Iterable[_Call]) -> Iterable[_Call]:
-    """Yield the calls, each with an id that no other one has."""
+    """Yield the calls, each with a unique id."""
     seen: set[str] = set()
     for call in calls:
         if not call.id or call.id in seen:
@@ -282,7 +282,7 @@ def _arguments(raw: Any) -> dict[str, Any]:
     """Return the arguments of a call, sent as JSON, as JSON in JSON, or as an object.
 
     Raises:
-        ValueError: They are no JSON object.
+        ValueError: They are not a JSON object.
     """
     parsed = raw
     for _ in range(2):
