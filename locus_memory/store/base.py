@@ -40,27 +40,29 @@ class BaseStore(Resource, ABC):
     A backend implements `put`, `get_item`, `delete` and `scan`. The other verbs have
     defaults that work on top of those, slowly, or raise `StoreCapabilityError` where the
     matching flag of `capabilities` is false; a backend that claims a flag overrides the verb.
-    The default `search` goes by `updated_at`, and of equals by namespace and key. A store that
-    overrides it, or claims `search`, goes by the order of writes, whatever the clock does.
+    The default `search` orders items by `updated_at`, and items of the same moment by namespace
+    and key. A store that overrides it, or claims `search`, orders items by the order of their
+    writes, whatever its clock returns.
 
     Rules every backend obeys, each one a test of `locus_memory.testing.StoreConformance`:
 
     - A namespace is a non-empty tuple of non-empty strings; any character is legal in labels
-      and keys, and no two namespaces ever meet. Anything else is `InvalidNamespaceError` or
-      `InvalidKeyError`, before anything is written.
-    - A value is JSON; what comes out equals what went in and is the caller's own copy.
-      Anything else is `ValueNotSerializableError`.
-    - `version` is exact under concurrency. Expired means invisible at once, on every verb.
+      and keys, and no two namespaces ever collide. Anything else raises `InvalidNamespaceError`
+      or `InvalidKeyError`, before anything is written.
+    - A value is JSON; a read returns an equal value, and the caller's own copy. Anything else
+      raises `ValueNotSerializableError`.
+    - `version` is exact under concurrency. An expired item is immediately invisible to every
+      verb.
     - An outage raises `BackendUnavailableError` and never looks like "not found"; a cancelled
-      call leaves the store healthy.
+      call leaves the store usable.
     """
 
     @property
     @abstractmethod
     def capabilities(self) -> StoreCapabilities:
-        """What this store can do; true, not hoped for.
+        """The capabilities that this store really has.
 
-        What depends on the server is asked as the store opens, and not claimed before that.
+        Capabilities of the server are detected when the store opens, and not claimed before.
         """
 
     @abstractmethod
@@ -75,44 +77,44 @@ class BaseStore(Resource, ABC):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        """Insert or replace an item; keeps `created_at`, drops a vector the key had.
+        """Insert or replace an item; keeps `created_at`, and deletes the vector of the key.
 
         Args:
-            namespace: Where; a non-empty tuple of non-empty strings.
-            key: Its name there, any non-empty string.
+            namespace: The namespace: a non-empty tuple of non-empty strings.
+            key: The key in the namespace, any non-empty string.
             value: Any JSON value, `None` included.
             metadata: A JSON object stored beside the value; `None` is `{}`.
-            ttl: Seconds until it vanishes; `None`: never.
-            if_version: Write only if the item is at this version; 0: only if there is none.
-            text: What text search sees instead of the value's own strings; `""`: nothing.
+            ttl: Seconds until the item expires; `None`: never.
+            if_version: Write only if the item is at this version; 0: only if it does not exist.
+            text: The text to index instead of the value's own strings; `""`: no text.
 
         Returns:
             The item's new version, 1 for a new item.
 
         Raises:
             VersionConflictError: `if_version` does not hold; nothing is written.
-            InvalidArgumentError: A bad namespace, key, value or option.
+            InvalidArgumentError: A namespace, key, value or option is invalid.
             BackendError: The database failed.
         """
 
     async def get(self, namespace: Namespace, key: str) -> Any:
-        """Return the value, or `None` if there is no item (see `exists`, `get_item`)."""
+        """Return the value, or `None` if the item does not exist (see `exists`, `get_item`)."""
         item = await self.get_item(namespace, key)
         return None if item is None else item.value
 
     @abstractmethod
     async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
-        """Return the full item, or `None`."""
+        """Return the full item, or `None` if it does not exist."""
 
     async def exists(self, namespace: Namespace, key: str) -> bool:
-        """Whether the item is there; a stored `None` is."""
+        """Return whether the item exists; an item with the value `None` exists."""
         return await self.get_item(namespace, key) is not None
 
     @abstractmethod
     async def delete(
         self, namespace: Namespace, key: str, *, if_version: int | None = None
     ) -> bool:
-        """Delete an item and its vector; returns whether it was there.
+        """Delete an item and its vector; returns whether the item existed.
 
         Raises:
             VersionConflictError: `if_version` does not hold; nothing is deleted.
@@ -131,10 +133,10 @@ class BaseStore(Resource, ABC):
         """Return full items of one namespace in key order, by code point.
 
         Args:
-            namespace: Exactly this one; its descendants are others.
-            limit: At most this many.
-            prefix: Only keys that start with this.
-            after: Only keys that come after this one in the chosen order: the cursor.
+            namespace: The namespace, without its descendants.
+            limit: At most this many items.
+            prefix: Only keys that start with this prefix.
+            after: Only keys that follow this one in the chosen order: the cursor.
             descending: From the last key to the first.
         """
 
@@ -163,9 +165,9 @@ class BaseStore(Resource, ABC):
 
         Args:
             prefix: First labels; `"*"` matches any one label.
-            limit: At most this many.
+            limit: At most this many namespaces.
             suffix: Last labels; `"*"` matches any one label.
-            max_depth: Cut each namespace to this many labels, and drop the repeats.
+            max_depth: Cut each namespace to this many labels, without duplicates.
             after: Only namespaces after this one: the cursor.
 
         Raises:
@@ -175,14 +177,14 @@ class BaseStore(Resource, ABC):
         self._unsupported("list_namespaces")
 
     async def clear_namespace(self, namespace: Namespace, *, recursive: bool = False) -> int:
-        """Delete every item of the namespace, however many, and never a neighbour's.
+        """Delete all items of the namespace, and none of another namespace.
 
         Args:
-            namespace: Which.
-            recursive: Its descendants as well.
+            namespace: The namespace.
+            recursive: Delete the items of its descendants as well.
 
         Returns:
-            How many items were deleted.
+            The number of deleted items.
         """
         count = 0
         for target in await self._targets(namespace, recursive=recursive):
@@ -192,10 +194,10 @@ class BaseStore(Resource, ABC):
         return count
 
     async def compact(self) -> None:
-        """Rewrite the indexes so that they hold no word of an item that is gone.
+        """Rewrite the indexes so that they hold no words of deleted items.
 
-        Deleted items are never found, with or without it. It takes time in proportion to what is
-        stored; where deletes leave nothing behind, it does nothing.
+        Deleted items are never found, with or without it. Its duration grows with the size of
+        the store. It does nothing where deletes leave nothing behind.
         """
 
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
@@ -213,23 +215,23 @@ class BaseStore(Resource, ABC):
     async def get_batch(
         self, keys: Iterable[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], Any]:
-        """Return the values of those items that are there, by `(namespace, key)`."""
+        """Return the values of the items that exist, by `(namespace, key)`."""
         found = {(n, k): await self.get_item(n, k) for n, k in as_names(keys)}
         return {name: item.value for name, item in found.items() if item is not None}
 
     async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:
-        """Delete several items; returns how many were there."""
+        """Delete several items; returns how many of them existed."""
         return sum([await self.delete(namespace, key) for namespace, key in as_names(keys)])
 
     async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
         """Put and delete, all or nothing, each with its own `if_version`.
 
         Returns:
-            The new version for each put and whether it was there for each delete, in order.
+            For each put the new version, for each delete whether the item existed, in order.
 
         Raises:
             StoreCapabilityError: The store has no transactions.
-            VersionConflictError: One `if_version` does not hold; nothing at all is written.
+            VersionConflictError: One `if_version` does not hold; nothing is written.
         """
         del operations
         self._unsupported("transactions")
@@ -246,21 +248,21 @@ class BaseStore(Resource, ABC):
     ) -> list[StoreItem]:
         """Find items by text and filter.
 
-        Without a query, the newest update comes first. With one, the best match comes first
-        and `StoreItem.score` is set: any of the query's words may match, stop words aside,
-        case and accents are folded, and no punctuation is ever an error.
+        Without a query, the item with the newest update comes first. With one, the best match
+        comes first and `StoreItem.score` is set. An item matches if it has any word of the
+        query, stop words aside; case and accents are folded, and punctuation never raises.
 
         Args:
-            namespace: Where to look.
-            query: Words to look for, or `None`.
-            limit: At most this many; fewer only when fewer match.
+            namespace: The namespace to search.
+            query: The words to find, or `None`.
+            limit: At most this many items; fewer only if fewer match.
             filter: See `locus_memory.store.filters`.
-            offset: Skip this many of the best.
-            recursive: Look in the descendants of `namespace` as well.
+            offset: Skip this many of the best matches.
+            recursive: Search the descendants of `namespace` as well.
 
         Raises:
-            InvalidFilterError: An unknown operator or a bad operand.
-            StoreCapabilityError: A query on a store without text search.
+            InvalidFilterError: The filter has an unknown operator or an invalid operand.
+            StoreCapabilityError: There is a query, and the store has no text search.
         """
         if query is not None:
             self._unsupported("search", "list with query=None, or choose another backend")
@@ -273,7 +275,8 @@ class BaseStore(Resource, ABC):
             async for item in scan_all(self, target)
             if matches(condition, item.value, item.metadata)
         ]
-        # Two sorts, both stable: of equal moments, the names decide, and pages are exact.
+        # Both sorts are stable: items of the same moment are in order of their names, so pages
+        # are exact.
         found.sort(key=lambda item: (item.namespace, item.key))
         found.sort(key=lambda item: item.updated_at, reverse=True)
         return found[offset : offset + limit]
@@ -290,7 +293,7 @@ class BaseStore(Resource, ABC):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        """Put an item together with its vector; a later plain `put` drops the vector.
+        """Put an item together with its vector; a later plain `put` deletes the vector.
 
         Args:
             namespace: As for `put`.
@@ -303,7 +306,7 @@ class BaseStore(Resource, ABC):
             text: As for `put`.
 
         Raises:
-            InvalidEmbeddingError: Empty, not finite, all zero or of the wrong dimension.
+            InvalidEmbeddingError: The vector is empty, not finite, all zero or of a wrong length.
             StoreCapabilityError: The store has no semantic search.
         """
         del namespace, key, value, embedding, metadata, ttl, if_version, text
@@ -325,20 +328,20 @@ class BaseStore(Resource, ABC):
         offset: int = 0,
         recursive: bool = False,
     ) -> list[SemanticSearchResult]:
-        """Find the items whose vectors point most nearly the same way (cosine).
+        """Find the items whose vectors are nearest to `query_embedding` by cosine.
 
         Args:
-            namespace: Where to look.
+            namespace: The namespace to search.
             query_embedding: A vector of shape `(dimension,)`.
-            limit: At most this many; fewer only when fewer match.
+            limit: At most this many hits; fewer only if fewer match.
             threshold: Only hits with at least this score.
             metadata_filter: See `locus_memory.store.filters`.
-            offset: Skip this many of the best.
-            recursive: Look in the descendants of `namespace` as well.
+            offset: Skip this many of the best hits.
+            recursive: Search the descendants of `namespace` as well.
 
         Raises:
-            InvalidEmbeddingError: Empty, not finite, all zero, or of a dimension that none of
-                the vectors there has.
+            InvalidEmbeddingError: The vector is empty, not finite, all zero, or of a length that
+                no stored vector of the namespace has.
             StoreCapabilityError: The store has no semantic search.
         """
         del namespace, query_embedding, limit, threshold, metadata_filter, offset, recursive
@@ -373,7 +376,7 @@ class BaseStore(Resource, ABC):
         if not recursive:
             return [namespace]
         found: list[Namespace] = []
-        # A label that is "*" would match any: keep the true descendants only.
+        # A label "*" of the namespace matches any label: keep only the real descendants.
         after: Namespace | None = None
         while page := await self.list_namespaces(namespace, _PAGE, after=after):
             found += [each for each in page if each[: len(namespace)] == namespace]
@@ -382,10 +385,10 @@ class BaseStore(Resource, ABC):
 
 
 async def has_semantic_search(store: BaseStore) -> bool:
-    """Whether a store has semantic search; one that does not claim it is opened first.
+    """Return whether a store has semantic search; a store that does not claim it is opened first.
 
     Raises:
-        BackendError: It cannot be opened.
+        BackendError: The store cannot be opened.
     """
     if not store.capabilities.semantic_search:
         await store.open()
@@ -396,16 +399,16 @@ def as_puts(items: Iterable[Put | tuple[Any, ...]]) -> list[Put]:
     """Return the items of a batch as `Put`s.
 
     Raises:
-        InvalidArgumentError: Neither a `Put` nor a tuple of 3 or 4.
+        InvalidArgumentError: An item is neither a `Put` nor a tuple of 3 or 4 fields.
     """
     return [item if isinstance(item, Put) else _as_put(item) for item in items]
 
 
 def as_names(keys: Iterable[tuple[Namespace, str]]) -> list[tuple[Namespace, str]]:
-    """Return the names of a `get_batch` or `delete_batch`, each a namespace and a key.
+    """Return the names of a `get_batch` or `delete_batch`: pairs of a namespace and a key.
 
     Raises:
-        InvalidArgumentError: One is not a pair.
+        InvalidArgumentError: A name is not a pair.
     """
     return [_as_name(name) for name in keys]
 
@@ -421,7 +424,7 @@ def as_operations(operations: Iterable[Put | Delete]) -> list[Put | Delete]:
     """Return the operations of a `write_batch`.
 
     Raises:
-        InvalidArgumentError: One is neither a `Put` nor a `Delete`.
+        InvalidArgumentError: An operation is neither a `Put` nor a `Delete`.
     """
     return [_as_operation(operation) for operation in operations]
 

@@ -1,7 +1,7 @@
-"""The values that cross the store's API, the checks on what comes in, and key encoding.
+"""The values of the store's API, the checks of its arguments, and the encoding of keys.
 
-Every backend calls the same checks before it writes, so bad input is refused alike
-everywhere, and stores namespaces and keys in the same injective, order-keeping encoding.
+Every backend calls the same checks before it writes, so all of them refuse the same input.
+All of them store namespaces and keys in the same injective encoding, which keeps their order.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ Namespace = tuple[str, ...]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _LONGEST_TTL = 1000 * 365.25 * 86_400
-"""Seconds; what lies much further ahead has no date."""
+"""Seconds; an expiry much further ahead has no date."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreCapabilities:
-    """What a store can do, and does.
+    """The capabilities of a store.
 
     Attributes:
         search: `search` takes a query text.
         semantic_search: `put_with_embedding`, `get_embedding` and `search_by_embedding` work.
-        embedding_dimension: The only vector length it takes, or `None` for any.
-        ttl: `ttl` is honoured.
+        embedding_dimension: The only vector length that the store accepts, or `None` for any.
+        ttl: Items expire after their `ttl`.
         list_namespaces: `list_namespaces` works.
         batch_operations: The three batch verbs are one round trip and atomic.
         transactions: `write_batch` is all or nothing.
@@ -78,18 +78,18 @@ class StoreCapabilities:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class StoreItem:
-    """An item as it is stored; `value` and `metadata` are the caller's own copies.
+    """A stored item; `value` and `metadata` are the caller's own copies.
 
     Attributes:
-        namespace: Where it lives.
-        key: Its name there.
+        namespace: The namespace of the item.
+        key: The key of the item in its namespace.
         value: Any JSON value, `None` included.
-        metadata: A JSON object beside the value.
+        metadata: A JSON object stored beside the value.
         created_at: First put, UTC.
         updated_at: Last put, UTC.
         version: 1 after the first put, one more after each further put.
-        score: How well it matches a search (higher is better), else `None`.
-        expires_at: When it vanishes, UTC, or `None`.
+        score: The score of a search hit (higher is better), else `None`.
+        expires_at: The moment when the item expires, UTC, or `None`.
     """
 
     namespace: Namespace
@@ -103,7 +103,7 @@ class StoreItem:
     expires_at: datetime | None = None
 
     def __repr__(self) -> str:
-        """Return the fields that tell items apart; a long value is cut."""
+        """Return the fields that identify the item; a long value is cut."""
         score = "" if self.score is None else f", score={self.score:.3f}"
         return (
             f"StoreItem({quote(self.namespace)}, {quote(self.key)}, {quote(self.value)}, "
@@ -137,7 +137,7 @@ class StoreItem:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Return the item that `to_dict` wrote.
+        """Return the item of a document that `to_dict` returned.
 
         Raises:
             KeyError: A required field is missing.
@@ -161,8 +161,8 @@ class SemanticSearchResult:
     """A hit of a vector search.
 
     Attributes:
-        item: The item, its `score` set.
-        score: `max(0, 1 - distance)`, 1 for the same direction.
+        item: The item, with its `score`.
+        score: `max(0, 1 - distance)`; 1 for the same direction.
         distance: Cosine distance, from 0 to 2.
     """
 
@@ -173,7 +173,7 @@ class SemanticSearchResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """One put of a batch; the fields mean what they mean to `BaseStore.put`."""
+    """One put of a batch; its fields are the arguments of `BaseStore.put`."""
 
     namespace: Namespace
     key: str
@@ -222,7 +222,7 @@ def quick_put(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """One delete of a batch; the fields mean what they mean to `BaseStore.delete`."""
+    """One delete of a batch; its fields are the arguments of `BaseStore.delete`."""
 
     namespace: Namespace
     key: str
@@ -233,11 +233,11 @@ def check_namespace(namespace: object, *, empty: bool = False) -> Namespace:
     """Return `namespace` if it is a tuple of non-empty strings.
 
     Args:
-        namespace: What the caller passed.
-        empty: Whether `()` is allowed, as it is for the prefix of a listing.
+        namespace: The caller's argument.
+        empty: Whether `()` is allowed, as for the prefix of a listing.
 
     Raises:
-        InvalidNamespaceError: It is anything else, such as a bare string.
+        InvalidNamespaceError: It is anything else, such as a plain string.
     """
     if not isinstance(namespace, tuple):
         raise InvalidNamespaceError(
@@ -259,7 +259,7 @@ def check_key(key: object) -> str:
     Raises:
         InvalidKeyError: It is not.
     """
-    # Most keys are plain, and every call has one.
+    # This path is fast: every call checks a key, and most keys are ASCII.
     if isinstance(key, str) and key and key.isascii():
         return key
     return check_identifier(key, "a key")
@@ -287,7 +287,7 @@ def check_text(text: object, what: str) -> str | None:
     if not isinstance(text, str):
         raise InvalidArgumentError(f"{what} is a string, not {type(text).__name__}")
     if not _is_whole(text):
-        raise InvalidArgumentError(f"{what} holds half a character, a lone surrogate")
+        raise InvalidArgumentError(f"{what} contains half a character, a lone surrogate")
     return text
 
 
@@ -296,7 +296,7 @@ def _is_text(value: object) -> bool:
 
 
 def _is_whole(text: str) -> bool:
-    # A lone surrogate is no character: no database can hold it.
+    # A lone surrogate is not a character: no database can store it.
     return text.isascii() or _SURROGATE.search(text) is None
 
 
@@ -352,7 +352,7 @@ def check_threshold(threshold: object) -> float | None:
         number = float(threshold)
         if not math.isnan(number):
             return number
-    raise InvalidArgumentError("threshold is a number that a score can be compared with")
+    raise InvalidArgumentError("threshold is a number that can be compared with a score")
 
 
 def check_embedding(embedding: Sequence[float], dimension: int | None = None) -> bytes:
@@ -360,7 +360,7 @@ def check_embedding(embedding: Sequence[float], dimension: int | None = None) ->
 
     Args:
         embedding: A sequence or numpy array of shape `(dimension,)`.
-        dimension: The length it must have, or `None` for any.
+        dimension: The required length, or `None` for any.
 
     Raises:
         InvalidEmbeddingError: It is empty, not finite, all zero or of another length.
@@ -382,7 +382,7 @@ def check_embedding(embedding: Sequence[float], dimension: int | None = None) ->
     peak = float(np.abs(vector).max())
     if not math.isfinite(peak) or peak == 0.0:
         raise InvalidEmbeddingError("an embedding needs finite numbers that are not all zero")
-    # Scaled first, so that squares neither overflow nor vanish.
+    # Scaled first, so that the squares neither overflow nor underflow.
     vector = vector / peak
     return (vector / np.linalg.norm(vector)).astype("<f4").tobytes()
 

@@ -267,7 +267,7 @@ def test_bad_keys_are_refused(inner):
     ):
         EncryptingStore(inner, OLD, active="new")
     for bad in (b"hunter2", "hunter2-hunter2-", 16, None):
-        with pytest.raises(ConfigurationError, match="not bytes, 16, 24 or 32") as caught:
+        with pytest.raises(ConfigurationError, match="must be bytes: 16, 24 or 32") as caught:
             EncryptingStore(inner, {"bad": bad}, active="bad")
         assert "hunter2" not in str(caught.value)
 

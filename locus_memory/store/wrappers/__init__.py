@@ -1,4 +1,4 @@
-"""Stores over stores: behaviour that any backend can be given."""
+"""Stores that wrap another store and add behaviour to any backend."""
 
 from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.store.wrappers.embedding import EmbeddingStore

@@ -1,4 +1,4 @@
-"""The wrapper that changes nothing: what every other one starts from."""
+"""The wrapper that changes nothing, and the base class of every other wrapper."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def _forward(verb: _Verb) -> _Verb:
     async def forwarded(self: StoreWrapper, *args: Any, **kwargs: Any) -> Any:
         return await getattr(self.inner, verb.__name__)(*args, **kwargs)
 
-    # `wraps` copies this mark from the abstract verbs.
+    # `wraps` copies this attribute from the abstract verbs.
     vars(forwarded).pop("__isabstractmethod__", None)
     return cast("_Verb", forwarded)
 
 
 class StoreWrapper(BaseStore):
-    """A store over a store, which passes on every verb; override those that differ.
+    """A store that passes every verb on to an inner store; a subclass overrides some of them.
 
-    Closing the wrapper closes the inner store; that of a backend stays open with the backend.
+    Closing the wrapper closes the inner store, but the store of a backend stays open with it.
 
     Args:
         store: The inner store, a backend that has one, or a provider string.

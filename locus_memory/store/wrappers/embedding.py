@@ -1,4 +1,4 @@
-"""Semantic search over plain text: the store embeds what it is given."""
+"""Semantic search over plain text: a store that embeds the texts of its items."""
 
 from __future__ import annotations
 
@@ -42,27 +42,29 @@ _MOST_CHECKED = 10_000
 
 
 class EmbeddingStore(StoreWrapper):
-    """Stores each item with the vector of its text, and searches by meaning.
+    """A store that keeps each item with the vector of its text, and searches these vectors.
 
-    A put without a vector gets one, made from `text` if it is given, else from the value; an
-    item without any text is stored without a vector. `search` with a query finds the nearest
-    items, best first; without a query it is the inner store's. Everything else passes through.
+    An item that is put without a vector gets the vector of its `text`, or of its value if there
+    is no `text`; an item without any text is stored without a vector. `search` with a query finds
+    the nearest items, best first; without a query, it is the search of the inner store.
+    Everything else is passed to the inner store.
 
-    Each vector that is made here is marked with the embedder's name and dimension, in the
-    metadata of the inner store's item (see `locus_memory.retrieval.embedders.marks`); the mark
-    is not seen through this store. Vectors of another embedder are neither added to nor
-    searched: that is a `ConfigurationError` which names both, and `reembed` makes them anew. A
-    `text` that was given is kept in the mark, so that it can be embedded again, unless the
-    inner store has no text search, as an `EncryptingStore`, which must not see it.
+    Each vector that this store computes is marked with the embedder's name and dimension, in the
+    metadata of the inner store's item (see `locus_memory.retrieval.embedders.marks`). Items read
+    through this store do not show the mark. Vectors of another embedder are neither added to nor
+    searched: this raises a `ConfigurationError` that names both embedders, and `reembed`
+    recomputes the vectors. The `text` of a put is kept in the mark, so that it can be embedded
+    again, unless the inner store has no text search: an `EncryptingStore`, for example, must not
+    see it.
 
     Args:
         store: The inner store, a backend that has one, or a provider string.
-        embedder: What turns texts into vectors.
-        text_of: What to embed of a value; by default all its strings.
+        embedder: Computes the vectors of texts.
+        text_of: Returns the text of a value to embed; by default, all its strings.
 
     Raises:
-        ConfigurationError: The store holds another vector length; as it opens, or at its first
-            use: it has no semantic search.
+        ConfigurationError: The store holds vectors of another length (raised as it opens, or at
+            its first use), or it has no semantic search.
     """
 
     def __init__(
@@ -228,7 +230,7 @@ class EmbeddingStore(StoreWrapper):
         self._checked.add(namespace)
 
     async def _embedded(self, puts: list[Put]) -> list[Put]:
-        """Return the puts with a vector for each that has a text and none of its own."""
+        """Return the puts, with a vector for each that has a text but no vector."""
         texts = [self._text(put) for put in puts]
         chosen = [index for index, text in enumerate(texts) if text.strip()]
         for namespace in {puts[index].namespace for index in chosen}:
@@ -242,7 +244,7 @@ class EmbeddingStore(StoreWrapper):
         ]
 
     def _text(self, put: Put) -> str:
-        # Refuse what the inner store would refuse before the model is asked.
+        # Refuse what the inner store would refuse, before the model is called.
         check_namespace(put.namespace)
         check_key(put.key)
         check_text(put.text, "text")

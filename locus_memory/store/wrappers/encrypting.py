@@ -1,4 +1,4 @@
-"""Encryption at rest, whatever the backend."""
+"""Encryption at rest, for any backend."""
 
 from __future__ import annotations
 
@@ -46,33 +46,34 @@ _T = TypeVar("_T")
 
 
 class EncryptingStore(StoreWrapper):
-    """Encrypts values with AES-GCM; the inner store never sees one in the clear.
+    """A store that encrypts values with AES-GCM; the inner store never sees plain values.
 
-    A value is bound to its namespace, its key and the id of the key it was encrypted with:
-    one that was moved, altered or written by someone else raises `EncryptionError`, from
-    every verb that meets it.
+    A value is bound to its namespace, its key and the id of its encryption key. A value that was
+    moved, altered or written by another program raises `EncryptionError`, from every verb that
+    reads it.
 
-    What stays in the clear: namespaces, keys, metadata, times, and vectors given to
-    `put_with_embedding`. Put nothing secret there. Text search is gone, because the inner
-    store has no text to index. Filters work as ever, over metadata and value, but are
-    evaluated here, after decrypting as many items as it takes.
+    Namespaces, keys, metadata, times, and the vectors given to `put_with_embedding` are not
+    encrypted: put no secrets there. There is no text search, because the inner store has no text
+    to index. Filters work as usual, over metadata and value, but this store evaluates them after
+    it decrypts as many items as necessary.
 
-    What is not noticed: an older ciphertext of the same item that somebody puts back, and any
-    change to what stays in the clear, metadata included.
+    Two changes are not detected: an older ciphertext of the same item that is written back, and
+    any change to a part that is not encrypted, metadata included.
 
-    A store that holds plain values is taken over with `accept_plain=True` and `rotate`.
+    To encrypt a store that holds plain values, use `accept_plain=True` and `rotate`.
 
     Args:
         store: The inner store, a backend that has one, or a provider string.
         keys: Keys of 16, 24 or 32 bytes by their ids; old ones still decrypt.
         active: The id of the key that encrypts.
-        clock: Returns seconds since the epoch; the one the inner store reads.
+        clock: Returns seconds since the epoch; pass the clock of the inner store.
         accept_plain: Read a value that is not encrypted as it is, and let `rotate` encrypt it.
-            Only while a store is taken over: whoever writes to the database can forge plain
-            values. What has the form of an encrypted value is never taken for a plain one.
+            Use it only until all values are encrypted: until then, anyone who can write to the
+            database can forge plain values. A value in the form of an encrypted one is never
+            accepted as a plain value.
 
     Raises:
-        ConfigurationError: A key that is no bytes or of another length, or no such active key.
+        ConfigurationError: A key is not bytes or has another length, or `active` is not a key.
         MissingDriverError: The `cryptography` library is not installed.
     """
 
@@ -92,7 +93,7 @@ class EncryptingStore(StoreWrapper):
             )
         for name, key in keys.items():
             if not _is_key(key):
-                raise ConfigurationError(f"key {quote(name)} is not bytes, 16, 24 or 32 of them")
+                raise ConfigurationError(f"key {quote(name)} must be bytes: 16, 24 or 32 of them")
         aead = require("cryptography.hazmat.primitives.ciphers.aead", "encryption")
         self._invalid_tag = require("cryptography.exceptions", "encryption").InvalidTag
         self._ciphers = {name: aead.AESGCM(key) for name, key in keys.items()}
@@ -106,7 +107,7 @@ class EncryptingStore(StoreWrapper):
         return replace(self.inner.capabilities, search=False)
 
     def _seal(self, namespace: Namespace, key: str, value: Any, text: str | None) -> dict[str, str]:
-        """Return what the inner store keeps in place of the value; it gets no text to index."""
+        """Return the value for the inner store, which gets no text to index."""
         check_text(text, "text")
         where = _place(check_namespace(namespace), check_key(key), self._active)
         nonce = os.urandom(_NONCE)
@@ -114,7 +115,7 @@ class EncryptingStore(StoreWrapper):
         return {"key_id": self._active, "aes_gcm": base64.b64encode(data).decode()}
 
     def _is_plain(self, value: Any) -> bool:
-        """Whether a value is read as it is."""
+        """Return whether a value is read as it is."""
         return self._accept_plain and not _is_envelope(value)
 
     def _unseal(self, namespace: Namespace, key: str, envelope: Any) -> Any:
@@ -233,7 +234,7 @@ class EncryptingStore(StoreWrapper):
         recursive: bool = False,
     ) -> list[StoreItem]:
         if query is not None:
-            self._unsupported("search", "the inner store sees ciphertext only: use vectors")
+            self._unsupported("search", "the inner store sees only ciphertext: use vectors")
 
         async def newest(count: int) -> list[StoreItem]:
             items = await self.inner.search(namespace, None, count, recursive=recursive)
@@ -268,35 +269,35 @@ class EncryptingStore(StoreWrapper):
         return found[offset:]
 
     async def rotate(self, namespace: Namespace | None = None, *, recursive: bool = False) -> int:
-        """Encrypt with the active key whatever is encrypted with another.
+        """Encrypt with the active key all values that are encrypted with another key.
 
-        With `accept_plain=True`, what is not encrypted at all is encrypted too. `compact` then
-        takes the words of the plain values out of the text index and the database's log.
+        With `accept_plain=True`, values that are not encrypted are encrypted too. `compact` then
+        deletes the words of the plain values from the text index and the database's log.
 
-        A put that happens meanwhile is never overwritten. Each rotated item keeps its
-        metadata, vector, creation and expiry; its version and update time move on. A call that
-        was interrupted loses nothing: the next one does what is left.
+        A concurrent put is never overwritten. Each rotated item keeps its metadata, vector,
+        creation time and expiry; its version and update time change. An interrupted call loses
+        nothing: the next call does the rest.
 
         A deleted item that is put again starts over at version 1, so a version alone cannot
         tell the new item from the old one. Each item is therefore read once more, and
-        compared, right before it is written under `if_version`. What remains is the moment
-        between that read and that write: an item that is deleted in it, or expires, and is
-        put again until it has its old version, is overwritten by what it was before. No verb
-        of a store can prevent that; it is noticed, and raised, unless both items were created
-        at the same instant of the clock. Where it matters, delete nothing while this runs.
+        compared, right before it is written under `if_version`. The moment between that read and
+        that write remains: if an item is deleted or expires in this moment, and is put again
+        until it has its old version, its old value overwrites it. No verb of a store can prevent
+        this. It is detected, and raises an error, unless both items were created at the same
+        instant of the clock. Where this matters, delete nothing during a rotation.
 
         Args:
-            namespace: Where; `None`: in every namespace of the store.
-            recursive: In the descendants as well.
+            namespace: The namespace; `None`: all namespaces of the store.
+            recursive: Encrypt the items of its descendants as well.
 
         Returns:
-            How many items were encrypted.
+            The number of items that were encrypted.
 
         Raises:
-            EncryptionError: A value that no known key decrypts, a plain one without
+            EncryptionError: A value that no known key decrypts, a plain value without
                 `accept_plain`, or an item that was deleted and put again in the moment before
                 it was written.
-            StoreCapabilityError: `None` or `recursive`, where namespaces cannot be listed.
+            StoreCapabilityError: `None` or `recursive`, and the store cannot list namespaces.
         """
         if namespace is not None:
             check_namespace(namespace)
@@ -324,13 +325,13 @@ class EncryptingStore(StoreWrapper):
         return False
 
     def _is_current(self, item: StoreItem) -> bool:
-        """Whether the active key encrypted an item."""
+        """Return whether the active key encrypted an item."""
         if self._is_plain(item.value):
             return False
         return _parts(item.namespace, item.key, item.value)[0] == self._active
 
     async def _renewed(self, item: StoreItem) -> Put | None:
-        """Return the put that writes an item back under the active key, unless it expired."""
+        """Return the put that rewrites an item under the active key; `None` if it expired."""
         ttl = None if item.expires_at is None else item.expires_at.timestamp() - self._clock()
         if ttl is not None and ttl <= 0:
             return None
@@ -351,12 +352,12 @@ class EncryptingStore(StoreWrapper):
     async def _replace(self, item: StoreItem, put: Put) -> None:
         await self.inner.put_batch([put])
         written = await self.inner.get_item(item.namespace, item.key)
-        # Each envelope has a nonce of its own, so this one is ours.
+        # Each envelope has its own nonce, so an equal one is the one written here.
         ours = written is not None and written.value == put.value
         if ours and written is not None and written.created_at != item.created_at:
             raise EncryptionError(
                 f"{quote(item.key)} in {quote(item.namespace)} was deleted and put again while "
-                "its key was rotated: it now has the value it had before that"
+                "its key was rotated: its old value overwrote the new one"
             )
 
 
@@ -365,12 +366,12 @@ def _is_key(key: object) -> bool:
 
 
 def _place(namespace: Namespace, key: str, key_id: str) -> bytes:
-    """Return the associated data: what a value is bound to, unmistakably."""
+    """Return the associated data, which binds a value to its name and its key id."""
     return encode_namespace((*namespace, key, key_id)).encode()
 
 
 def _is_envelope(value: object) -> bool:
-    """Whether a value has the form of an encrypted one, intact or not."""
+    """Return whether a value has the form of an encrypted one, intact or not."""
     return isinstance(value, dict) and value.keys() >= {"key_id", "aes_gcm"}
 
 
@@ -392,7 +393,7 @@ def _satisfies(item: StoreItem, condition: Condition) -> bool:
 async def _enough(
     fetch: Callable[[int], Awaitable[list[_T]]], holds: Callable[[_T], bool], wanted: int
 ) -> list[_T]:
-    """Return the first `wanted` results that hold, asking for more until there are enough."""
+    """Return the first `wanted` results that hold; fetches more until there are enough."""
     count = max(wanted, _FIRST_FETCH)
     while True:
         found = await fetch(count)
