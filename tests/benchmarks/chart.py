@@ -17,8 +17,8 @@ CHART = DOCS / "assets" / "bytes-on-disk.svg"
 
 TITLE = "Bytes in the database for each byte of the final state"
 SUBTITLE = "200 turns of a LangGraph graph, 600 checkpoints; less is better"
-TEXT, THEIRS, OURS = "#777d87", "#d9772b", "#1a9c86"
-WIDTH, LEFT, ROW, TOP, BOTTOM = 800, 345, 34, 66, 26
+TEXT, THEIRS, OURS = "#7e848e", "#d9772b", "#1a9c86"
+WIDTH, LEFT, ROW, TOP, BOTTOM = 800, 365, 34, 66, 26
 LONGEST = WIDTH - LEFT - 70
 
 ROWS = re.compile(
