@@ -169,23 +169,12 @@ class CheckedStore(BaseStore, Generic[Encoded]):
     async def _write_all(self, operations: Sequence[Put | Delete]) -> Sequence[int]:
         """Check, encode and write operations; override it where that takes several tries."""
         encoded = await prepared(self._encode_all, operations)
-        await self._need_for(operations)
+        for capability in _needed(operations):
+            await self._need(capability)
         if encoded:
             return await self._write(encoded)
         await self.open()
         return []
-
-    async def _need_for(self, operations: Iterable[Put | Delete]) -> None:
-        """Raise unless the store has what the operations take."""
-        has_ttl = has_vector = False
-        for each in operations:
-            if isinstance(each, Put):
-                has_ttl |= each.ttl is not None
-                has_vector |= each.embedding is not None
-        if has_ttl:
-            await self._need("ttl")
-        if has_vector:
-            await self._need("semantic_search")
 
     def _encode_all(self, operations: Sequence[Put | Delete]) -> list[Encoded]:
         return [self._encode(each, self._check(each)) for each in operations]
@@ -380,6 +369,17 @@ class CheckedStore(BaseStore, Generic[Encoded]):
         vector = check_embedding(query_embedding, self._dimension)
         await self._need("semantic_search")
         return await self._search_vectors(selection, page, vector, least)
+
+
+def _needed(operations: Iterable[Put | Delete]) -> list[str]:
+    """Return the capabilities that operations take beyond those that every store has."""
+    has_ttl = has_vector = False
+    for each in operations:
+        if isinstance(each, Put):
+            has_ttl = has_ttl or each.ttl is not None
+            has_vector = has_vector or each.embedding is not None
+    needed = ["ttl"] if has_ttl else []
+    return [*needed, "semantic_search"] if has_vector else needed
 
 
 def implements(kind: type[BaseStore], verb: str) -> bool:

@@ -22,7 +22,10 @@ _LEAVES: Final = (int, float, bool, type(None))
 
 def are_long(values: Iterable[Any], texts: Iterable[str | None] = ()) -> bool:
     """Whether there is more to read in values and texts than the event loop can wait for."""
-    room = LONG - sum(len(text) for text in texts if isinstance(text, str))
+    room = LONG
+    for text in texts:
+        if isinstance(text, str):
+            room -= len(text)
     for value in values:
         if room < 0:
             break
@@ -56,8 +59,13 @@ async def prepared(
         ValueNotSerializableError: A value of a long operation is no JSON.
         InvalidArgumentError: Whatever `make` raises.
     """
-    puts = [each for each in operations if isinstance(each, Put)]
-    if not are_long([put.value for put in puts], [put.text for put in puts]):
+    values: list[Any] = []
+    texts: list[str | None] = []
+    for each in operations:
+        if isinstance(each, Put):
+            values.append(each.value)
+            texts.append(each.text)
+    if not are_long(values, texts):
         return make(operations)
     copies = [_copy(each) if isinstance(each, Put) else each for each in operations]
     return await in_thread(make, copies)

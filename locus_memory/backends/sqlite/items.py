@@ -7,6 +7,7 @@ import sqlite3
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
 
 from locus_memory._internal.quoting import quote
@@ -30,22 +31,18 @@ from locus_memory.store.encoding import (
 )
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import (
-    Delete,
     Namespace,
-    Put,
     StoreItem,
     timestamp,
 )
-from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
+from locus_memory.store.json_values import decode_json
 from locus_memory.store.listing import Listing
-from locus_memory.store.text import searchable
 
 __all__ = [
     "Address",
     "Row",
     "Scope",
     "clear",
-    "encode",
     "item_of",
     "item_of_hit",
     "items_of_vectors",
@@ -64,6 +61,12 @@ _EXTRA: Final = struct.Struct("<qddd")
 _NEVER: Final = float("inf")
 
 
+@lru_cache(maxsize=1024)
+def _path_of(namespace: Namespace) -> str:
+    """Return the encoded namespace."""
+    return encode_namespace(namespace)
+
+
 class Address(NamedTuple):
     """An encoded name, and the version a conditional write expects there."""
 
@@ -74,7 +77,7 @@ class Address(NamedTuple):
     @classmethod
     def of(cls, namespace: Namespace, key: str, if_version: int | None = None) -> Self:
         """Return the address of an item."""
-        return cls(encode_namespace(namespace), encode_text(key), if_version)
+        return cls(_path_of(namespace), encode_text(key), if_version)
 
 
 class Row(NamedTuple):
@@ -86,21 +89,6 @@ class Row(NamedTuple):
     text: str
     ttl: float | None
     vector: bytes | None
-
-
-def encode(operation: Put | Delete, vector: bytes | None) -> Row | Address:
-    """Return an operation ready to write; value, metadata and text are checked."""
-    address = Address.of(operation.namespace, operation.key, operation.if_version)
-    if isinstance(operation, Delete):
-        return address
-    return Row(
-        address,
-        encode_json(operation.value),
-        encode_metadata(operation.metadata),
-        searchable(operation.value, operation.text),
-        operation.ttl,
-        vector,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +103,7 @@ class Scope:
     @classmethod
     def of(cls, namespace: Namespace, now: float, *, recursive: bool) -> Self:
         """Return the scope of a search."""
-        path = encode_namespace(namespace)
+        path = _path_of(namespace)
         return cls(path, namespace_upper_bound(namespace), recursive, now)
 
     @property

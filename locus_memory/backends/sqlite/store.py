@@ -30,8 +30,10 @@ from locus_memory.store.item import (
     check_embedding,
     embedding_numbers,
 )
+from locus_memory.store.json_values import encode_json, encode_metadata
 from locus_memory.store.listing import Listing
 from locus_memory.store.long_texts import from_query
+from locus_memory.store.text import searchable
 
 if TYPE_CHECKING:
     from locus_memory.backends.sqlite.search.vectors import VectorCache
@@ -106,7 +108,17 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
 
     @override
     def _encode(self, operation: Put | Delete, vector: bytes | None) -> Row | Address:
-        return items.encode(operation, vector)
+        address = Address.of(operation.namespace, operation.key, operation.if_version)
+        if isinstance(operation, Delete):
+            return address
+        return Row(
+            address,
+            encode_json(operation.value),
+            encode_metadata(operation.metadata),
+            searchable(operation.value, operation.text),
+            operation.ttl,
+            vector,
+        )
 
     @override
     async def _write(self, operations: Sequence[Row | Address]) -> list[int]:
