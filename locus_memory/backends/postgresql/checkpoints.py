@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, NamedTuple, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.grouping import Grouping
 from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.postgresql.checkpoint_queries import (
     APPEND,
@@ -45,7 +46,6 @@ from locus_memory.backends.postgresql.connection.connection import (
     pool_for,
 )
 from locus_memory.backends.postgresql.connection.driver import Pool, UniqueViolationError
-from locus_memory.backends.postgresql.grouping import Grouping
 from locus_memory.backends.postgresql.options import (
     PostgreSQLKeywords,
     PostgreSQLOptions,

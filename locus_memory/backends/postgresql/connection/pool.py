@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import select
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
@@ -22,6 +21,7 @@ from locus_memory.backends.postgresql.connection.driver import (
     InterfaceError,
     Pool,
 )
+from locus_memory.backends.waiting import WaitingLine
 from locus_memory.errors import (
     BackendClosedError,
     BackendUnavailableError,
@@ -110,8 +110,7 @@ class OwnPool(Lender):
         self._idle: list[tuple[Connection, float]] = []
         self._lent: set[Connection] = set()
         self._opening: set[asyncio.Future[Connection]] = set()
-        self._waiting: deque[tuple[_Turn, float]] = deque()
-        self._watch: asyncio.TimerHandle | None = None
+        self._waiting: WaitingLine[_Turn] = WaitingLine(patience, self._impatience)
         self._returned: asyncio.Event | None = None
         self._closed = self._ended = False
         self._ending = until_the_loop_ends(self._end)
@@ -168,9 +167,7 @@ class OwnPool(Lender):
     async def _turn(self) -> Connection | None:
         """Wait for a connection, or for the place of one that was closed (`None`)."""
         turn: _Turn = self._loop.create_future()
-        self._waiting.append((turn, self._loop.time() + self._patience))
-        if self._watch is None:
-            self._watch = self._loop.call_later(self._patience, self._refuse_the_patient)
+        self._waiting.join(turn, turn)
         try:
             return await turn
         except asyncio.CancelledError:
@@ -179,23 +176,11 @@ class OwnPool(Lender):
                 self._pass_on(turn.result())
             raise
 
-    def _refuse_the_patient(self) -> None:
-        """Refuse who has waited for too long; one timer serves all, first come first."""
-        self._watch = None
-        now = self._loop.time()
-        while self._waiting:
-            turn, until = self._waiting[0]
-            if not turn.done() and until > now:
-                self._watch = self._loop.call_at(until, self._refuse_the_patient)
-                return
-            self._waiting.popleft()
-            if not turn.done():
-                turn.set_exception(
-                    BackendUnavailableError(
-                        f"{self._where}: all {self._size} connections are busy, and none came "
-                        f"back within {self._patience:g} s"
-                    )
-                )
+    def _impatience(self) -> BackendUnavailableError:
+        return BackendUnavailableError(
+            f"{self._where}: all {self._size} connections are busy, and none came back within "
+            f"{self._patience:g} s"
+        )
 
     async def _opened(self) -> Connection:
         opening = asyncio.ensure_future(self._connect())
@@ -250,7 +235,7 @@ class OwnPool(Lender):
             self._hand_on(what)
 
     def _hand_on(self, connection: Connection) -> None:
-        turn = self._next()
+        turn = self._waiting.take()
         if turn is not None:
             turn.set_result(connection)
         else:
@@ -258,23 +243,16 @@ class OwnPool(Lender):
 
     def _leave(self) -> None:
         """Let somebody else open a connection in place of one that is gone."""
-        turn = self._next()
+        turn = self._waiting.take()
         if turn is not None:
             turn.set_result(None)
         else:
             self._places += 1
 
-    def _next(self) -> _Turn | None:
-        while self._waiting:
-            turn, _ = self._waiting.popleft()
-            if not turn.done():
-                return turn
-        return None
-
     async def close(self) -> None:
         """Refuse whoever waits, let running calls end, and close the connections."""
         self._closed = True
-        self._refuse_all()
+        self._waiting.end(self._refusal)
         if self._lent:
             self._returned = asyncio.Event()
             await self._returned.wait()
@@ -285,18 +263,12 @@ class OwnPool(Lender):
             await _closed(connection)
         await self._ending.aclose()
 
-    def _refuse_all(self) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
-        while (turn := self._next()) is not None:
-            turn.set_exception(self._refusal())
-
     def _refusal(self) -> BackendClosedError:
         return BackendClosedError(f"{self._where}: used after close()")
 
     def _terminate(self) -> None:
         self._closed = self._ended = True
-        self._refuse_all()
+        self._waiting.end(self._refusal)
         for opening in self._opening:
             opening.cancel()
         for connection in (*self._lent, *(connection for connection, _ in self._idle)):

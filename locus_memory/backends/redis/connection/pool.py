@@ -12,7 +12,6 @@ undo it.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +21,7 @@ from redis.exceptions import ConnectionError as LostError
 from redis.exceptions import MaxConnectionsError, ResponseError
 
 from locus_memory._internal.cancellation import finished
+from locus_memory.backends.waiting import WaitingLine
 
 __all__ = ["Pool"]
 
@@ -40,14 +40,12 @@ class _Letter:
         data: The commands, packed.
         count: How many.
         answers: Where the answers go.
-        deadline: When to give up waiting, in the loop's time.
         carrier: The task that has sent it.
     """
 
     data: bytes
     count: int
     answers: asyncio.Future[list[Any]]
-    deadline: float
     carrier: asyncio.Task[Any] | None = None
 
 
@@ -80,11 +78,10 @@ class Pool:
         self._command_timeout = command_timeout
         self._loop = asyncio.get_running_loop()
         self._free: list[Any] = []
-        self._queue: deque[_Letter] = deque()
+        self._queue: WaitingLine[_Letter] = WaitingLine(acquire_timeout, self._impatience)
         self._busy = 0
         self._sending = False
         self._carriers: set[asyncio.Task[None]] = set()
-        self._alarm: asyncio.TimerHandle | None = None
         self._silence = asyncio.Event()
         self._silence.set()
 
@@ -154,12 +151,9 @@ class Pool:
 
     async def _send_later(self, data: bytes, count: int, *, is_read: bool) -> list[Any]:
         answers: asyncio.Future[list[Any]] = self._loop.create_future()
-        deadline = self._loop.time() + self._acquire_timeout
-        letter = _Letter(data, count, answers, deadline)
-        self._queue.append(letter)
+        letter = _Letter(data, count, answers)
+        self._queue.join(letter, answers)
         self._post()
-        if self._alarm is None:
-            self._alarm = self._loop.call_at(deadline, self._give_up)
         try:
             return await answers
         except asyncio.CancelledError:
@@ -222,12 +216,9 @@ class Pool:
     def _next(self) -> list[_Letter]:
         letters: list[_Letter] = []
         count = 0
-        while self._queue and count < _TOGETHER:
-            letter = self._queue.popleft()
-            # Whoever asked may have been cancelled.
-            if not letter.answers.done():
-                letters.append(letter)
-                count += letter.count
+        while count < _TOGETHER and (letter := self._queue.take()) is not None:
+            letters.append(letter)
+            count += letter.count
         return letters
 
     async def _carry(self, letters: list[_Letter]) -> None:
@@ -274,21 +265,11 @@ class Pool:
         elif not self._busy:
             self._silence.set()
 
-    def _give_up(self) -> None:
-        """Refuse what has waited for too long."""
-        self._alarm = None
-        now = self._loop.time()
-        while self._queue and self._queue[0].deadline <= now:
-            letter = self._queue.popleft()
-            if not letter.answers.done():
-                letter.answers.set_exception(
-                    MaxConnectionsError(
-                        f"all {self._size} connections stayed busy for "
-                        f"{self._acquire_timeout:g} s; raise pool_size"
-                    )
-                )
-        if self._queue:
-            self._alarm = self._loop.call_at(self._queue[0].deadline, self._give_up)
+    def _impatience(self) -> MaxConnectionsError:
+        return MaxConnectionsError(
+            f"all {self._size} connections stayed busy for {self._acquire_timeout:g} s; "
+            "raise pool_size"
+        )
 
     async def _take(self) -> Any:
         """Return a connection that is open and silent."""
@@ -323,8 +304,7 @@ class Pool:
 
     async def close(self) -> None:
         """End all connections."""
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._queue.end()
         for connection in self.connections:
             await connection.disconnect()
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 
-from locus_memory.backends.postgresql.grouping import Grouping
+from locus_memory.backends.grouping import Grouping
 
 
 class Wire:
