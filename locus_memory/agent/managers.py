@@ -74,16 +74,12 @@ def as_memory_manager(
     # Loaded only for agents with memory.
     from locus_memory.memory.extraction.extractors import LLMExtractor  # noqa: PLC0415
     from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415
+    from locus_memory.memory.options import ExtractionOptions  # noqa: PLC0415
 
     if not getattr(model, "follows_instructions", True):
         return LLMMemoryManager(where), True
-    manager = LLMMemoryManager(
-        where,
-        extract_fn=LLMExtractor(model),
-        extract_mode="background",
-        batch_messages=_MESSAGES_A_PROMPT,
-    )
-    return manager, True
+    later = ExtractionOptions(extract_mode="background", batch_messages=_MESSAGES_A_PROMPT)
+    return LLMMemoryManager(where, extract_fn=LLMExtractor(model), extraction=later), True
 
 
 def _has_hooks(where: object) -> TypeGuard[SessionHooks]:

@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from locus_memory.memory.heuristic.extractor import HeuristicExtractor
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
+    from locus_memory.memory.options import ExtractionOptions, RecallOptions
     from locus_memory.memory.secrets.detection import find_secret
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "BaseMemoryManager": "base",
+            "ExtractionOptions": "options",
             "Extractor": "models",
             "ForgetReport": "forgetting.forget",
             "ForgottenMemory": "forgetting.forget",
@@ -42,6 +44,7 @@ else:
             "MemoryChange": "models",
             "MemoryType": "models",
             "NoopMemoryManager": "base",
+            "RecallOptions": "options",
             "as_extractor": "extraction.extractors",
             "find_secret": "secrets.detection",
             "forget": "forgetting.forget",
@@ -50,6 +53,7 @@ else:
 
 __all__ = [
     "BaseMemoryManager",
+    "ExtractionOptions",
     "Extractor",
     "ForgetReport",
     "ForgottenMemory",
@@ -61,6 +65,7 @@ __all__ = [
     "MemoryChange",
     "MemoryType",
     "NoopMemoryManager",
+    "RecallOptions",
     "as_extractor",
     "find_secret",
     "forget",

@@ -6,20 +6,20 @@ import asyncio
 import copy
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Any, Final, Literal, Self
+from typing import Any, Self, Unpack
 
 from typing_extensions import override
 
+from locus_memory._internal.options import Keywords
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
-from locus_memory.conversation.tokens import TokenCounter, as_token_counter
+from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, query_and_limit, with_block
 from locus_memory.memory.extraction.extraction import (
     Extraction,
     Origin,
-    Rules,
     as_memories,
     check_length,
 )
@@ -27,9 +27,15 @@ from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of
 from locus_memory.memory.ledger.ledger import Ledger, Limits, Statement
 from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory, MemoryType
-from locus_memory.memory.options import check_at_least, check_callable, check_embedder, check_whole
+from locus_memory.memory.options import (
+    ExtractionOptions,
+    MemoryKeywords,
+    RecallOptions,
+    check_callable,
+    check_embedder,
+)
 from locus_memory.memory.queue.queue import ExtractionQueue
-from locus_memory.memory.queue.worker import Worker, WorkerOptions
+from locus_memory.memory.queue.worker import Worker
 from locus_memory.memory.recall import Recall
 from locus_memory.memory.scope import (
     NamespaceResolver,
@@ -44,9 +50,6 @@ from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_key, check_namespace
 
 __all__ = ["LLMMemoryManager"]
-
-_AT_ONCE: Final = 4
-"""How many threads are extracted from at the same time in the background."""
 
 
 class LLMMemoryManager(BaseMemoryManager):
@@ -74,28 +77,18 @@ class LLMMemoryManager(BaseMemoryManager):
             without memory. Let all its namespaces have the same length.
         max_memories: The most current memories of one type; the least important and oldest
             go to the history.
-        retrieve_limit: The most memories a run is reminded of.
-        token_budget: The most tokens the block of memories may take.
-        token_counter: Counts tokens; `None` estimates them.
+        history_limit: The most past versions to keep of each memory.
         embedder: Finds memories by meaning as well, where the store has semantic search. Each
             vector is marked with its name; another one needs `locus-memory reembed` first.
-        extract_mode: When to extract.
-        batch_messages: Extract from a thread once so many of its messages wait; `drain` and
-            `close` do not wait for more, nor does the next process.
-        batch_quiet: Extract from a thread that nobody added to for so many seconds, however few
-            of its messages wait; one whose extraction failed is tried again then.
-        extract_timeout: The seconds an extractor may take.
-        history_limit: The most past versions to keep of each memory.
+        recall: What a run is reminded of.
+        extraction: When to extract, how long that may take, and what is kept.
         clock: Returns seconds since the epoch.
-        allow_secrets: Whether to keep what an extractor returns that looks like a password, a
-            key or a card number.
-        drain_timeout: The seconds `close` waits for what is under way.
-        max_attempts: How often to try an extraction that fails.
-        recall_timeout: The seconds the start of a run waits for the store; then the run goes on
-            without memories, with an event.
+        **keywords: The fields of `RecallOptions` and `ExtractionOptions` by name, in place of
+            `recall` and `extraction`.
 
     Raises:
         ConfigurationError: An option that cannot work.
+        InvalidArgumentError: A bad namespace, extractor or token counter.
     """
 
     def __init__(
@@ -106,36 +99,24 @@ class LLMMemoryManager(BaseMemoryManager):
         namespace_prefix: Namespace = ("locus_memory",),
         namespace_resolver: NamespaceResolver | None = None,
         max_memories: int = 50,
-        retrieve_limit: int = 20,
-        token_budget: int = 1000,
-        token_counter: TokenCounter | None = None,
-        embedder: Embedder | None = None,
-        extract_mode: Literal["inline", "background"] = "inline",
-        batch_messages: int = 0,
-        batch_quiet: float = 60.0,
-        extract_timeout: float = 60.0,
         history_limit: int = 20,
+        embedder: Embedder | None = None,
+        recall: RecallOptions | None = None,
+        extraction: ExtractionOptions | None = None,
         clock: Callable[[], float] = time.time,
-        allow_secrets: bool = False,
-        drain_timeout: float = 30.0,
-        max_attempts: int = 5,
-        recall_timeout: float = 5.0,
+        **keywords: Unpack[MemoryKeywords],
     ) -> None:
-        check_whole(0, retrieve_limit=retrieve_limit, token_budget=token_budget)
-        check_whole(0, batch_messages=batch_messages)
-        check_at_least(0, batch_quiet=batch_quiet)
-        check_at_least(0, drain_timeout=drain_timeout, recall_timeout=recall_timeout)
+        named = Keywords(self, keywords)
+        recall = named.into(RecallOptions, recall=recall)
+        extraction = named.into(ExtractionOptions, extraction=extraction)
+        named.refuse_rest()
         check_callable(clock=clock)
         if namespace_resolver is not None:
             check_callable(namespace_resolver=namespace_resolver)
         check_embedder(embedder)
-        if extract_mode not in ("inline", "background"):
-            raise ConfigurationError(
-                f"extract_mode is 'inline' or 'background', not {quote(extract_mode)}"
-            )
-        self.retrieve_limit = retrieve_limit
-        self.token_budget = token_budget
-        self.token_counter = as_token_counter(token_counter)
+        self.retrieve_limit = recall.retrieve_limit
+        self.token_budget = recall.token_budget
+        self.token_counter = as_token_counter(recall.token_counter)
         self.namespace_prefix = check_namespace(namespace_prefix)
         self._resolver = namespace_resolver
         self._scope, self._bound = Scope(namespace_prefix), False
@@ -143,16 +124,13 @@ class LLMMemoryManager(BaseMemoryManager):
         limits = Limits(max_memories, history_limit)
         self._ledger = Ledger(self._store, limits, clock=clock, embedder=embedder)
         self._recall = Recall(self._store, embedder)
-        rules = Rules(extract_timeout, allow_secrets)
-        self._extraction = Extraction(as_extractor(extract_fn), self._ledger, self._recall, rules)
-        self._drain_timeout, self._recall_timeout = drain_timeout, recall_timeout
-        self._inline = extract_mode == "inline"
+        extractor = as_extractor(extract_fn)
+        self._extraction = Extraction(extractor, self._ledger, self._recall, extraction)
+        self._recall_timeout = recall.recall_timeout
+        self._drain_timeout = extraction.drain_timeout
+        self._inline = extraction.extract_mode == "inline"
         self._queue = ExtractionQueue(self._store, self._scope, self._ledger.now)
-        at_once = None if self._inline else _AT_ONCE
-        options = WorkerOptions(
-            clock, extract_timeout, batch_messages, batch_quiet, max_attempts, at_once
-        )
-        self._worker = Worker(self._queue, self._extraction.run, options)
+        self._worker = Worker(self._queue, self._extraction.run, extraction, clock=clock)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._store!r}, namespace={self.namespace!r})"

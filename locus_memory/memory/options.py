@@ -1,22 +1,115 @@
-"""The checks on the options of a memory manager."""
+"""The options of a memory manager, in one frozen value a subject, and the checks on them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal, TypedDict
+
 from locus_memory._internal.quoting import quote
+from locus_memory.conversation.tokens import TokenCounter, as_token_counter
 from locus_memory.errors import ConfigurationError
 
-__all__ = ["check_at_least", "check_callable", "check_embedder", "check_whole"]
+__all__ = [
+    "ExtractionKeywords",
+    "ExtractionOptions",
+    "MemoryKeywords",
+    "RecallKeywords",
+    "RecallOptions",
+    "check_callable",
+    "check_embedder",
+    "check_whole",
+]
 
 
-def check_at_least(least: int, **options: object) -> None:
-    """Check that each option is a number of at least `least`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallOptions:
+    """What a run is reminded of.
+
+    Attributes:
+        retrieve_limit: The most memories a run is reminded of.
+        token_budget: The most tokens the block of memories may take.
+        token_counter: Counts tokens; `None` estimates them.
+        recall_timeout: The seconds the start of a run waits for the store; then the run goes on
+            without memories, with an event.
 
     Raises:
-        ConfigurationError: One is not; the message names it.
+        ConfigurationError: An option that cannot work.
+        InvalidArgumentError: `token_counter` counts no tokens.
     """
-    for name, value in options.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-            raise ConfigurationError(f"{name} is a number of at least {least}, not {quote(value)}")
+
+    retrieve_limit: int = 20
+    token_budget: int = 1000
+    token_counter: TokenCounter | None = None
+    recall_timeout: float = 5.0
+
+    def __post_init__(self) -> None:
+        check_whole(0, retrieve_limit=self.retrieve_limit, token_budget=self.token_budget)
+        _check_at_least(0, recall_timeout=self.recall_timeout)
+        as_token_counter(self.token_counter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionOptions:
+    """When memories are extracted, how long that may take, and what is kept.
+
+    Attributes:
+        extract_mode: `"inline"`: before a run ends; `"background"`: later, in a task.
+        batch_messages: Extract from a thread once so many of its messages wait; `drain` and
+            `close` do not wait for more, nor does the next process.
+        batch_quiet: Extract from a thread that nobody added to for so many seconds, however few
+            of its messages wait; one whose extraction failed is tried again then.
+        extract_timeout: The seconds an extractor may take.
+        max_attempts: How often to try an extraction that fails.
+        drain_timeout: The seconds `close` waits for what is under way.
+        allow_secrets: Whether to keep what an extractor returns that looks like a password, a
+            key or a card number.
+
+    Raises:
+        ConfigurationError: An option that cannot work.
+    """
+
+    extract_mode: Literal["inline", "background"] = "inline"
+    batch_messages: int = 0
+    batch_quiet: float = 60.0
+    extract_timeout: float = 60.0
+    max_attempts: int = 5
+    drain_timeout: float = 30.0
+    allow_secrets: bool = False
+
+    def __post_init__(self) -> None:
+        if self.extract_mode not in ("inline", "background"):
+            raise ConfigurationError(
+                f"extract_mode is 'inline' or 'background', not {quote(self.extract_mode)}"
+            )
+        check_whole(0, batch_messages=self.batch_messages)
+        check_whole(1, max_attempts=self.max_attempts)
+        _check_at_least(0, batch_quiet=self.batch_quiet, extract_timeout=self.extract_timeout)
+        _check_at_least(0, drain_timeout=self.drain_timeout)
+
+
+class RecallKeywords(TypedDict, total=False):
+    """The fields of `RecallOptions` by name."""
+
+    retrieve_limit: int
+    token_budget: int
+    token_counter: TokenCounter | None
+    recall_timeout: float
+
+
+class ExtractionKeywords(TypedDict, total=False):
+    """The fields of `ExtractionOptions` by name."""
+
+    extract_mode: Literal["inline", "background"]
+    batch_messages: int
+    batch_quiet: float
+    extract_timeout: float
+    max_attempts: int
+    drain_timeout: float
+    allow_secrets: bool
+
+
+class MemoryKeywords(RecallKeywords, ExtractionKeywords, total=False):
+    """What `LLMMemoryManager` takes by name beside its own parameters."""
 
 
 def check_whole(least: int, **options: object) -> None:
@@ -56,3 +149,14 @@ def check_embedder(embedder: object) -> None:
         raise ConfigurationError(
             f"embedder is an object with a name and embed(texts, kind=...), not {quote(embedder)}"
         )
+
+
+def _check_at_least(least: int, **options: object) -> None:
+    """Check that each option is a number of at least `least`.
+
+    Raises:
+        ConfigurationError: One is not; the message names it.
+    """
+    for name, value in options.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+            raise ConfigurationError(f"{name} is a number of at least {least}, not {quote(value)}")

@@ -22,7 +22,7 @@ __all__ = [
     "user_namespace",
 ]
 
-NamespaceResolver = Callable[[Any], "Namespace | Awaitable[Namespace | None] | None"]
+NamespaceResolver = Callable[[Any], Namespace | Awaitable[Namespace | None] | None]
 """Returns the namespace of a run's memories from its state; `None`: no memory for this run."""
 
 _USERS: Final = "users"

@@ -30,6 +30,13 @@ from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.errors import ConfigurationError, LocusMemoryError, UnknownOptionError
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.options import (
+    ExtractionKeywords,
+    ExtractionOptions,
+    RecallKeywords,
+    RecallOptions,
+)
 from locus_memory.registry import get_checkpointer, get_store, open_backend
 
 CLASSES = [
@@ -64,18 +71,19 @@ OBJECTS = {
 }
 
 # Each value that groups options: the same by name, who takes it, and as which parameter.
+REDIS = (RedisBackend, RedisCheckpointer, RedisConnection, RedisDeltaStorage, RedisStore)
+POSTGRESQL = (
+    PostgreSQLBackend,
+    PostgreSQLCheckpointer,
+    PostgreSQLDeltaStorage,
+    PostgreSQLPool,
+    PostgreSQLStore,
+)
 GROUPS = [
-    (RedisOptions, RedisKeywords, made, "options")
-    for made in (RedisBackend, RedisCheckpointer, RedisConnection, RedisDeltaStorage, RedisStore)
-] + [
-    (PostgreSQLOptions, PostgreSQLKeywords, made, "options")
-    for made in (
-        PostgreSQLBackend,
-        PostgreSQLCheckpointer,
-        PostgreSQLDeltaStorage,
-        PostgreSQLPool,
-        PostgreSQLStore,
-    )
+    *((RedisOptions, RedisKeywords, made, "options") for made in REDIS),
+    *((PostgreSQLOptions, PostgreSQLKeywords, made, "options") for made in POSTGRESQL),
+    (RecallOptions, RecallKeywords, LLMMemoryManager, "recall"),
+    (ExtractionOptions, ExtractionKeywords, LLMMemoryManager, "extraction"),
 ]
 
 VALUES = list(dict.fromkeys((value, named) for value, named, _, _ in GROUPS))

@@ -1,4 +1,4 @@
-"""What a newcomer hands in by mistake."""
+"""The options of a manager: in values, by name, and handed in by mistake."""
 
 from __future__ import annotations
 
@@ -6,12 +6,115 @@ import pytest
 from pydantic import BaseModel
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.errors import ConfigurationError, InvalidArgumentError, LocusMemoryError
+from locus_memory.memory import ExtractionOptions, RecallOptions
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.messages import Message
+from locus_memory.state import AgentState
 from locus_memory.testing import FakeEmbedder
 
 TEA = Memory(MemoryType.USER, "tea", "Likes tea")
+
+
+RECALL = {
+    "retrieve_limit": 3,
+    "token_budget": 200,
+    "token_counter": len,
+    "recall_timeout": 1.5,
+}
+EXTRACTION = {
+    "extract_mode": "background",
+    "batch_messages": 4,
+    "batch_quiet": 2.5,
+    "extract_timeout": 3.5,
+    "max_attempts": 2,
+    "drain_timeout": 4.5,
+    "allow_secrets": True,
+}
+
+
+def settings(manager):
+    """Return what the parts of a manager were told."""
+    return {
+        "retrieve_limit": manager.retrieve_limit,
+        "token_budget": manager.token_budget,
+        "token_counter": manager.token_counter,
+        "recall_timeout": manager._recall_timeout,
+        "drain_timeout": manager._drain_timeout,
+        "inline": manager._inline,
+        "extraction": manager._extraction._options,
+        "worker": manager._worker._options,
+    }
+
+
+def test_the_values_and_the_names_mean_the_same():
+    extraction = ExtractionOptions(**EXTRACTION)
+    told = settings(
+        LLMMemoryManager("memory", recall=RecallOptions(**RECALL), extraction=extraction)
+    )
+    assert told == settings(LLMMemoryManager("memory", **RECALL, **EXTRACTION))
+    assert told == {
+        **RECALL,
+        "drain_timeout": 4.5,
+        "inline": False,
+        "extraction": extraction,
+        "worker": extraction,
+    }
+    mixed = LLMMemoryManager("memory", recall=RecallOptions(**RECALL), **EXTRACTION)
+    assert settings(mixed) == told
+
+
+def test_without_a_value_the_defaults_hold():
+    default = settings(LLMMemoryManager("memory"))
+    values = {"recall": RecallOptions(), "extraction": ExtractionOptions()}
+    assert settings(LLMMemoryManager("memory", **values)) == default
+    assert (default["retrieve_limit"], default["token_budget"]) == (20, 1000)
+    assert (default["recall_timeout"], default["drain_timeout"]) == (5.0, 30.0)
+    assert default["worker"] == ExtractionOptions(
+        extract_mode="inline",
+        batch_messages=0,
+        batch_quiet=60.0,
+        extract_timeout=60.0,
+        max_attempts=5,
+        allow_secrets=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("retrieve_limit", -1),
+        ("token_budget", 1.5),
+        ("token_counter", "gpt"),
+        ("recall_timeout", float("nan")),
+        ("extract_mode", "later"),
+        ("batch_messages", True),
+        ("batch_quiet", -1),
+        ("extract_timeout", "60"),
+        ("max_attempts", 0),
+        ("drain_timeout", None),
+    ],
+)
+def test_a_value_refuses_what_the_manager_refuses_in_the_same_words(name, value):
+    kind = RecallOptions if name in RECALL else ExtractionOptions
+    with pytest.raises(LocusMemoryError) as of_value:
+        kind(**{name: value})
+    with pytest.raises(type(of_value.value)) as of_manager:
+        LLMMemoryManager("memory", **{name: value})
+    assert str(of_value.value) == str(of_manager.value)
+
+
+async def test_a_value_decides_how_a_run_is_extracted_and_recalled():
+    later = ExtractionOptions(extract_mode="background", batch_messages=5)
+    few = RecallOptions(retrieve_limit=1)
+    said = Message.user("I live in Vienna, and I am allergic to nuts.")
+    async with LLMMemoryManager("memory", recall=few, extraction=later) as manager:
+        await manager.on_session_end(AgentState(run_id="r", messages=(said,)))
+        assert await manager.retrieve() == []
+        await manager.drain()
+        assert len(await manager.retrieve()) == 1
+        assert len(await manager.retrieve(limit=5)) == 2
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,7 @@ from locus_memory.backends.redis import RedisOptions
 from locus_memory.checkpoint.base import AnyState
 from locus_memory.conversation import Fault, repair, validate
 from locus_memory.faces import BlockingCheckpointer, BlockingStore
+from locus_memory.memory import ExtractionOptions, RecallOptions
 
 version: str = __version__
 
@@ -167,6 +168,13 @@ def options() -> None:
         PostgreSQLCheckpointer("mydb", schema="mine", state_type=AgentState),
         PostgreSQLCheckpointer[AgentState],
     )
+    recall = RecallOptions(retrieve_limit=3, token_budget=200, token_counter=estimate_tokens)
+    later = ExtractionOptions(extract_mode="background", batch_messages=20)
+    LLMMemoryManager("memory", max_memories=9, recall=recall, extraction=later)
+    LLMMemoryManager("memory", max_memories=9, retrieve_limit=3, extract_mode="background")
+    ExtractionOptions(extract_mode="later")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    LLMMemoryManager("memory", token_budget="1")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    LLMMemoryManager("memory", tokenbudget=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     redis.pool_size = 5  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue] # frozen
     RedisOptions("a:")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue] # keyword-only
     RedisStore(pool_size="4")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]

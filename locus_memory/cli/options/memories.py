@@ -69,7 +69,9 @@ def open_manager(
     It lets go of nothing to make room: how many memories there may be is for the application
     that owns them to say. It extracts in the background: drain it.
     """
-    from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415 - help must be quick
+    # Help must be quick.
+    from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415
+    from locus_memory.memory.options import ExtractionOptions  # noqa: PLC0415
 
     return LLMMemoryManager(
         store,
@@ -77,8 +79,7 @@ def open_manager(
         namespace_prefix=parse_namespace(prefix),
         max_memories=_NO_LIMIT,
         history_limit=_NO_LIMIT,
-        extract_mode="background",
-        drain_timeout=_PATIENCE,
+        extraction=ExtractionOptions(extract_mode="background", drain_timeout=_PATIENCE),
     )
 
 

@@ -54,7 +54,7 @@ class LocusMemoryManager(BaseMemoryManager):
             provider string, a backend or a store of ours. What was passed in is not closed here.
         inherit_user: Whether a run that names no user, on a thread that belongs to one, acts as
             that user. By default such a run is refused.
-        **options: Of the `LLMMemoryManager`, such as `extract_fn`.
+        **options: Of the `LLMMemoryManager`, such as `extract_fn` and `recall`.
 
     Raises:
         ConfigurationError: Options that cannot work.

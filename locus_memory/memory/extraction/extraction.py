@@ -20,7 +20,7 @@ from locus_memory.memory.models import (
     MemoryChange,
     MemoryType,
 )
-from locus_memory.memory.options import check_at_least
+from locus_memory.memory.options import ExtractionOptions
 from locus_memory.memory.queue.queue import Job
 from locus_memory.memory.recall import Recall
 from locus_memory.memory.scope import Scope
@@ -28,7 +28,7 @@ from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.store.item import check_key
 from locus_memory.store.json_values import encode_json
 
-__all__ = ["Extraction", "Origin", "Rules", "as_memories", "as_memory", "check_length"]
+__all__ = ["Extraction", "Origin", "as_memories", "as_memory", "check_length"]
 
 _SHOWN: Final = 40
 """How many current memories an extractor is shown."""
@@ -70,25 +70,6 @@ class Origin:
         return getattr(self.messages[place], "id", None) or f"#{self.numbers[place]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What an extractor may do.
-
-    Attributes:
-        timeout: The seconds it may take.
-        allow_secrets: Whether to keep what looks like a password, a key or a card number.
-
-    Raises:
-        ConfigurationError: A negative timeout.
-    """
-
-    timeout: float
-    allow_secrets: bool
-
-    def __post_init__(self) -> None:
-        check_at_least(0, extract_timeout=self.timeout)
-
-
 class Extraction:
     """Asks an extractor what to remember, and writes it.
 
@@ -96,14 +77,16 @@ class Extraction:
         extractor: Decides.
         ledger: Where it is written.
         recall: Finds the memories that may be changed.
-        rules: What is allowed.
+        options: How long it may take, and what is kept.
     """
 
-    def __init__(self, extractor: Extractor, ledger: Ledger, recall: Recall, rules: Rules) -> None:
+    def __init__(
+        self, extractor: Extractor, ledger: Ledger, recall: Recall, options: ExtractionOptions
+    ) -> None:
         self._extractor = extractor
         self._ledger = ledger
         self._recall = recall
-        self._rules = rules
+        self._options = options
 
     async def run(self, jobs: Sequence[Job]) -> None:
         """Extract from the messages of jobs of one thread, in one go, and write what it gives.
@@ -125,7 +108,7 @@ class Extraction:
         if not origin.messages:
             return []
         said = "\n".join(text_of(each) for each in origin.messages if each.role != "tool")
-        async with asyncio.timeout(self._rules.timeout):
+        async with asyncio.timeout(self._options.extract_timeout):
             known = await self._recall.find(scope, _SHOWN, said)
             changes = await self._extractor.extract(origin.messages, known)
         speakers = Speakers(origin.messages)
@@ -174,7 +157,7 @@ class Extraction:
         return Statement(memory, said_at) if self._may_keep(memory) else None
 
     def _may_keep(self, memory: Memory) -> bool:
-        if self._rules.allow_secrets:
+        if self._options.allow_secrets:
             return True
         kind = find_secret(memory.content) or find_secret(memory.key)
         if kind is not None:

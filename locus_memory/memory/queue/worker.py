@@ -6,51 +6,25 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context, copy_context
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from locus_memory._internal.cancellation import is_being_cancelled
 from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
-from locus_memory.memory.options import check_whole
+from locus_memory.memory.options import ExtractionOptions
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.queue.queue import ExtractionQueue, Job
 
-__all__ = ["Worker", "WorkerOptions"]
+__all__ = ["Worker"]
 
 _SLACK: Final = 10.0
 """Seconds of a lease beyond what an extractor may take: to save what it found."""
 
+_AT_ONCE: Final = 4
+"""How many threads are extracted from at the same time in the background."""
+
 _BACKOFF: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerOptions:
-    """How a worker works.
-
-    Attributes:
-        clock: Returns seconds since the epoch.
-        timeout: The seconds one attempt may take.
-        batch: The fewest messages of a thread worth an attempt, unless it is drained or quiet.
-        quiet: The seconds without a new job after which a thread is quiet. One that failed is
-            tried again after as long, and then after four times the last pause.
-        most_attempts: After how many failed attempts a job is dropped.
-        at_once: How many threads at the same time; `None`: all.
-
-    Raises:
-        ConfigurationError: No attempt at all.
-    """
-
-    clock: Callable[[], float]
-    timeout: float
-    batch: int
-    quiet: float
-    most_attempts: int
-    at_once: int | None
-
-    def __post_init__(self) -> None:
-        check_whole(1, max_attempts=self.most_attempts)
 
 
 class Worker:
@@ -62,18 +36,22 @@ class Worker:
     Args:
         queue: The jobs.
         handle: Does the work of the jobs of one thread; raises what went wrong.
-        options: How.
+        options: When, and how long it may take.
+        clock: Returns seconds since the epoch.
     """
 
     def __init__(
         self,
         queue: ExtractionQueue,
         handle: Callable[[Sequence[Job]], Awaitable[None]],
-        options: WorkerOptions,
+        options: ExtractionOptions,
+        *,
+        clock: Callable[[], float],
     ) -> None:
         self._queue = queue
         self._handle = handle
         self._options = options
+        self._clock = clock
         self._known: dict[str, set[str]] = {}
         self._failed: set[str] = set()
         self._closed = False
@@ -153,8 +131,8 @@ class Worker:
         self._loop = loop
         self._tasks, self._again, self._forced, self._timers = {}, set(), set(), {}
         self._started = False
-        most = self._options.at_once
-        self._slots = nullcontext() if most is None else asyncio.Semaphore(most)
+        inline = self._options.extract_mode == "inline"
+        self._slots = nullcontext() if inline else asyncio.Semaphore(_AT_ONCE)
 
     async def _take_up(self) -> bool:
         """Look for jobs in the store and wake their threads; returns whether that worked."""
@@ -191,7 +169,7 @@ class Worker:
         self._stop_timer(lane)
         if not self._closed:
             wake = partial(self._wake, lane, forced=True)
-            pause = self._pauses.pop(lane, self._options.quiet)
+            pause = self._pauses.pop(lane, self._options.batch_quiet)
             self._timers[lane] = asyncio.get_running_loop().call_later(pause, wake)
 
     def _stop_timer(self, lane: str) -> None:
@@ -230,16 +208,16 @@ class Worker:
             del self._known[lane]
             return False
         waiting = sum(len(job.messages) for job in jobs)
-        if waiting < self._options.batch and lane not in self._forced:
+        if waiting < self._options.batch_messages and lane not in self._forced:
             return False
-        now = self._options.clock()
-        with Lease(now + self._options.timeout + _SLACK) as lease:
+        now = self._clock()
+        with Lease(now + self._options.extract_timeout + _SLACK) as lease:
             head = await self._queue.claim(jobs[0], lease, now)
             return head is not None and await self._attempt(lane, [head, *jobs[1:]])
 
     async def _attempt(self, lane: str, jobs: Sequence[Job]) -> bool:
         head = jobs[0]
-        if head.attempts > self._options.most_attempts:
+        if head.attempts > self._options.max_attempts:
             # It took its process down each time, and would do so for ever.
             await self._queue.finish([head])
             self._drop(lane, [head], LocusMemoryError("the process ended during each attempt"))
@@ -264,8 +242,8 @@ class Worker:
         attempts = jobs[0].attempts
         emit("memory.extract_failed", error=error, thread=jobs[0].thread, attempts=attempts)
         self._failed.add(lane)
-        self._pauses[lane] = self._options.quiet * _BACKOFF ** (attempts - 1)
-        self._drop(lane, await self._queue.fail(jobs, self._options.most_attempts), error)
+        self._pauses[lane] = self._options.batch_quiet * _BACKOFF ** (attempts - 1)
+        self._drop(lane, await self._queue.fail(jobs, self._options.max_attempts), error)
 
     async def _give_back(self, job: Job) -> None:
         try:
