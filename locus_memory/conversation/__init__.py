@@ -1,7 +1,7 @@
 """Conversation managers: the part of a long thread that the model sees now.
 
-A manager returns the newest messages in whole groups, so that a tool call is never parted from
-its result. Messages may be of any class: ours, LangChain's, plain dicts.
+A manager returns the newest messages in whole groups, so that a tool call is never separated from
+its result. Messages may be of any class: the library's, LangChain's, plain dicts.
 
 Read `base.py` and `groups.py` first, then `window.py`; `summary/` is the rolling summary.
 """

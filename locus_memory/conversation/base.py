@@ -1,4 +1,4 @@
-"""What a conversation manager is, and the one that changes nothing."""
+"""The base class of conversation managers, and the manager that trims nothing."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["ConversationManager", "NullManager", "sound_groups"]
 
 
 class ConversationManager(Resource, ABC):
-    """Decides what of a conversation the model sees now; the conversation itself stays whole.
+    """Selects the part of a conversation that the model sees; the conversation stays whole.
 
-    Messages may be of any class that has the attributes of `locus_memory.Message`. Whatever
-    comes in, what comes out is something a provider accepts (see `repair`).
+    Messages may be of any class that has the attributes of `locus_memory.Message`. The result is
+    always a conversation that a provider accepts (see `repair`).
     """
 
     @abstractmethod
@@ -32,7 +32,7 @@ class ConversationManager(Resource, ABC):
         """
 
     async def async_apply(self, messages: Sequence[Any]) -> list[Any]:
-        """Return what `apply` returns, without holding up the event loop."""
+        """Return the result of `apply`, without blocking the event loop."""
         return self.apply(messages)
 
     @override
@@ -41,12 +41,12 @@ class ConversationManager(Resource, ABC):
         return f"{type(self).__name__}({settings})"
 
     def _settings(self) -> dict[str, Any]:
-        """Return what the repr shows."""
+        """Return the settings that the repr shows."""
         return {}
 
 
 class NullManager(ConversationManager):
-    """Everything is sent, mended where a provider would refuse it."""
+    """Sends all messages, repaired where a provider would refuse them."""
 
     @override
     def apply(self, messages: Sequence[Any]) -> list[Any]:
@@ -54,7 +54,7 @@ class NullManager(ConversationManager):
 
 
 def sound_groups(messages: Sequence[Any]) -> list[Group]:
-    """Return the groups of the conversation as `repair` leaves it, and tell what was wrong."""
+    """Return the groups of the repaired conversation, and report its faults."""
     given = list(messages)
     groups = split_sound(given)
     if groups is not None:

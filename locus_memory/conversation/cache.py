@@ -1,4 +1,4 @@
-"""A bounded memory of what was computed for a message."""
+"""A bounded cache of values computed from messages."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _CAPACITY = 8_192
 
 
 class _Seen(NamedTuple):
-    """All of a message that a value may depend on."""
+    """The parts of a message that a value may depend on."""
 
     fields: tuple[Any, ...]
     calls: tuple[Any, ...]
     arguments: list[Any]
 
     def is_same(self, other: _Seen) -> bool:
-        # Calls that are equal may still be written differently, with `True` for 1.
+        # Equal calls may still differ in JSON, with `True` for 1.
         return (
             self.fields == other.fields
             and len(self.calls) == len(other.calls)
@@ -34,12 +34,12 @@ class _Seen(NamedTuple):
         )
 
     def kept(self) -> _Seen:
-        """Return it with a copy of the arguments, which their owner may change in place."""
+        """Return it with a copy of the arguments, which the caller may change in place."""
         return self._replace(arguments=own_copy(self.arguments))
 
 
 class _Entry(NamedTuple, Generic[_Value]):
-    # Holding the message keeps its `id` from being given to another.
+    # A reference to the message prevents reuse of its `id`.
     message: Any
     seen: _Seen
     is_fixed: bool
@@ -47,12 +47,12 @@ class _Entry(NamedTuple, Generic[_Value]):
 
 
 class MessageCache(Generic[_Value]):
-    """Computes a value once a message, as long as the message is in use.
+    """Computes a value once per message, as long as the message is in use.
 
-    A message is known by identity. One whose class is not frozen is computed again when one of
-    its attributes has another value, and any when the arguments of its calls have changed. One
-    whose content or calls may change in place is computed each time: a content that is no text,
-    calls that are not frozen.
+    A message is found by identity. The value is computed again if the arguments of its calls have
+    changed or, for a class that is not frozen, if an attribute has changed. It is computed each
+    time if the content or the calls may change in place: a content that is not text, or calls that
+    are not frozen.
     """
 
     def __init__(self, compute: Callable[[Any], _Value], capacity: int = _CAPACITY) -> None:
@@ -64,7 +64,7 @@ class MessageCache(Generic[_Value]):
     def values(self, messages: Sequence[Any]) -> list[_Value]:
         """Return the value of each message of a conversation."""
         found = [self._value(message) for message in messages]
-        # Never below one conversation, or a long one would push itself out each time.
+        # Never below one conversation, or a long one would evict itself each time.
         self._shrink(max(self._capacity, len(messages)))
         return found
 
@@ -97,7 +97,7 @@ class MessageCache(Generic[_Value]):
 
 
 def _seen(message: Any) -> _Seen | None:
-    """Return what is seen of a message, or `None` if that may change in place."""
+    """Return the parts of a message, or `None` if they may change in place."""
     content, calls = message.content, message.tool_calls
     if not (content is None or isinstance(content, str)):
         return None
@@ -110,7 +110,7 @@ def _seen(message: Any) -> _Seen | None:
 
 @lru_cache
 def _is_frozen(kind: type) -> bool:
-    """Whether it is a frozen pydantic model or dataclass; what is inside counts as read-only."""
+    """Whether it is a frozen pydantic model or dataclass; its content counts as read-only."""
     config = getattr(kind, "model_config", None) or {}
     parameters = getattr(kind, "__dataclass_params__", None)
     return bool(config.get("frozen") or getattr(parameters, "frozen", False))

@@ -14,8 +14,8 @@ class Group(NamedTuple):
     """One message, or an assistant message with its tool calls and all their results.
 
     Attributes:
-        start: Where its first message stands in the conversation.
-        role: Who speaks first.
+        start: The index of its first message in the conversation.
+        role: The role of its first message.
         messages: The messages, in order; never empty.
     """
 
@@ -24,7 +24,7 @@ class Group(NamedTuple):
     messages: tuple[Any, ...]
 
     def stays(self, *, preserve_system: bool) -> bool:
-        """Whether it is shown in any case: a preserved system message, or a block of memories."""
+        """Whether it is always shown: a preserved system message, or a block of memories."""
         if self.role == "system" and preserve_system:
             return True
         return len(self.messages) == 1 and is_memory_block(self.messages[0])
@@ -33,8 +33,8 @@ class Group(NamedTuple):
 def split_groups(messages: Iterable[Any]) -> list[Group]:
     """Split a conversation into groups, in order; together they hold every message once.
 
-    Only results that directly follow their call's message join its group: `repair` first, if
-    there may be others.
+    Only results that directly follow their call's message join its group: call `repair` first
+    if there may be other results.
     """
     return _Splitter(list(messages)).groups
 
@@ -42,7 +42,7 @@ def split_groups(messages: Iterable[Any]) -> list[Group]:
 def split_sound(messages: Sequence[Any]) -> list[Group] | None:
     """Return the groups of a conversation, or `None` if there is any fault in it.
 
-    One pass, since it is asked at every step of an agent; `validate` names the faults.
+    It takes one pass, since it runs at every step of an agent; `validate` names the faults.
     """
     splitter = _Splitter(messages)
     return splitter.groups if splitter.is_sound else None
@@ -72,7 +72,7 @@ class _Splitter:
             place += 1
 
     def _end_of_results(self, place: int) -> int:
-        """Return where the results end that follow the call at a place."""
+        """Return the end of the results that follow the call at a place."""
         called = [call.id for call in self._messages[place].tool_calls]
         ids = set(called)
         end = place + 1

@@ -1,4 +1,4 @@
-"""Choosing the newest groups of a conversation that fit; pure."""
+"""The choice of the newest groups of a conversation that fit; pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Selection", "Size", "from_user", "newest_fitting", "newest_run"]
 
 
 class Size(NamedTuple):
-    """A number of messages and of tokens; infinity as a limit means none."""
+    """A number of messages and of tokens; infinity means no limit."""
 
     messages: float
     tokens: float
@@ -30,13 +30,13 @@ class Size(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """What is kept of a list of groups.
+    """The groups that are kept of a list.
 
     Attributes:
         kept: The groups, in order.
-        size: Their size together.
-        oversized: Whether that exceeds the limit: the newest group and the request it works on
-            are always kept, and a limit may be below zero.
+        size: Their total size.
+        oversized: Whether the size exceeds the limit: the newest group and its user message are
+            always kept, and a limit may be below zero.
     """
 
     kept: list[Group]
@@ -49,13 +49,13 @@ def newest_fitting(
 ) -> Selection:
     """Choose the newest groups that fit, without a gap.
 
-    The newest group is always kept. If there is no user message among them, the latest one
-    before is kept as well, and older groups make room for it.
+    The newest group is always kept. If the kept groups hold no user message, the latest one before
+    them is kept as well, and older groups are dropped for it.
 
     Args:
         groups: The groups, oldest first.
-        size_of: The size of a group; asked of the newest only.
-        limit: What they may come to.
+        size_of: Returns the size of a group; called for the newest groups only.
+        limit: The limit of their total size.
     """
     if not groups:
         return Selection([], Size(0, 0), Size(0, 0).exceeds(limit))
@@ -69,9 +69,9 @@ def newest_fitting(
 
 
 def from_user(groups: Sequence[Group]) -> list[Group]:
-    """Return the groups without those before the first user message, system messages excepted.
+    """Return the groups without those before the first user message, except system messages.
 
-    All of them, if there is no user message.
+    It returns all of them if there is no user message.
     """
     places = (place for place, group in enumerate(groups) if group.role == "user")
     first = next(places, 0)
@@ -82,12 +82,12 @@ def from_user(groups: Sequence[Group]) -> list[Group]:
 def newest_run(
     groups: Sequence[Group], size_of: Callable[[Group], Size], limit: Size
 ) -> tuple[int, Size]:
-    """Return where the newest groups that fit begin, at the last one at the latest, and their size.
+    """Return the index of the first of the newest groups that fit, at least one, and their size.
 
     Args:
         groups: The groups, oldest first; not empty.
-        size_of: The size of a group; asked of the newest only.
-        limit: What they may come to.
+        size_of: Returns the size of a group; called for the newest groups only.
+        limit: The limit of their total size.
     """
     first = len(groups) - 1
     size = size_of(groups[first])
@@ -100,7 +100,7 @@ def newest_run(
 
 
 def _request_before(groups: Sequence[Group], first: int) -> int | None:
-    """Return the latest user message before `first`, unless there is one from there on."""
+    """Return the latest user message before `first`, unless one follows there."""
     if any(group.role == "user" for group in groups[first:]):
         return None
     places = (place for place in range(first - 1, -1, -1) if groups[place].role == "user")

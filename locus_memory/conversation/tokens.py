@@ -1,4 +1,4 @@
-"""How many tokens a text or a conversation is: an upper estimate, or your tokenizer's count."""
+"""Counts of the tokens of texts and conversations: an upper estimate, or your own tokenizer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TokenCounter(Protocol):
     """Counts the tokens of a text."""
 
     def __call__(self, text: str, /) -> int:
-        """Return how many tokens the text is."""
+        """Return the number of tokens of the text."""
         ...
 
 
@@ -38,11 +38,11 @@ _SPACED_NUMBER = re.compile(" (?=[0-9])")
 _NOT_ASCII = re.compile("[^\x00-\x7f]+")
 
 _ACCENTED_SHARE = 100
-"""One accented letter in so many characters, or more, is not English."""
+"""A text with at least one accented letter in this many characters is not English."""
 
 _SCRIPTS = (
     (0x0000, 0.0),  # counted as words, digits, marks and whitespace
-    (0x0080, 2.8),  # what has no line of its own: emoji, symbols, rare scripts
+    (0x0080, 2.8),  # all without their own line: emoji, symbols, rare scripts
     (0x00C0, 1.05),  # accented Latin letters, on top of their word
     (0x0250, 2.8),
     (0x0370, 1.15),  # Greek
@@ -66,13 +66,13 @@ _SCRIPTS = (
     (0xAC00, 1.45),  # Hangul
     (0xD7A4, 2.8),
 )
-"""From which code point on a character is how many tokens."""
+"""The tokens per character, from a code point on."""
 
 _STARTS = [start for start, _ in _SCRIPTS]
 
 
 class _Rates(dict[str, float]):
-    """How many tokens a character is, looked up once a character."""
+    """The tokens per character, looked up once for each."""
 
     def __missing__(self, char: str) -> float:
         rate = _SCRIPTS[bisect_right(_STARTS, ord(char)) - 1][1]
@@ -84,14 +84,14 @@ _RATES = _Rates()
 
 
 def estimate_tokens(text: str) -> int:
-    """Return how many tokens a text is at most, nearly, without a tokenizer.
+    """Return an upper estimate of the tokens of a text, without a tokenizer.
 
-    The text is cut into words, digits, marks and whitespace, roughly as the tokenizers of
-    OpenAI cut it, and other scripts into characters. What a piece counts was fitted to be at
-    least the larger of the counts of cl100k_base and o200k_base on paragraphs: English, 27 other
-    languages, code, JSON, logs, URLs, hex and base64. Of 9,396 of them, 10 came out too low, by
-    7% at most. English prose comes out 10% to 30% too high; `docs/conversation.md` has the
-    errors of each kind. A few words alone may be off by more.
+    The text is split into words, digits, marks and whitespace, roughly as the tokenizers of OpenAI
+    split it, and other scripts into characters. The count of each piece was fitted on paragraphs to
+    be at least the larger of the counts of cl100k_base and o200k_base: English, 27 other languages,
+    code, JSON, logs, URLs, hex and base64. Of 9,396 paragraphs, 10 were estimated too low, by at
+    most 7%. The estimate for English prose is 10% to 30% too high; `docs/conversation.md` has the
+    errors of each kind. The estimate for a few words may be off by more.
     """
     count = _words(text) + _marks(text)
     if not text.isascii():
@@ -100,9 +100,10 @@ def estimate_tokens(text: str) -> int:
 
 
 def _words(text: str) -> float:
-    """Count words; those of other languages than English are cut shorter.
+    """Count words; those of other languages than English are split into shorter pieces.
 
-    A line of them is told by its accented letters, or by those of the whole text.
+    A line in another language is recognised by its accented letters, or by those of the whole
+    text.
     """
     if text.isascii():
         return _english_words(text)
@@ -158,8 +159,8 @@ def as_token_counter(counter: object | None) -> TokenCounter:
     Args:
         counter: `None` for `estimate_tokens`; a function from a text to a number; or a
             tokenizer with `encode(text)`, such as tiktoken's `Encoding` or the `Tokenizer` of
-            the `tokenizers` package. Text that looks like a special token is counted as text
-            where the tokenizer has a choice.
+            the `tokenizers` package. Text that looks like a special token is counted as text if
+            the tokenizer has an option for it.
 
     Raises:
         InvalidArgumentError: It is none of these.
@@ -167,7 +168,7 @@ def as_token_counter(counter: object | None) -> TokenCounter:
     if counter is None:
         return estimate_tokens
     encode = getattr(counter, "encode", None)
-    # A text has an `encode`, too: here it can only be the name of something.
+    # A string has an `encode` too, but here it can only be a name.
     if callable(encode) and not isinstance(counter, str):
         return _encoding_counter(encode)
     if callable(counter):
@@ -195,10 +196,10 @@ def _takes(function: Callable[..., Any], name: str) -> bool:
 
 
 def count_tokens(messages: Iterable[Any], counter: object | None = None) -> int:
-    """Return how many tokens messages are, each with its overhead.
+    """Return the number of tokens of messages, each with its overhead.
 
     Args:
-        messages: Messages of any kind that have `role`, `content` and the like.
+        messages: Messages of any class with the attributes of `locus_memory.Message`.
         counter: See `as_token_counter`.
     """
     count = as_token_counter(counter)
@@ -206,9 +207,9 @@ def count_tokens(messages: Iterable[Any], counter: object | None = None) -> int:
 
 
 def message_tokens(message: Any, counter: TokenCounter) -> int:
-    """Return how many tokens a message is: content, name, tool calls as JSON, and overhead.
+    """Return the number of tokens of a message: content, name, tool calls as JSON, and overhead.
 
-    The overhead is 3 tokens a message and 1 for a name, from "Counting tokens for chat
+    The overhead is 3 tokens per message and 1 for a name, from "Counting tokens for chat
     completions API calls":
     https://cookbook.openai.com/examples/how_to_count_tokens_with_tiktoken
     """

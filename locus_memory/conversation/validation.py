@@ -1,4 +1,4 @@
-"""What makes a provider refuse a conversation, and how it is mended."""
+"""The faults for which a provider refuses a conversation, and their repair."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FaultKind = Literal[
 ]
 
 CUT_OFF = "The call was cut off: no result was recorded."
-"""What stands in for a result that is missing."""
+"""The text of a result that replaces a missing one."""
 
 _MEANINGS: dict[FaultKind, str] = {
     "orphan_result": "a result without a call",
@@ -39,11 +39,11 @@ _Message = TypeVar("_Message")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing in a conversation that makes a provider refuse it.
+    """A fault in a conversation for which a provider refuses it.
 
     Attributes:
-        kind: What is wrong.
-        index: Where: of a result, its message; of a call, the message that makes it.
+        kind: The kind of fault.
+        index: The index of the message that holds the result or the call.
         tool_call_id: The id of the call, if it has one.
     """
 
@@ -52,13 +52,13 @@ class Fault:
     tool_call_id: str | None
 
     def __str__(self) -> str:
-        """Return the fault as a sentence for people."""
+        """Return the fault as a sentence."""
         name = "" if self.tool_call_id is None else f" ({quote(self.tool_call_id)})"
         return f"message {self.index}: {_MEANINGS[self.kind]}{name}"
 
 
 class _Call(NamedTuple):
-    """A tool call: the message that makes it, its place there and its id."""
+    """A tool call: the index of its message, its place there and its id."""
 
     message: int
     position: int
@@ -71,9 +71,9 @@ class _Exchange:
     Attributes:
         messages: The conversation.
         calls: Its calls, in order.
-        results: The places of its tool messages, each with the place of the message that the
-            unbroken run of tool messages it stands in follows (-1: of none).
-        answers: The call, as a place in `calls`, that the tool message at a place answers.
+        results: The places of its tool messages. Each maps to the place of the message before the
+            unbroken run of tool messages that it is part of (-1: there is none).
+        answers: By the place of a tool message, the index in `calls` of the call that it answers.
     """
 
     def __init__(self, messages: Sequence[Any]) -> None:
@@ -106,7 +106,7 @@ class _Exchange:
         return answers
 
     def _match_displaced(self, answers: dict[int, int]) -> None:
-        """Give each result left over to the nearest open call before it, else after it."""
+        """Assign each remaining result to the nearest open call before it, else after it."""
         taken = set(answers.values())
         waiting: dict[str | None, list[int]] = defaultdict(list)
         for number, call in enumerate(self.calls):
@@ -121,7 +121,7 @@ class _Exchange:
                 numbers.remove(answers[index])
 
     def faults(self) -> list[Fault]:
-        """Return everything that is wrong, by place."""
+        """Return all faults, by place."""
         found = [*self._call_faults(), *self._result_faults()]
         found.sort(key=lambda fault: fault.index)
         return found
@@ -164,9 +164,10 @@ class _Exchange:
         return mended
 
     def _names(self) -> list[str]:
-        """Return an id for each call: its own, or a new one where that is taken.
+        """Return an id for each call: its own, or a new one if that is taken.
 
-        Only what stands before decides, so that a growing conversation is always mended alike.
+        Only earlier messages decide, so that a growing conversation is always repaired the same
+        way.
         """
         names: list[str] = []
         used: set[str] = set()
@@ -183,7 +184,7 @@ class _Exchange:
     def _batch(self, message: Any, batch: list[tuple[_Call, str, int | None]]) -> list[Any]:
         renamed = {call.position: name for call, name, _ in batch if name != call.id}
         results = [(place, name) for _, name, place in batch if place is not None]
-        # What stands in its place already keeps its order.
+        # Results that are already in place keep their order.
         results.sort(key=lambda result: (self.results[result[0]] != batch[0][0].message, result[0]))
         return [
             _with_call_ids(message, renamed) if renamed else message,
@@ -216,8 +217,8 @@ def _cut_off(caller: Any, call_id: str, tool: str) -> Any:
 def validate(messages: Iterable[Any]) -> list[Fault]:
     """Return every fault in the tool structure of a conversation, by place.
 
-    A provider refuses a conversation unless each tool call has an id of its own and exactly one
-    result, in the tool messages that directly follow the message that calls.
+    A provider refuses a conversation unless each tool call has its own id and exactly one result,
+    in the tool messages that directly follow the message with the call.
 
     Args:
         messages: Messages of any class with `role`, `tool_calls` and `tool_call_id`.
@@ -228,9 +229,9 @@ def validate(messages: Iterable[Any]) -> list[Fault]:
 def repair(messages: Iterable[_Message]) -> list[_Message]:
     """Return the conversation without faults: `validate(repair(messages))` is empty.
 
-    Displaced results move to their call; orphans and second results go; a missing result becomes
-    a tool message that says so; a call whose id was used before gets a new one, together with
-    its result. All else stays as it is and where it is, the very same objects.
+    Displaced results move to their call; orphans and second results are dropped; a missing result
+    becomes a tool message that says so; a call whose id was used before gets a new id, together
+    with its result. All other messages keep their place and are the same objects.
     """
     return mend(messages)[0]
 

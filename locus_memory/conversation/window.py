@@ -1,4 +1,4 @@
-"""The sliding window: what was said last, in whole groups."""
+"""The sliding window: the newest messages, in whole groups."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class SlidingWindowManager(ConversationManager):
     """The newest messages, as many as fit.
 
     An assistant's tool calls and their results are kept or dropped together. The newest group is
-    kept even if it alone is too large (event `conversation.oversized`), and the latest user
-    message is kept however many tool calls it led to. When something is dropped, the event
-    `conversation.trimmed` says how much.
+    kept even if it alone is too large (event `conversation.oversized`). The latest user message is
+    kept even if many tool calls follow it. When messages are dropped, the event
+    `conversation.trimmed` reports how many.
 
     Args:
-        window_size: How many messages to keep, system messages not counted; `None`: any number,
-            if `max_tokens` is given.
-        preserve_system: Keep all system messages, in place; otherwise they are like any other.
-            Blocks of memories always stay.
-        max_tokens: How many tokens all that is returned may come to; `None`: any number.
-        token_counter: What counts them; see `as_token_counter`.
-        start_on_user: The first message after the system messages is a user's, as some providers
-            demand: what stands before it is dropped. A conversation without a user message
-            stays as it is.
+        window_size: The number of messages to keep, without system messages; `None`: no limit, if
+            `max_tokens` is given.
+        preserve_system: Keep all system messages, in place; otherwise they are treated like other
+            messages. Blocks of memories always stay.
+        max_tokens: The limit of tokens for all returned messages; `None`: no limit.
+        token_counter: Counts the tokens; see `as_token_counter`.
+        start_on_user: Whether the first message after the system messages must be a user message,
+            as some providers require: earlier messages are dropped. A conversation without a user
+            message is not changed.
 
     Raises:
-        InvalidArgumentError: A size that is not positive, or neither size.
+        InvalidArgumentError: A size that is not positive, or no size at all.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ def windowed(
     """Return all pinned groups and the newest others that fit, in the conversation's order.
 
     Args:
-        pinned: What is kept in any case; of the limit it uses up tokens only.
-        others: What has to fit.
-        limit: How many other messages, and how many tokens in all.
-        tokens: Counts the tokens of messages; `None` if nobody asks.
-        start_on_user: Whether to drop what stands before the first user message.
+        pinned: The groups that are always kept; they count for tokens only.
+        others: The groups that have to fit.
+        limit: The limits of other messages and of all tokens.
+        tokens: Counts the tokens of messages; `None` without a limit of tokens.
+        start_on_user: Whether to drop the messages before the first user message.
     """
 
     def size_of(group: Group) -> Size:
@@ -126,10 +126,10 @@ def _tell_trimmed(kept: Sequence[Group], others: Sequence[Group]) -> None:
 
 
 def token_cache(max_tokens: int | None, counter: object | None) -> MessageCache[int] | None:
-    """Return what counts tokens once a message, or `None` where nobody asks for tokens.
+    """Return a cache that counts the tokens of each message once; `None` without a token limit.
 
     Raises:
-        InvalidArgumentError: The counter is none.
+        InvalidArgumentError: It is not a token counter.
     """
     count = as_token_counter(counter)
 
@@ -140,10 +140,10 @@ def token_cache(max_tokens: int | None, counter: object | None) -> MessageCache[
 
 
 def check_positive(name: str, value: int | None) -> int | None:
-    """Return the value of an argument that is a positive number or `None`.
+    """Return the value of an argument that must be a positive number or `None`.
 
     Raises:
-        InvalidArgumentError: It is not.
+        InvalidArgumentError: It is neither.
     """
     if value is not None and (type(value) is not int or value < 1):
         raise InvalidArgumentError(f"{name} is a positive number, not {quote(value)}")

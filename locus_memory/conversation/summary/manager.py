@@ -40,14 +40,14 @@ _SHARE_OF_SUMMARY = 4
 
 
 class _Job(NamedTuple):
-    """What is to be summarised: the messages from a good summary's end to a cut."""
+    """The messages to summarise: from the end of a good summary to a cut."""
 
     start: Summary
     cut: int
 
 
 class _StandIn(NamedTuple):
-    """What is shown after a failed attempt, and how long the conversation was then."""
+    """The summary shown after a failed attempt, and the length of the conversation then."""
 
     summary: Summary
     total: int
@@ -56,40 +56,40 @@ class _StandIn(NamedTuple):
 class SummarizingManager(ConversationManager):
     """Old messages as a rolling summary, the latest ones word for word.
 
-    When more than `threshold` messages are not covered by the summary, all but about the last
-    `keep_recent` are, from then on; tool calls and their results stay together. Each message is
-    given to `summarize_fn` once. A summary is only used for a conversation that starts with
-    exactly the messages it covers, so edits, forks and many threads are safe.
+    When the summary leaves more than `threshold` messages uncovered, a new one covers all but about
+    the last `keep_recent`. Tool calls and their results stay together. Each message is passed to
+    `summarize_fn` once. A summary is only used for a conversation that starts with exactly the
+    messages it covers, so edits, forks and many threads are safe.
 
     The summary is a system message after the leading ones, its text fenced as data. If the
     messages shown word for word hold no user message, the latest one before them is shown too.
 
-    A failing `summarize_fn` never fails the run: the event `conversation.summary_failed` tells,
-    the last good summary and the beginnings of the messages since stand in, and after
-    `keep_recent` more messages it is asked again for all that the good one does not cover.
+    A failing `summarize_fn` never fails the run. The event `conversation.summary_failed` reports
+    it, and the last good summary and the beginnings of the messages since replace the new one.
+    After `keep_recent` more messages, the function is called again for all messages that the good
+    summary does not cover.
 
     Args:
         threshold: Summarise when more messages than this are not covered.
-        keep_recent: About how many stay word for word; groups are not split.
+        keep_recent: About how many messages stay word for word; groups are not split.
         summarize_fn: Returns a summary of messages, sync or async. The first message holds the
             previous summary, if there is one. `None`: the beginnings of the messages.
         preserve_system: Keep all system messages, in place; otherwise they are summarised.
             Blocks of memories always stay, and are never summarised.
-        max_tokens: How many tokens all that is returned may come to. Reaching it summarises as
-            well, a summary is shown with at most a quarter of it, its fence of some 40 tokens
-            included, or not at all, and what is still too long is dropped group by group, the
-            oldest first.
-        token_counter: What counts them; see `as_token_counter`.
-        start_on_user: The first message after the system messages is a user's; see
+        max_tokens: The limit of tokens for all returned messages. Reaching it also causes a
+            summary. A summary takes at most a quarter of it, with its fence of about 40 tokens, or
+            is not shown. If the result is still too long, groups are dropped, the oldest first.
+        token_counter: Counts the tokens; see `as_token_counter`.
+        start_on_user: Whether the first message after the system messages is a user message; see
             `SlidingWindowManager`.
         store: A store, a backend or a provider string: `async_apply` keeps the summaries there,
-            so that a restart asks for none again.
-        namespace: Where in the store.
+            so that none is computed again after a restart.
+        namespace: The namespace of the summaries in the store.
 
     Raises:
         InvalidArgumentError: A number that is not positive, `keep_recent` above `threshold`, or
-            something that is no function.
-        ConfigurationError: `store` leads to no store.
+            a `summarize_fn` that is not a function.
+        ConfigurationError: `store` is not a store.
     """
 
     def __init__(
@@ -132,10 +132,10 @@ class SummarizingManager(ConversationManager):
 
     @override
     def apply(self, messages: Sequence[Any]) -> list[Any]:
-        """Return the messages to send; an async `summarize_fn` runs in a loop of its own.
+        """Return the messages to send; an async `summarize_fn` runs in its own event loop.
 
-        It waits for the summary, which holds up a running loop, and does not use the store: in
-        async code, use `async_apply`.
+        It waits for the summary, which blocks a running event loop, and it does not use the store.
+        In async code, use `async_apply`.
 
         Args:
             messages: The conversation, oldest first; it is not changed.
@@ -150,9 +150,9 @@ class SummarizingManager(ConversationManager):
 
     @override
     async def async_apply(self, messages: Sequence[Any]) -> list[Any]:
-        """Return what `apply` returns; a sync `summarize_fn` runs in a worker thread.
+        """Return the result of `apply`; a sync `summarize_fn` runs in a worker thread.
 
-        Calls for the same conversation at the same moment share one summary.
+        Concurrent calls for the same conversation share one summary.
 
         Args:
             messages: The conversation, oldest first; it is not changed.
@@ -167,9 +167,9 @@ class SummarizingManager(ConversationManager):
 
     @override
     async def close(self) -> None:
-        """Stop what is being summarised, and close the store if it was opened here.
+        """Cancel running summaries, and close the store if the manager opened it.
 
-        To who waits for a summary, it has failed.
+        For a caller that waits for a summary, the summary has failed.
         """
         loop = asyncio.get_running_loop()
         tasks = [task for (owner, _), task in self._in_flight.copy().items() if owner is loop]
@@ -196,7 +196,7 @@ class SummarizingManager(ConversationManager):
         return read_groups(groups, self._digests, preserve_system=self._preserve_system)
 
     def _known(self, thread: Thread) -> Summary:
-        """Return the good summary of this process that covers most of the conversation."""
+        """Return this process's good summary that covers most of the conversation."""
         summaries = self._summaries.all()
         digest = thread.newest_of({key: good.covered for key, good in summaries.items()})
         if digest is None:
@@ -205,14 +205,14 @@ class SummarizingManager(ConversationManager):
         return summaries[digest]
 
     def _stand_in(self, thread: Thread, good: Summary) -> _StandIn | None:
-        """Return what a failed attempt after a good summary left for this conversation."""
+        """Return the stand-in that a failed attempt after a good summary left, if any."""
         stand_ins = self._stand_ins.all()
         covered = {key: each.summary.covered for key, each in stand_ins.items()}
         digest = thread.newest_of(covered, after=good.covered)
         return None if digest is None else stand_ins[digest]
 
     def _job(self, thread: Thread, good: Summary) -> _Job | None:
-        """Return what is to be summarised now, if anything."""
+        """Return the messages to summarise now, if any."""
         stand_in = self._stand_in(thread, good)
         if stand_in is None:
             is_due = self._is_long(thread, good)
@@ -254,13 +254,13 @@ class SummarizingManager(ConversationManager):
             return self._succeed(thread, job, self._extracted(thread, job))
         try:
             text = summarize(self._summarize_fn, self._asked(thread, job))
-        # What is not async cannot be cancelled: the error is the function's own.
+        # A sync function cannot be cancelled: the error is its own.
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
             return self._fail(thread, job, error)
         return self._succeed(thread, job, text)
 
     async def _shared(self, thread: Thread, job: _Job) -> Summary:
-        """Summarise, or wait for the one who does; whoever gives up does not stop the others."""
+        """Summarise, or wait for the running call; a cancelled caller does not stop the others."""
         key = (asyncio.get_running_loop(), thread.digest_at(job.cut))
         task = self._in_flight.get(key)
         if task is None:
@@ -276,7 +276,7 @@ class SummarizingManager(ConversationManager):
             return self._fail(thread, job, error)
 
     async def _advance(self, thread: Thread, job: _Job) -> Summary:
-        """Return a new summary, or a newer one that is stored and will do."""
+        """Return a new summary, or a stored one that is new enough."""
         if self._stored is not None:
             found = await self._stored.newest(thread, job.start.covered)
             if found is not None:
@@ -351,7 +351,7 @@ class SummarizingManager(ConversationManager):
         message = None if shown.message is None else self._fitted.value(shown.message)
         if message is None:
             return thread.pinned
-        # Sorting is stable: it comes after the leading message that stands at this place.
+        # Sorting is stable: the summary comes after the leading message at this place.
         return [*thread.pinned, Group(thread.leading - 1, "system", (message,))]
 
 

@@ -1,4 +1,4 @@
-"""How long a summary may be, and what goes into one when there is no model to write it."""
+"""The limits of a summary's length, and summaries without a model."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _LINE_LENGTH = 200
 
 
 class SummaryRoom:
-    """What a summary message may come to.
+    """The limits of a summary message.
 
     Args:
-        max_tokens: How many tokens, the fence included; `None`: only characters are limited.
+        max_tokens: The limit of tokens, with the fence; `None`: only characters are limited.
         count: Counts the tokens of a text.
     """
 
@@ -36,9 +36,9 @@ class SummaryRoom:
         self._count: TokenCounter = _free if max_tokens is None else count
 
     def fitted(self, message: Any) -> Any | None:
-        """Return a summary message, its text cut at the end until the whole fits.
+        """Return a summary message, its text cut at the end until the message fits.
 
-        `None` if the fence leaves no room for any text.
+        It returns `None` if the fence leaves no room for text.
         """
         size, fence = message_tokens(message, self._count), self._size("")
         if size <= self._limit:
@@ -53,41 +53,41 @@ class SummaryRoom:
         return summary_message(message, text, root_of_summary(message))
 
     def extract(self, previous: str, messages: Sequence[Any]) -> str:
-        """Return the beginnings of messages, a line each, the newest of them.
+        """Return the beginnings of the newest messages, one line per message.
 
         Args:
-            previous: What this returned for those before, or `""`.
-            messages: What was said since.
+            previous: The result for the earlier messages, or `""`.
+            messages: The messages since.
         """
         lines = [*previous.splitlines(), *map(_line, messages)]
         return "\n".join(self._newest([], lines, _EXTRACT_LENGTH))
 
     def stand_in(self, good: str, messages: Sequence[Any]) -> str:
-        """Return the last good summary, whole, and of later messages what there is room for.
+        """Return the whole last good summary, and the later messages that fit.
 
         Args:
             good: The summary, or `""`.
-            messages: What was said since.
+            messages: The messages since.
         """
         length = min(_EXTRACT_LENGTH, MAX_LENGTH - len(good))
         kept = [good] if good else []
         return "\n".join([*kept, *self._newest(kept, [*map(_line, messages)], length)])
 
     def _newest(self, kept: list[str], lines: Sequence[str], length: int) -> Sequence[str]:
-        """Return the newest lines that fit, with what is kept in any case before them."""
+        """Return the newest lines that fit after the lines that are always kept."""
         first = len(lines)
         tokens = self._tokens_beside(kept)
         while first and length > len(lines[first - 1]) and tokens >= 0:
             first -= 1
             length -= len(lines[first]) + 1
             tokens -= self._count(f"{lines[first]}\n")
-        # Parts of a text need not come to what the whole does.
+        # The tokens of the parts need not add up to those of the whole text.
         while first < len(lines) and self._tokens_beside([*kept, *lines[first:]]) < 0:
             first += 1
         return lines[first:]
 
     def _tokens_beside(self, lines: list[str]) -> float:
-        """Return how many tokens these lines leave; below zero if they do not fit."""
+        """Return how many tokens remain beside these lines; below zero if they do not fit."""
         return self._limit - self._size("\n".join(lines))
 
     def _size(self, text: str) -> int:

@@ -1,4 +1,4 @@
-"""Summaries in a store, so that a restart asks for none of them again."""
+"""Summaries in a store, so that none is computed again after a restart."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _PAGE = 500
 
 
 class SummaryStore:
-    """Keeps each summary under the digest of what it covers; a failing store is no failure.
+    """Stores each summary under the digest of its messages; errors of the store are reported.
 
     Args:
-        store: Where.
-        namespace: Where in it.
+        store: The store.
+        namespace: The namespace of the summaries.
     """
 
     def __init__(self, store: BaseStore, namespace: Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Calling the user's `summarize_fn`, sync or async, from either side."""
+"""Calls of the caller's `summarize_fn`, sync or async, from sync and async code."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ SummarizeFunction = Callable[[list[Any]], str | Awaitable[str]]
 
 
 def summarize(function: SummarizeFunction, messages: Sequence[Any]) -> str:
-    """Return the summary; an async function runs to its end in a loop of its own.
+    """Return the summary; an async function runs to its end in its own event loop.
 
     Raises:
-        InvalidArgumentError: The function returned no text, or a blank one.
+        InvalidArgumentError: The function returned no text, or blank text.
     """
     result = function(list(messages))
     if not inspect.isawaitable(result):
         return _checked(result)
-    # This thread may have a running loop, which cannot be entered a second time.
+    # This thread may have a running event loop, which cannot be entered again.
     with ThreadPoolExecutor(1) as pool:
         return _checked(pool.submit(copy_context().run, asyncio.run, _waited(result)).result())
 
@@ -37,7 +37,7 @@ async def summarize_async(function: SummarizeFunction, messages: Sequence[Any]) 
     """Return the summary; a sync function runs in a worker thread.
 
     Raises:
-        InvalidArgumentError: The function returned no text, or a blank one.
+        InvalidArgumentError: The function returned no text, or blank text.
     """
     return _checked(await call(function, list(messages)))
 
@@ -49,7 +49,7 @@ async def _waited(result: Awaitable[Any]) -> Any:
 def _checked(result: Any) -> str:
     if not isinstance(result, str):
         raise InvalidArgumentError(f"summarize_fn returned {type(result).__name__}, not a text")
-    # What nobody can see is no summary either.
+    # A text without visible characters is not a summary.
     if not cleaned(result):
         raise InvalidArgumentError("summarize_fn returned a blank text")
     return result

@@ -1,4 +1,4 @@
-"""A conversation as the summarising manager reads it: what a summary may cover, by digest."""
+"""A conversation as the summarising manager reads it, with digests of its messages."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _DIGEST_SIZE = 20
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands for the first messages of a conversation.
+    """A summary of the first messages of a conversation.
 
     Attributes:
-        covered: For how many messages, pinned ones not counted.
-        digest: Names exactly these messages.
+        covered: The number of messages it covers, without pinned ones.
+        digest: The digest of exactly these messages.
         text: The summary; empty when it covers nothing.
         message: The message that shows it, unless it is empty.
         root: The `root_digest` of the conversation.
@@ -48,16 +48,16 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A conversation, taken apart.
+    """A conversation in parts.
 
     Attributes:
         pinned: The system messages that are always shown.
-        leading: How many messages stand before the place of a summary.
-        groups: What may be summarised, oldest first.
-        bounds: How many messages the first groups hold: `bounds[n]` for the first `n`.
-        base: The summary that came with the conversation, or an empty one.
+        leading: The number of messages before the place of a summary.
+        groups: The groups that may be summarised, oldest first.
+        bounds: The numbers of messages in the first groups: `bounds[n]` for the first `n`.
+        base: The summary that the conversation contains, or an empty one.
         digests: The digest of each message of the groups.
-        sample: Any message, of the class that new ones are to have.
+        sample: Any message, of the class of new messages.
         root: Its `root_digest`.
     """
 
@@ -72,7 +72,7 @@ class Thread:
 
     @property
     def total(self) -> int:
-        """How many messages may be summarised."""
+        """The number of messages that may be summarised."""
         return self.bounds[-1]
 
     def digests_at(self, bounds: Iterable[int]) -> Iterator[tuple[int, str]]:
@@ -89,11 +89,11 @@ class Thread:
         return next(self.digests_at([bound]))[1]
 
     def newest_of(self, covered: Mapping[str, int], after: int = -1) -> str | None:
-        """Return the digest, of several, that names most of the conversation's messages.
+        """Return the digest that covers most of the conversation's messages.
 
         Args:
-            covered: How many messages each digest names.
-            after: It must name more messages than this.
+            covered: The number of messages that each digest covers.
+            after: The digest must cover more messages than this.
         """
         bounds = set(covered.values()).intersection(self.bounds)
         ascending = sorted(bound for bound in bounds if bound > after)
@@ -101,7 +101,7 @@ class Thread:
         return named[-1] if named else None
 
     def summary_of(self, bound: int, text: str) -> Summary:
-        """Return a text as the summary of all messages before a bound."""
+        """Return a summary with this text for all messages before a bound."""
         text = cleaned(text)
         message = summary_message(self.sample, text, self.root) if text else None
         return Summary(bound, self.digest_at(bound), text, message, self.root)
@@ -124,7 +124,7 @@ class Thread:
 def read_groups(
     groups: Sequence[Group], digests: MessageCache[bytes], *, preserve_system: bool
 ) -> Thread:
-    """Take a conversation without faults apart.
+    """Split a conversation without faults into its parts.
 
     Args:
         groups: The conversation; not empty.
@@ -136,7 +136,7 @@ def read_groups(
     base = Summary(0, _digest_of(""), "")
     for group in groups:
         if is_summary(group.messages[0]):
-            # It stands for all that came before it.
+            # It covers all messages before it.
             others.clear()
             base = _summary_in(group.messages[0])
         else:
@@ -151,7 +151,7 @@ def read_groups(
 
 
 def _summary_in(message: Any) -> Summary:
-    """Return the summary a message shows; one of a former version is shown as ours are."""
+    """Return the summary in a message; one of a former version gets the current form."""
     text = text_of_summary(message)
     shown = message
     if message.content != fenced(text):
@@ -170,16 +170,16 @@ def _digest_of(text: str) -> str:
 
 
 def root_digest(messages: Iterable[Any]) -> str | None:
-    """Return what all summaries of a conversation have in common, stored with each of them.
+    """Return the digest that all summaries of a conversation share; it is stored with each.
 
-    It is a digest of the first message that is neither a system message nor a block of memories,
-    so it is the same for every beginning of the conversation, for its forks, for what `repair`
-    makes of it, and, since a summary carries it along, for what `apply` makes of it. Two
-    conversations that open alike, say with "hi", share it: whoever deletes by it may take a
-    summary of the other one along, which then is only made again.
+    It is a digest of the first message that is neither a system message nor a block of memories. So
+    it is the same for every beginning of the conversation, for its forks, for the result of
+    `repair` and, since a summary holds it, for the result of `apply`. Two conversations with the
+    same opening, such as "hi", share it. Deleting by it may also delete a summary of the other
+    conversation, which is then computed again.
 
     Args:
-        messages: The conversation, whole or from its beginning on.
+        messages: The conversation, or its beginning.
 
     Returns:
         The digest; `None` if there is no such message.
@@ -188,14 +188,14 @@ def root_digest(messages: Iterable[Any]) -> str | None:
         if is_summary(message):
             if root := root_of_summary(message):
                 return root
-        # Repair may drop a result that comes first, and rename calls.
+        # `repair` may drop a result that comes first, and rename calls.
         elif role_of(message) not in {"system", "tool"} and not is_memory_block(message):
             return _digest([role_of(message), message.content, message.name]).hex()
     return None
 
 
 def message_digest(message: Any) -> bytes:
-    """Return a digest of what a model sees of a message."""
+    """Return a digest of the parts of a message that a model sees."""
     calls = [[call.id, call.name, call.arguments] for call in message.tool_calls or ()]
     seen = [role_of(message), message.content, message.name, message.tool_call_id, calls]
     return _digest(seen)
@@ -205,6 +205,6 @@ def _digest(seen: list[Any]) -> bytes:
     try:
         written = json.dumps(seen, sort_keys=True, default=str)
     except (TypeError, ValueError):
-        # Keys of several types, or of none that JSON has.
+        # Keys of several types, or of types that JSON does not have.
         written = repr(seen)
     return blake2b(written.encode(errors="replace"), digest_size=_DIGEST_SIZE).digest()
