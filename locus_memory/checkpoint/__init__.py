@@ -1,9 +1,9 @@
 """Contract 2: checkpoints, the delta engine, and the storage that a backend supplies.
 
-`DeltaCheckpointer` in `chain.py` is the only checkpointer that thinks: it decides what a record
-holds. A backend supplies an ordered log of records a thread, `storage.py`, and nothing else.
+`DeltaCheckpointer` in `chain.py` is the only checkpointer with logic: it decides what a record
+holds. A backend supplies an ordered log of records per thread, `storage.py`, and nothing else.
 
-Read `base.py` and `storage.py` first, then `chain.py` and `delta.py`; `encoding/` makes the
+Read `base.py` and `storage.py` first, then `chain.py` and `delta.py`; `encoding/` creates the
 payload of a record.
 """
 

@@ -1,4 +1,4 @@
-"""Contract 2: what every checkpointer does, whatever database is behind it."""
+"""Contract 2: the checkpointer, the same on every database."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class Unset(Enum):
-    """The type of `UNSET`, which stands for "not given" where `None` means something."""
+    """The type of `UNSET`, which means "not given" where `None` has a meaning."""
 
     UNSET = "UNSET"
 
@@ -52,7 +52,7 @@ UNSET: Final = Unset.UNSET
 
 @runtime_checkable
 class Checkpointable(Protocol):
-    """A state of the caller's own: plain JSON out, and back."""
+    """Your own class of states: it converts to plain JSON and back."""
 
     def to_checkpoint(self) -> dict[str, Any]:
         """Return the state as plain JSON."""
@@ -69,18 +69,18 @@ class _Dataclass(Protocol):
 
 
 State: TypeAlias = "Checkpointable | Mapping[str, Any] | BaseModel | _Dataclass"
-"""What can be saved: plain JSON, or an object that turns into it."""
+"""A state that can be saved: plain JSON, or an object that converts to it."""
 
 StateT = TypeVar("StateT", default=Any)
-"""What `load` returns, if there is such a checkpoint."""
+"""The type that `load` returns, if there is such a checkpoint."""
 
 
 if TYPE_CHECKING:
 
-    class AnyState(Any):  # type: ignore[misc] # it is what it is for
-        """Whatever was saved: a type checker lets the caller use it as what they know it to be.
+    class AnyState(Any):  # type: ignore[misc] # the class exists for this
+        """The saved state, of any class: a type checker accepts any use of it.
 
-        Unlike `Any` itself, it leaves no overload in doubt, such as those of `blocking`.
+        Unlike `Any` itself, it makes no overload ambiguous, such as those of `blocking`.
         """
 else:
     AnyState = Any
@@ -88,7 +88,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointerCapabilities:
-    """What a checkpointer can do, and does.
+    """The capabilities that a checkpointer declares.
 
     Attributes:
         search: Full-text search over states (use a store for that).
@@ -113,23 +113,22 @@ class CheckpointerCapabilities:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointInfo:
-    """What is known of a checkpoint without loading its state.
+    """Information on a checkpoint that is available without its state.
 
     Attributes:
         thread_id: The thread it belongs to.
-        checkpoint_id: Its name there.
+        checkpoint_id: Its id in the thread.
         sequence: Its place in the storage's own order; higher is newer.
         created_at: When it was saved, UTC; informative, never used for order.
-        metadata: What the caller saved with it.
+        metadata: The metadata that the caller saved with it.
         is_full: Whether its record is a whole state rather than a delta.
         size: Bytes of its record before compression.
         stored_size: Bytes of its record as stored.
-        revision: The number of its record, another one when it is saved again; `None` where
-            the checkpointer has none.
-        forked_from: The thread and the checkpoint that the thread was forked from, on the
-            checkpoint that the fork began with. If that one is removed, on the nearest one that
-            stays. `None`: this checkpoint was not copied by a fork, or only on the way to where
-            the fork began.
+        revision: The number of its record, which changes when it is saved again; `None` if the
+            checkpointer has no revisions.
+        forked_from: The source of the fork, thread and checkpoint, on the checkpoint that the fork
+            began with. If that one is removed, it is on the nearest one that stays. `None`: this
+            checkpoint was not copied by a fork, or it is older than the one the fork began with.
     """
 
     thread_id: str
@@ -145,10 +144,10 @@ class CheckpointInfo:
 
 
 class StorageStats(TypedDict):
-    """What a thread costs; sizes in bytes.
+    """The storage that a thread takes; sizes in bytes.
 
-    `total_size` is the records before compression, `compressed_size` the records as stored,
-    and `compression_ratio` the first by the second (1.0 for an empty thread).
+    `total_size` is the size of the records before compression, `compressed_size` their size as
+    stored, and `compression_ratio` the first divided by the second (1.0 for an empty thread).
     """
 
     total_checkpoints: int
@@ -160,30 +159,30 @@ class StorageStats(TypedDict):
 
 
 class BaseCheckpointer(Resource, ABC, Generic[StateT]):
-    """Every state of every thread, loadable for good.
+    """The base class of checkpointers: saves and loads every state of every thread.
 
     A state is a plain dict of JSON, an `AgentState`, a pydantic model, a dataclass, or an object
-    with `to_checkpoint()` and a classmethod `from_checkpoint(dict)`. The order of a thread's
-    checkpoints is the storage's own, never the clock's. Rules, each one a test of
-    `locus_memory.testing.CheckpointerConformance`:
+    with `to_checkpoint()` and a classmethod `from_checkpoint(dict)`. The storage determines the
+    order of a thread's checkpoints, never the clock. `locus_memory.testing.CheckpointerConformance`
+    tests each of these rules:
 
-    - Two processes that save one thread lose nothing.
+    - Two processes that save the same thread lose nothing.
     - Deleting or pruning any checkpoint leaves every other loadable.
-    - A damaged record is `CheckpointCorruptError`, never wrong data; an outage is
+    - A damaged record raises `CheckpointCorruptError` and never gives wrong data; an outage raises
       `BackendUnavailableError`, never "not found".
-    - What `load` returns is the caller's own: changing it changes nothing stored.
+    - A loaded state belongs to the caller: changing it changes no stored data.
     """
 
     @property
     @abstractmethod
     def capabilities(self) -> CheckpointerCapabilities:
-        """What this checkpointer can do; true, not hoped for."""
+        """The capabilities of this checkpointer, tested rather than assumed."""
 
     @property
     def deletes_single_checkpoints(self) -> bool:
-        """Whether `delete` can remove one checkpoint and leave the rest: it always can.
+        """Whether `delete` can delete a single checkpoint: always true.
 
-        The agent of the Locus SDK asks for it, and then saves the steps of a turn as well.
+        The agent of the Locus SDK reads it, and then saves the steps of a turn as well.
         """
         return True
 
@@ -200,11 +199,11 @@ class BaseCheckpointer(Resource, ABC, Generic[StateT]):
         """Save a state as the newest checkpoint of its thread.
 
         Args:
-            state: What to save; it may be changed once the call returns.
+            state: The state to save; the caller may change it after the call returns.
             thread_id: Any non-empty string.
-            checkpoint_id: Its name; an existing one is replaced by, and moves to, this newest
-                place. Made up when not given.
-            metadata: A JSON object to find it by.
+            checkpoint_id: The id; an existing checkpoint of this id is replaced, and the new one is
+                the newest. Generated by default.
+            metadata: A JSON object, for `query_by_metadata`.
             expected_parent: Save only if this is the newest checkpoint now (`None`: only if
                 the thread is empty).
 
@@ -212,18 +211,18 @@ class BaseCheckpointer(Resource, ABC, Generic[StateT]):
             The checkpoint's id.
 
         Raises:
-            CheckpointConflictError: `expected_parent` does not hold; nothing was written.
-            StateTypeError: It is no state.
-            ValueNotSerializableError: The state is not JSON; names the path.
-            BackendError: The database failed; nothing was half-written.
+            CheckpointConflictError: `expected_parent` is not the newest; nothing was written.
+            StateTypeError: It is not a state.
+            ValueNotSerializableError: The state is not JSON; the error names the path.
+            BackendError: The database failed; the record is complete or absent.
         """
 
     @abstractmethod
     async def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateT | None:
         """Return a state, the newest by default, or `None` if there is no such checkpoint.
 
-        Without a `state_type` of the checkpointer's, it returns what was saved: an `AgentState`,
-        or a dict for everything else.
+        If the checkpointer has no `state_type`, `load` returns an `AgentState` if one was saved,
+        and a dict for any other state.
 
         Raises:
             CheckpointCorruptError: A record it needs is damaged.
@@ -238,12 +237,12 @@ class BaseCheckpointer(Resource, ABC, Generic[StateT]):
     async def list_with_metadata(
         self, thread_id: str, limit: int = 10, *, before: str | None = None
     ) -> list[CheckpointInfo]:
-        """Return what is known of a thread's checkpoints, newest first.
+        """Return information on a thread's checkpoints, newest first.
 
         Args:
-            thread_id: Which thread.
+            thread_id: The thread.
             limit: At most this many.
-            before: Only those older than this checkpoint: the cursor.
+            before: The cursor: only checkpoints older than this one.
 
         Raises:
             CheckpointNotFoundError: `before` is not a checkpoint of the thread.
@@ -253,17 +252,17 @@ class BaseCheckpointer(Resource, ABC, Generic[StateT]):
     async def get_metadata(
         self, thread_id: str, checkpoint_id: str | None = None
     ) -> dict[str, Any] | None:
-        """Return a checkpoint's metadata, the newest's by default, or `None`."""
+        """Return the metadata of a checkpoint, the newest by default, or `None`."""
 
     @abstractmethod
     async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
-        """Delete one checkpoint, or the whole thread; returns whether anything was there.
+        """Delete one checkpoint, or the whole thread; return whether anything was deleted.
 
         Every other checkpoint of the thread stays loadable.
         """
 
     async def exists(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
-        """Whether the checkpoint, or any checkpoint of the thread, is there."""
+        """Whether the checkpoint exists, or any checkpoint of the thread."""
         return await self.get_metadata(thread_id, checkpoint_id) is not None
 
     @abstractmethod
@@ -278,35 +277,35 @@ class BaseCheckpointer(Resource, ABC, Generic[StateT]):
         filter: Mapping[str, Any],  # noqa: A002 - the field's word
         limit: int = 100,
     ) -> list[CheckpointInfo]:
-        """Return the checkpoints of all threads whose metadata match, newest first.
+        """Return the checkpoints of all threads whose metadata matches, newest first.
 
         The filter is a store filter (`locus_memory.store.filters`).
         """
 
     @abstractmethod
     async def copy_thread(self, source: str, target: str) -> int:
-        """Copy a thread with its whole history; returns how many checkpoints it has.
+        """Copy a thread with its whole history; return the number of its checkpoints.
 
-        The source stays as it is, and the two never share a fate afterwards.
+        The source is not changed. The two threads are independent from then on.
 
         Raises:
-            CheckpointNotFoundError: There is no such source.
-            CheckpointConflictError: The target has checkpoints already; they are untouched.
+            CheckpointNotFoundError: The source does not exist.
+            CheckpointConflictError: The target already has checkpoints; they are not changed.
         """
 
     @abstractmethod
     async def fork(self, thread_id: str, checkpoint_id: str, new_thread_id: str) -> str:
-        """Start a thread from a checkpoint of another, its history up to there included.
+        """Start a thread from a checkpoint of another, with the history up to it.
 
-        The checkpoint that the new thread begins with says where it comes from:
-        `CheckpointInfo.forked_from`. Its metadata stay the caller's.
+        `CheckpointInfo.forked_from` of the checkpoint that the new thread begins with names the
+        source. Its metadata is not changed.
 
         Returns:
             `checkpoint_id`, the newest checkpoint of the new thread.
 
         Raises:
             CheckpointNotFoundError: There is no such checkpoint.
-            CheckpointConflictError: The new thread has checkpoints already.
+            CheckpointConflictError: The new thread already has checkpoints.
         """
 
     @abstractmethod
@@ -317,14 +316,14 @@ class BaseCheckpointer(Resource, ABC, Generic[StateT]):
         keep_last: int | None = None,
         older_than: timedelta | datetime | None = None,
     ) -> int:
-        """Delete old checkpoints of one thread; the newest always survives.
+        """Delete old checkpoints of one thread; the newest always stays.
 
-        With both limits, only what both condemn is deleted.
+        With both limits, only checkpoints that meet both conditions are deleted.
 
         Args:
-            thread_id: Which thread.
+            thread_id: The thread.
             keep_last: Keep this many of the newest, at least 1.
-            older_than: Keep what is younger than this age, or saved at or after this time.
+            older_than: Keep checkpoints younger than this age, or saved at or after this time.
 
         Returns:
             How many were deleted.
@@ -335,10 +334,10 @@ class BaseCheckpointer(Resource, ABC, Generic[StateT]):
 
     @abstractmethod
     async def vacuum(self, older_than_days: float = 30) -> int:
-        """Prune every thread by age and give the space back.
+        """Prune every thread by age and reclaim the space.
 
-        The newest checkpoint of each thread survives, however old. A thread with a damaged
-        record is left as it is, and reported as an event.
+        The newest checkpoint of each thread stays, however old. A thread with a damaged record is
+        not changed, and an event reports it.
 
         Returns:
             How many checkpoints were deleted.
@@ -349,4 +348,4 @@ class BaseCheckpointer(Resource, ABC, Generic[StateT]):
 
     @abstractmethod
     async def get_storage_stats(self, thread_id: str) -> StorageStats:
-        """Return what the thread costs."""
+        """Return the storage that the thread takes."""

@@ -1,4 +1,4 @@
-"""The checkpoint engine: every storage gets its deltas, chains and retention from here."""
+"""The checkpoint engine: deltas, chains and retention over any storage."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ from locus_memory.store.json_values import decode_json, encode_metadata
 __all__ = ["CheckpointerOptions", "DeltaCheckpointer"]
 
 _ATTEMPTS = 8
-"""How often a write is tried against a thread that others keep changing."""
+"""How often a write is tried while other writers keep changing the thread."""
 
 _SPARED_LEVELS = 2
-"""How many of zlib's levels lower a long document is compressed.
+"""How many levels lower zlib compresses a long document.
 
 Of 60 KB, level 4 takes 40% of the time of level 6, for 4% more bytes; of 2 KB, all of it.
 """
 
 _LONG_DOCUMENT = 32_768
-"""Bytes from which on that is worth it."""
+"""The length of a long document, in bytes."""
 
 
 class CheckpointerOptions(TypedDict, Generic[StateT], total=False):
-    """The options of `DeltaCheckpointer`, which every backend's own checkpointer takes too."""
+    """The options of `DeltaCheckpointer`, which the checkpointer of every backend accepts too."""
 
     max_chain_depth: int
     compression_level: int
@@ -82,24 +82,26 @@ class CheckpointerOptions(TypedDict, Generic[StateT], total=False):
 class DeltaCheckpointer(BaseCheckpointer[StateT]):
     """The checkpointer: full states and deltas over any `DeltaStorage`.
 
-    A save costs what changed since the last one, in time and in bytes, however long the
-    thread: a copy of the state before is remembered, whose strings are the caller's own. So
-    a state may be changed in place between saves, anywhere.
+    The cost of a save, in time and in bytes, depends on what changed since the last one, not on the
+    length of the thread. A copy of the last state is cached, which shares its strings with the
+    caller's state. So any part of a state may be changed in place between saves.
 
     Args:
-        storage: Where records go; in memory by default. Closed with the checkpointer.
-        max_chain_depth: At most this many deltas are replayed by a load; 0 stores full
-            states only, and remembers none.
-        compression_level: zlib's, from 0 to 9; two lower for a record of more than 32 KB, where
-            the higher ones cost far more time than they save bytes.
-        state_type: What `load` returns: by default what was saved, an `AgentState` or a dict;
-            a class with `from_checkpoint`, a pydantic model or a dataclass; or `None` for dicts.
-        cache_bytes: Bound on what is remembered of the threads saved last.
-        clock: Seconds since the epoch; informative, order never depends on it.
+        storage: The storage of the records; in memory by default. It is closed with the
+            checkpointer.
+        max_chain_depth: A load replays at most this many deltas; 0 stores full states only, and
+            caches none.
+        compression_level: The level of zlib, from 0 to 9. A record of more than 32 KB is compressed
+            two levels lower: higher levels cost far more time there than they save bytes.
+        state_type: The type that `load` returns: a class with `from_checkpoint`, a pydantic model
+            or a dataclass; or `None` for dicts. By default, an `AgentState` if one was saved, else
+            a dict.
+        cache_bytes: The limit of the cache of the states saved last, in bytes.
+        clock: Returns seconds since the epoch; informative, the order never depends on it.
 
     Raises:
-        InvalidArgumentError: An option out of its range.
-        ConfigurationError: An option of another type.
+        InvalidArgumentError: An option is out of its range.
+        ConfigurationError: An option has the wrong type.
     """
 
     @checked
@@ -146,7 +148,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
     ) -> str:
         _check_names(thread_id, expected_parent if isinstance(expected_parent, str) else None)
         written = write_state(state)
-        # Drawn at once: with many threads at work, asking the system takes its time.
+        # Drawn in one call: with many threads running, a call of the system is slow.
         drawn = urandom(24)
         save = _Save(
             thread_id=thread_id,
@@ -181,7 +183,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         raise _busy(thread_id)
 
     async def _store(self, save: _Save, drafted: Draft, revision: int, *, replacing: bool) -> None:
-        """Store a drafted record, freeing those that build on the one it replaces."""
+        """Store a drafted record, and rewrite those that build on the one it replaces."""
         rebased: list[Record] = []
         if replacing:
             replaced = await self.storage.find(save.thread_id, save.checkpoint_id)
@@ -224,7 +226,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         try:
             return await self.storage.with_chain(thread_id, None, CachedChain.of)
         except CheckpointCorruptError as error:
-            # What is damaged stays so, but the thread goes on, from a full state.
+            # Damaged records stay damaged, but the thread continues from a full state.
             emit("checkpoint.unreadable_parent", error=error, thread_id=thread_id)
             return CachedChain()
 
@@ -234,16 +236,16 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         return await self.storage.with_chain(thread_id, checkpoint_id, self._restore)
 
     def remembers(self, thread_id: str) -> bool:
-        """Whether this process knows the state that it saved last in a thread."""
+        """Whether this process has the last state of a thread in its cache."""
         return self._chains.get(thread_id) is not None
 
     def recall(self, info: CheckpointInfo) -> dict[str, Any] | None:
-        """Return the state of a checkpoint as a dict, without reading it, if it is remembered.
+        """Return the state of a checkpoint as a dict from the cache, without a read, or `None`.
 
-        That is the one that this process saved last in the thread.
+        The cache has the state that this process saved last in the thread.
 
         Args:
-            info: The checkpoint, as it was listed just now.
+            info: The checkpoint, listed just before.
         """
         cached = self._chains.get(info.thread_id)
         newest = cached.links[-1] if cached is not None and cached.links else None
@@ -392,7 +394,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
     async def _remove(
         self, thread_id: str, choose: Callable[[Sequence[RecordHead]], Collection[int]]
     ) -> int:
-        """Remove the records that `choose` picks, and free those that build on them."""
+        """Remove the records that `choose` returns, and rewrite those that build on them."""
         for _ in range(_ATTEMPTS):
             heads = await self.storage.list_checkpoints(thread_id, None)
             removed = choose(heads)
@@ -410,7 +412,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         raise _busy(thread_id)
 
     async def _rebase(self, heads: Sequence[RecordHead], removed: Collection[int]) -> list[Record]:
-        """Return the records that build on removed ones, rewritten to build on what stays."""
+        """Return the records that build on removed ones, rewritten to build on others."""
         bases = {head.revision: head.base for head in heads}
         return [
             await self._rewrite(head, kept_base(head, bases, removed))
@@ -449,7 +451,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
 
 @dataclass(frozen=True, slots=True)
 class _Save:
-    """What the caller of `save` asked for."""
+    """The arguments of a call of `save`."""
 
     thread_id: str
     checkpoint_id: str

@@ -1,7 +1,7 @@
-"""`diff` and `apply`: the pure heart of the checkpoints.
+"""`diff` and `apply`: the pure core of the checkpoints.
 
-A delta is plain JSON that says how one JSON document becomes another, and costs what
-changed: a list that grew by two messages is one splice with two messages.
+A delta is plain JSON that describes how one JSON document becomes another. Its size depends on
+what changed: a list that grew by two messages is one splice with two messages.
 
 | delta | meaning |
 |---|---|
@@ -11,9 +11,9 @@ changed: a list that grew by two messages is one splice with two messages.
 | `["l", [step, ...]]` | walk a list: see below |
 | `["s", start, dropped, text]` | in a string, replace `dropped` code points at `start` |
 
-A list's steps run over the old list: an integer `n > 0` keeps `n` elements, `-n` drops `n`,
-an array inserts its elements, and an object `{"~": delta}` patches one element. What is
-left of the old list after the last step is dropped.
+The steps of a list run over the old list: an integer `n > 0` keeps `n` elements, `-n` drops `n`,
+an array inserts its elements, and an object `{"~": delta}` patches one element. The rest of the
+old list after the last step is dropped.
 
 Both functions are exact for any pair of JSON documents: `apply(old, diff(old, new)) == new`,
 where `1`, `1.0` and `true` are three different values. Elements in the middle of a list are
@@ -36,7 +36,7 @@ from locus_memory.errors import CheckpointError
 __all__ = ["apply", "diff", "stays_plain"]
 
 _CHUNK = 256
-"""How many elements of a list are compared at once."""
+"""The number of elements of a list that are compared at a time."""
 
 _SHORT = 32
 """Strings up to this length are replaced, not spliced."""
@@ -47,14 +47,14 @@ _KEYED = orjson.OPT_SORT_KEYS
 def diff(old: Any, new: Any, *, plain: bool = False) -> Any:
     """Return the delta that turns `old` into `new`; `None` if they are the same.
 
-    Parts that are one object in both are not looked into. The delta shares parts with `new`:
+    Parts that are the same object in both are not compared. The delta shares parts with `new`:
     serialise it, or copy it, before `new` changes.
 
     Args:
         old: A JSON document.
         new: A JSON document.
-        plain: No list in `old` holds a number or a boolean, however deep; see
-            `sameness.is_plain`. Then equal lists are the same without a closer look.
+        plain: Whether no list in `old` holds a number or a boolean, at any depth; see
+            `sameness.is_plain`. Then equal lists need no further comparison.
     """
     if old is new:
         return None
@@ -68,7 +68,7 @@ def diff(old: Any, new: Any, *, plain: bool = False) -> Any:
 
 
 def apply(document: Any, delta: Any) -> Any:
-    """Return what `document` becomes by `delta`; neither is changed, unchanged parts are shared.
+    """Return `document` with `delta` applied; neither is changed, unchanged parts are shared.
 
     Raises:
         CheckpointError: The delta was not made for this document.
@@ -160,7 +160,7 @@ def _common_prefix(old: list[Any], new: list[Any], alike: _Alike) -> int:
         ):
             start += _CHUNK
         start = min(start, limit)
-    # Most lists only grow: then the old one is compared as it is, without a copy.
+    # Most lists only grow: then the old one is compared without a copy.
     if alike(old if limit - start == len(old) else old[start:limit], new[start:limit]):
         return limit
     while alike(old[start : start + _CHUNK], new[start : start + _CHUNK]):
@@ -196,7 +196,7 @@ def _align(old: list[Any], new: list[Any], alike: _Alike, steps: list[Any]) -> N
 def _shared(old: list[Any], new: list[Any], alike: _Alike) -> Iterable[tuple[int, int]]:
     """Return index pairs of elements that are the same, rising on both sides.
 
-    Where elements were changed in place, most are where they were.
+    If elements were changed in place, most keep their index.
     """
     paired = min(len(old), len(new))
     if paired > _CHUNK:
@@ -207,7 +207,7 @@ def _shared(old: list[Any], new: list[Any], alike: _Alike) -> Iterable[tuple[int
 
 
 def _unmoved(old: list[Any], new: list[Any], alike: _Alike) -> list[int]:
-    """Return the places where both have the same element."""
+    """Return the indexes at which both have the same element."""
     found: list[int] = []
     paired = min(len(old), len(new))
     for start in range(0, paired, _CHUNK):
@@ -252,7 +252,7 @@ def _anchors(old: list[Any], new: list[Any]) -> list[tuple[int, int]]:
     except (TypeError, RecursionError):
         return []
     pairs = [(i, new_places[key]) for key, i in old_places.items() if key in new_places]
-    # The key says which elements are worth a look; `same` decides.
+    # The key selects candidates; `same` decides.
     return _longest_rise([(i, j) for i, j in pairs if same(old[i], new[j])])
 
 
@@ -267,7 +267,7 @@ def _unique_places(elements: list[Any]) -> dict[bytes, int]:
 
 
 def _longest_rise(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest run of `pairs`, which rise in the first, that rises in the second."""
+    """Return the longest run of `pairs`, sorted by the first, that rises in the second."""
     ends: list[int] = []
     last: list[int] = []
     previous: list[int | None] = []

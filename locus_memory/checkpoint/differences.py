@@ -1,4 +1,4 @@
-"""What changed between two states, for people: pure, and sized by what changed."""
+"""The differences between two states, in a readable form; pure."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Change:
     """One path that differs.
 
     Attributes:
-        path: Where, such as `metadata.tags[2]`.
+        path: The path, such as `metadata.tags[2]`.
         kind: `added`, `removed` or `changed`.
-        before: What was there, `None` if nothing.
-        after: What is there, `None` if nothing.
+        before: The old value, `None` if there was none.
+        after: The new value, `None` if there is none.
     """
 
     path: str
@@ -51,7 +51,7 @@ class Change:
 
 
 def find_changes(old: Any, new: Any, path: str = "") -> Iterator[Change]:
-    """Yield what differs between two JSON documents, in the order of the paths."""
+    """Yield the differences between two JSON documents, in the order of the paths."""
     if isinstance(old, dict) and isinstance(new, dict):
         names = [*old, *(name for name in new if name not in old)]
         for name in names:
@@ -77,10 +77,10 @@ def _child(old: Any, new: Any, path: str) -> Iterator[Change]:
 
 @dataclass(frozen=True, slots=True)
 class MessageChanges:
-    """What differs between two conversations.
+    """The differences between two conversations.
 
     Attributes:
-        common: How many messages they share.
+        common: The number of messages they share.
         edits: Runs of differences, in order: messages of the first, then of the second, each
             with its place, counted from 1.
     """
@@ -101,11 +101,11 @@ class MessageChanges:
 
 @dataclass(frozen=True, slots=True)
 class StateDifference:
-    """What differs between two states.
+    """The differences between two states.
 
     Attributes:
-        messages: What differs between their conversations.
-        changes: What differs in all else, in the order of the paths.
+        messages: The differences between their conversations.
+        changes: All other differences, in the order of the paths.
     """
 
     messages: MessageChanges
@@ -148,7 +148,7 @@ class StateDifference:
 
 
 def compare(old: Any, new: Any) -> StateDifference:
-    """Return what differs between two states.
+    """Return the differences between two states.
 
     Args:
         old: A state as `load` returns it: a dict, or an object with `to_checkpoint`.
@@ -168,7 +168,7 @@ def _numbered(entries: list[tuple[int, Any]]) -> list[dict[str, Any]]:
 
 
 def compare_messages(old: list[Any], new: list[Any]) -> MessageChanges:
-    """Return which messages the two conversations do not share."""
+    """Return the messages that the two conversations do not share."""
     left, right = [_key(m) for m in old], [_key(m) for m in new]
     start = _common_start(left, right)
     matcher = SequenceMatcher(None, left[start:], right[start:], autojunk=False)

@@ -1,4 +1,4 @@
-"""Where a fork comes from, when the checkpoint that says so is removed."""
+"""The source of a fork, when the checkpoint that names it is removed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["heir", "with_heir"]
 def heir(
     heads: Sequence[RecordHead], removed: Collection[int]
 ) -> tuple[RecordHead, ForkPoint] | None:
-    """Return the record that is to name a fork point from now on, and this fork point.
+    """Return the record that has to name a fork point from now on, and the fork point.
 
     Args:
         heads: A thread, newest first.
         removed: The revisions of the records that are removed.
 
     Returns:
-        The nearest newer record that stays, else the nearest older one. `None`: no fork point
-        is lost, or none stays to name it, or one that does names a later one.
+        The nearest newer record that stays, else the nearest older one. `None`: no fork point is
+        lost, or no record stays to name it, or a record that stays names a later one.
     """
     for place, head in enumerate(heads):
         if head.forked_from is None or head.revision not in removed:
@@ -41,7 +41,7 @@ async def with_heir(
     removed: Collection[int],
     rebased: Sequence[Record],
 ) -> list[Record]:
-    """Return the records to overwrite: `rebased`, and the one that is to name a fork point.
+    """Return the records to overwrite: `rebased`, and the one that has to name a fork point.
 
     Raises:
         StaleChainError: The thread has changed since its heads were read.

@@ -1,4 +1,4 @@
-"""Checkpoints in memory: the storage every other one is compared with."""
+"""Checkpoints in memory: the reference for every other storage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["InMemoryDeltaStorage"]
 
 
 class _Log:
-    """One thread: its records by checkpoint id, oldest first, and their names by revision."""
+    """One thread: its records by checkpoint id, oldest first, and their ids by revision."""
 
     def __init__(self) -> None:
         self.records: dict[str, Record] = {}
@@ -59,7 +59,7 @@ class _Log:
 
 
 class InMemoryDeltaStorage(DeltaStorage):
-    """Records in a dict; every verb holds one lock and never awaits, so it is atomic."""
+    """A storage in a dict; every verb holds one lock and never awaits, so it is atomic."""
 
     persistent = False
 
@@ -152,7 +152,7 @@ class InMemoryDeltaStorage(DeltaStorage):
 
     @contextmanager
     def _log(self, thread_id: str) -> Generator[_Log]:
-        """Hold the lock and give the log of a thread, an empty one if there is none."""
+        """Hold the lock and yield the log of a thread, an empty one if there is none."""
         with self._lock:
             if self._closed:
                 raise BackendClosedError("the checkpointer is closed")

@@ -1,13 +1,13 @@
-"""The record of one checkpoint: what a storage keeps, and the bytes of its payload.
+"""The record of one checkpoint: its fields in a storage, and the bytes of its payload.
 
 A payload is a version byte, a CRC-32 and a zlib stream of JSON, for which `DICTIONARY` is the
-preset dictionary. Behind the end of the stream, where a reader that knows nothing of it does not
-look, stands the kind of the state. The rest of a record, its head, has a CRC-32, which the
-payload's goes on from.
-The seal of a record is that of its head, XOR those of its thread and of the checkpoint that it was
-forked from. So neither a flipped byte nor a record that was moved to another name or thread is
-ever taken for the truth, whether the payload is read or not. A database that copies a thread
-changes the seals by a XOR with `moved`, and reads no record for it.
+preset dictionary. The kind of the state follows the end of the stream, where older readers ignore
+it. The rest of a record, its head, has a CRC-32, which the payload's CRC-32 continues.
+
+The seal of a record is the CRC-32 of its head, XOR those of its thread and of the checkpoint that
+it was forked from. So a flipped byte, or a record that was moved to another id or thread, is always
+detected, whether the payload is read or not. A database that copies a thread changes the seals by
+a XOR with `moved`, without reading a record.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from locus_memory.store.item import timestamp
 __all__ = ["FORMAT_VERSION", "ForkPoint", "Record", "RecordHead", "fork_point", "moved"]
 
 FORMAT_VERSION = 2
-"""Written as the first byte of every payload; a reader refuses what is newer."""
+"""The first byte of every payload; a reader refuses newer versions."""
 
 _WITHOUT_THREAD = 1
-"""The version whose seals leave the thread out; its records are read, and copied as they are."""
+"""The version whose seals do not cover the thread; its records are read and copied as is."""
 
 _FRAME = 5  # the version byte and four bytes of checksum
 
@@ -41,23 +41,23 @@ ForkPoint = tuple[str, str]
 
 
 def moved(source: str, target: str, before: ForkPoint | None, after: ForkPoint | None) -> int:
-    """Return what a seal changes by, as a XOR, when its record is copied to another thread.
+    """Return the change of a seal, as a XOR, when its record is copied to another thread.
 
     Args:
         source: The thread it is copied from.
         target: The thread it is copied to.
-        before: The fork point it names.
-        after: The fork point it names as a copy.
+        before: The fork point that it names.
+        after: The fork point that the copy names.
     """
     return _crc_of(source) ^ _crc_of(target) ^ _crc_of(before) ^ _crc_of(after)
 
 
 def fork_point(parts: Any) -> ForkPoint | None:
-    """Return a fork point as a storage has read it back from JSON, or `None`.
+    """Return a fork point from the JSON that a storage has read, or `None`.
 
     Raises:
-        TypeError: It is none.
-        ValueError: The same.
+        TypeError: It is not a fork point.
+        ValueError: It is not a fork point.
     """
     if parts is None:
         return None
@@ -72,22 +72,22 @@ def _crc_of(place: str | ForkPoint | None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordHead:
-    """Everything of a record but its payload.
+    """A record without its payload.
 
     Attributes:
         thread_id: The thread.
-        checkpoint_id: The checkpoint's name in the thread, unique there.
-        revision: Names the state itself, 63 random bits: a re-save of the same checkpoint id
+        checkpoint_id: The checkpoint's id, unique in the thread.
+        revision: The id of the state itself, 63 random bits: a new save of the same checkpoint id
             gets a new one, a rewrite of the same state keeps it.
-        base: The revision of the record this one is a delta against; `None`: a full state.
+        base: The revision of the record that this delta is against; `None`: a full state.
         level: How far back the delta reaches; see `locus_memory.checkpoint.encoding.levels`.
         sequence: The storage's own order within the thread; 0 until stored.
         created_at: When it was saved, seconds since the epoch.
-        metadata: The caller's.
+        metadata: The caller's metadata.
         size: Bytes of the JSON before compression.
         stored_size: Bytes of the payload.
-        forked_from: The checkpoint of another thread that this one was copied from by a fork, or
-            that the records before it go back to, if that one was removed since.
+        forked_from: The checkpoint of another thread that a fork copied this one from. If that
+            copy was removed, the nearest record that stays names the source.
     """
 
     thread_id: str
@@ -103,7 +103,7 @@ class RecordHead:
     forked_from: ForkPoint | None = None
 
     def info(self) -> CheckpointInfo:
-        """Return what the checkpointer tells its caller, who may change it at will."""
+        """Return the information for the caller of the checkpointer, who may change it."""
         return CheckpointInfo(
             thread_id=self.thread_id,
             checkpoint_id=self.checkpoint_id,
@@ -120,7 +120,7 @@ class RecordHead:
     def seal(self) -> int:
         """Return the checksum of the head and its thread, which a storage keeps beside it.
 
-        It leaves out what the storage gives: the sequence and the stored size.
+        It does not cover the fields that the storage sets: the sequence and the stored size.
         """
         place = _crc_of(self.thread_id) ^ _crc_of(self.forked_from)
         return self._crc(self.size, FORMAT_VERSION) ^ place
@@ -132,7 +132,7 @@ class RecordHead:
             self.revision,
             self.base,
             self.level,
-            # A database may return a whole number as a fraction.
+            # A database may return an integer as a float.
             self.created_at + 0.0,
             self.metadata,
             size,
@@ -143,7 +143,7 @@ class RecordHead:
         """Return this head if `seal` is the one it was written with.
 
         Raises:
-            CheckpointCorruptError: It is not, or a field is not even of its type.
+            CheckpointCorruptError: The seal differs, or a field has the wrong type.
         """
         try:
             genuine = RecordHead.seal(self) == seal or self._sealed_before(seal)
@@ -154,7 +154,7 @@ class RecordHead:
         return self
 
     def _sealed_before(self, seal: object) -> bool:
-        """Whether it is the seal of a record that was written before seals had the thread."""
+        """Whether it is the seal of a record written before seals covered the thread."""
         return self._crc(self.size, _WITHOUT_THREAD) == seal
 
     def checksum(self, body: bytes, size: int, version: int = FORMAT_VERSION) -> int:
@@ -174,9 +174,9 @@ class Record(RecordHead):
 
     @override
     def seal(self) -> int:
-        """Return the checksum of the head, of the version that the payload is of.
+        """Return the checksum of the head, in the version of the payload.
 
-        So a database that copies a thread sees in the payload whether a seal has the thread in it.
+        So a database that copies a thread sees in the payload whether a seal covers the thread.
         """
         if self.payload[:1] == bytes((_WITHOUT_THREAD,)):
             return self._crc(self.size, _WITHOUT_THREAD)
@@ -189,13 +189,13 @@ class Record(RecordHead):
         """Return the record of a JSON document, compressed and checksummed.
 
         Args:
-            document: A state, or a delta where `head.base` is set.
+            document: A state, or a delta if `head.base` is set.
             head: The rest of the record; its sizes are ignored.
-            compression_level: zlib's, from 0 to 9.
-            kind: What the state is; see `locus_memory.checkpoint.states`.
+            compression_level: The level of zlib, from 0 to 9.
+            kind: The kind of the state; see `locus_memory.checkpoint.states`.
         """
-        # A window no larger than what there is: zlib clears its memory first, which for a small
-        # delta takes longer than the compression.
+        # The window is no larger than the document: zlib clears its memory first, which takes
+        # longer than the compression of a small delta.
         window = min((len(DICTIONARY) + len(document)).bit_length(), zlib.MAX_WBITS)
         stream = zlib.compressobj(compression_level, wbits=window, zdict=DICTIONARY)
         body = stream.compress(document) + stream.flush() + kind
@@ -216,7 +216,7 @@ class Record(RecordHead):
         )
 
     def unpack(self) -> Any:
-        """Return the JSON document: a whole state, or a delta where `base` is set.
+        """Return the JSON document: a whole state, or a delta if `base` is set.
 
         Raises:
             CheckpointCorruptError: The record is truncated, altered, moved or too new.

@@ -1,4 +1,4 @@
-"""Which checkpoints a thread can do without: pure rules over what is known of them."""
+"""Retention: pure rules that choose the checkpoints of a thread to delete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def age_of(days: object) -> timedelta:
     """Return a number of days as an age.
 
     Raises:
-        InvalidArgumentError: It is no number of at least 0.
+        InvalidArgumentError: It is not a number of at least 0.
     """
     if not isinstance(days, int | float) or isinstance(days, bool) or not 0 <= days <= _LONGEST:
         raise InvalidArgumentError(f"older_than_days is a number of at least 0, not {quote(days)}")
@@ -30,7 +30,7 @@ def cutoff(older_than: timedelta | datetime | None, now: float) -> float | None:
     """Return the moment, in seconds since the epoch, before which a checkpoint is old.
 
     Args:
-        older_than: An age, or a time (a naive one is taken as UTC), or `None`.
+        older_than: An age, or a time (without a time zone: UTC), or `None`.
         now: Seconds since the epoch.
 
     Raises:
@@ -51,12 +51,12 @@ def cutoff(older_than: timedelta | datetime | None, now: float) -> float | None:
 def expendable(
     heads: Sequence[RecordHead], *, keep_last: int | None, before: float | None
 ) -> set[int]:
-    """Return the revisions that every given limit condemns; never the newest.
+    """Return the revisions that meet every given condition; never the newest.
 
     Args:
-        heads: All of the thread, newest first.
+        heads: All heads of the thread, newest first.
         keep_last: How many of the newest stay, at least 1.
-        before: Only what was saved before this moment goes.
+        before: Only records saved before this moment are deleted.
 
     Raises:
         InvalidArgumentError: No limit, or `keep_last` below 1.
@@ -72,10 +72,10 @@ def expendable(
 def kept_base(
     head: RecordHead, bases: Mapping[int, int | None], removed: Collection[int]
 ) -> int | None:
-    """Return the nearest record that a record builds on and that stays, or `None`.
+    """Return the nearest record that stays and that a record builds on, or `None`.
 
     Raises:
-        CheckpointCorruptError: Records that build on one another in a circle.
+        CheckpointCorruptError: The records build on one another in a circle.
     """
     base = head.base
     for _ in bases:

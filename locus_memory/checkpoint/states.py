@@ -1,8 +1,7 @@
-"""States of every kind as JSON, and back. Pure.
+"""States of every kind as JSON, and back; pure.
 
-What kind a state was is kept with its record, as one of the letters below and never as the name
-of a class: the classes that `load` makes are the library's own `AgentState` and the caller's
-`state_type`.
+The kind of a state is stored with its record, as one of the letters below and never as the name of
+a class. `load` creates only the library's own `AgentState` and the caller's `state_type`.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ StateType: TypeAlias = type[Any] | Unset | None
 
 
 class Kind(Enum):
-    """What a state was when it was saved; the value is stored with the record."""
+    """The kind of a saved state; the value is stored with the record."""
 
     AGENT = b"a"
     MAPPING = b"m"
     OBJECT = b"o"
     UNSAID = b""
-    """A record of a version that kept no kind, a subclass of `AgentState`, or JSON of one."""
+    """A record of a version without kinds, a subclass of `AgentState`, or JSON of one."""
 
 
 class AgentDocument(dict[str, Any]):
-    """The JSON of an agent's state, not validated: it is loaded as an `AgentState` if it fits."""
+    """The unvalidated JSON of an agent's state, loaded as an `AgentState` if it fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +45,8 @@ class Written:
 
     Attributes:
         document: The JSON; parts of it may be the state's own.
-        kind: What it was.
-        shared: The keys of its parts that nobody ever changes.
+        kind: The kind of the state.
+        shared: The keys of its parts that never change.
     """
 
     document: dict[str, Any]
@@ -56,11 +55,11 @@ class Written:
 
 
 def write_state(state: Any) -> Written:
-    """Return a state as JSON, unchecked but for what pydantic turned into it.
+    """Return a state as JSON; only JSON from pydantic is checked.
 
     Raises:
-        StateTypeError: It is no state.
-        ValueNotSerializableError: A number in a model that JSON cannot hold; names the path.
+        StateTypeError: It is not a state.
+        ValueNotSerializableError: A number in a model is not JSON; the error names the path.
     """
     if isinstance(state, AgentDocument):
         return Written(dict(state), Kind.UNSAID)
@@ -91,7 +90,7 @@ def _checked(state: object, document: object) -> dict[str, Any]:
 
 
 def _dumped(state: Any) -> Any:
-    """Return a pydantic model or a dataclass as its JSON schema has it."""
+    """Return a pydantic model or a dataclass in the form of its JSON schema."""
     kind: Any = type(state)
     adapter = _adapter(kind)
     try:
@@ -122,17 +121,17 @@ def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
     try:
         return TypeAdapter(kind)
     except Exception as error:
-        # pydantic raises errors of several trees for what it cannot make a schema of.
+        # pydantic raises unrelated errors for a class without a schema.
         raise StateTypeError(
             f"pydantic knows no JSON for {kind.__name__} ({error}): {_REMEDY}"
         ) from error
 
 
 def check_state_type(state_type: Any) -> StateType:
-    """Return what `load` is to make, `None` for dicts.
+    """Return the class that `load` creates, `None` for dicts.
 
     Raises:
-        InvalidArgumentError: It is no class that can be made of a dict.
+        InvalidArgumentError: It is not a class that can be created from a dict.
     """
     if state_type is None or state_type is dict:
         return None
@@ -149,10 +148,10 @@ def check_state_type(state_type: Any) -> StateType:
 
 
 def restored(document: dict[str, Any], kind: Kind, state_type: StateType) -> Any:
-    """Return the state that a document is, of a class that the caller named, or as it was saved.
+    """Return the state of a document, in the class that the caller chose, or as it was saved.
 
     Raises:
-        Exception: The class refuses the document, in whatever way it does.
+        Exception: Any error of the class, if it refuses the document.
     """
     if not isinstance(state_type, Unset):
         return document if state_type is None else _made(state_type, document)

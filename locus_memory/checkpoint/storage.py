@@ -1,7 +1,7 @@
-"""What a backend supplies to have checkpoints: an ordered log of records a thread.
+"""The storage that a backend supplies for checkpoints: an ordered log of records per thread.
 
-A storage thinks nothing of states or deltas. It keeps records, in its own order, and makes
-each of its verbs atomic: that is all the engine in `chain.py` builds on.
+A storage knows nothing about states or deltas. It keeps records in its own order, and each of its
+verbs is atomic. The engine in `chain.py` relies on nothing else.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ T = TypeVar("T")
 R = TypeVar("R", bound=RecordHead)
 
 INLINE_BYTES: Final = 16 * 1024
-"""Bytes of JSON up to which work is cheaper on the event loop than in another thread."""
+"""The longest JSON that is processed on the event loop, in bytes; another thread costs more."""
 
 _PAGE = 500
 
 
 class StaleChainError(Exception):
-    """The log changed since the caller read it, so the write would have cut a chain.
+    """The log changed since the caller read it, so the write would have broken a chain.
 
-    Never reaches a user: the engine reads the thread again and retries.
+    It never reaches the caller of a checkpointer: the engine reads the thread again and retries.
     """
 
 
 class DeltaStorage(ABC):
     """An ordered, append-mostly log of records for each thread.
 
-    Invariants that every verb keeps, atomically: a thread's checkpoint ids and revisions
-    are unique, and the base of every record is there. Order is the storage's own. Revisions are
-    drawn from 2**63, so a storage need not look whether one is taken. A copy of a thread keeps
-    its revisions, so a revision names a record within its thread only. Any number of tasks, and
-    of event loops in threads of their own, may call a storage at once: what it keeps in memory
-    is read and changed under a lock.
+    Every verb atomically keeps these invariants: a thread's checkpoint ids and revisions are
+    unique, and the base of every record exists. The storage determines the order. Revisions are
+    drawn from 2**63, so a storage need not check whether one is taken. A copy of a thread keeps its
+    revisions, so a revision is unique within its thread only. Any number of tasks, and of event
+    loops in their own threads, may call a storage concurrently: its data in memory is read and
+    changed under a lock.
     """
 
     persistent: bool = True
@@ -71,22 +71,22 @@ class DeltaStorage(ABC):
         expected_parent: str | Unset | None = UNSET,
         rebased: Sequence[Record] = (),
     ) -> int:
-        """Append a record as the newest of its thread, in one round trip.
+        """Append a record as the newest of its thread, in one round trip; all or nothing.
 
-        A record of the same checkpoint id is removed. All or nothing.
+        A record of the same checkpoint id is removed.
 
         Args:
-            record: What to append; its `sequence` is ignored.
+            record: The record to append; its `sequence` is ignored.
             expected_parent: The checkpoint id that must be the newest now (`None`: none).
             rebased: Records of the thread to overwrite, found by revision; order is kept.
 
         Returns:
-            The sequence it got, higher than any other of the thread.
+            The new record's sequence, higher than any other of the thread.
 
         Raises:
-            CheckpointConflictError: `expected_parent` does not hold.
-            StaleChainError: Its base is gone, a rebased record is gone, or a record that is
-                not rebased is a delta against the one replaced.
+            CheckpointConflictError: `expected_parent` is not the newest.
+            StaleChainError: Its base or a rebased record no longer exists, or a record that is not
+                rebased is a delta against the replaced one.
         """
 
     @abstractmethod
@@ -100,9 +100,9 @@ class DeltaStorage(ABC):
         """Return the heads of a thread's records, newest first.
 
         Args:
-            thread_id: Which thread.
+            thread_id: The thread.
             limit: At most this many; `None`: all.
-            before: Only those with a lower sequence.
+            before: Only records with a lower sequence.
         """
 
     @abstractmethod
@@ -116,16 +116,16 @@ class DeltaStorage(ABC):
         """Remove records, or the whole thread; all or nothing.
 
         Args:
-            thread_id: Which thread.
-            revisions: Which records; those not there are ignored. `None`: all of them.
+            thread_id: The thread.
+            revisions: The records; unknown ones are ignored. `None`: all records.
             rebased: Records to overwrite, found by revision; order is kept.
 
         Returns:
             How many were removed.
 
         Raises:
-            StaleChainError: A rebased record is gone, or a record that stays would lose its
-                base.
+            StaleChainError: A rebased record no longer exists, or a record that stays would lose
+                its base.
         """
 
     @abstractmethod
@@ -136,7 +136,7 @@ class DeltaStorage(ABC):
 
         Raises:
             InvalidKeyError: A bound is not a string, or has a lone surrogate.
-            CheckpointCorruptError: The name of a thread is damaged.
+            CheckpointCorruptError: The id of a thread is damaged.
         """
 
     async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
@@ -146,10 +146,10 @@ class DeltaStorage(ABC):
     async def retrieve_chain(
         self, thread_id: str, checkpoint_id: str | None = None
     ) -> list[Record]:
-        """Return what a load needs, in one round trip: the full record first, the asked last.
+        """Return the chain that a load needs, in one round trip: from the full record on.
 
         Returns:
-            The chain, or `[]` if there is no such checkpoint.
+            The chain, the requested record last, or `[]` if there is no such checkpoint.
 
         Raises:
             CheckpointCorruptError: A base is missing.
@@ -172,9 +172,9 @@ class DeltaStorage(ABC):
     async def with_chain(
         self, thread_id: str, checkpoint_id: str | None, work: Callable[[list[Record]], T]
     ) -> T:
-        """Return what `work` makes of a chain, off the event loop if it is long.
+        """Return the result of `work` for a chain, off the event loop if the chain is long.
 
-        A storage with threads of its own runs `work` where the chain was read.
+        A storage with its own threads runs `work` in the thread that read the chain.
         """
         chain = await self.retrieve_chain(thread_id, checkpoint_id)
         if sum(record.size for record in chain) <= INLINE_BYTES:
@@ -182,14 +182,14 @@ class DeltaStorage(ABC):
         return await asyncio.to_thread(work, chain)
 
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
-        """Copy a thread's records; returns how many.
+        """Copy a thread's records; return how many.
 
         Args:
             source: The thread to copy.
-            target: The thread to make.
-            through: Only the records up to this sequence, as a fork does. The copy of the record
-                of this sequence names what it was copied from as `forked_from`. Any other copy
-                keeps the `forked_from` that it has.
+            target: The thread to create.
+            through: Only the records up to this sequence, as in a fork. The copy of the record with
+                this sequence names its source as `forked_from`. Any other copy keeps its
+                `forked_from`.
 
         Raises:
             CheckpointConflictError: The target has records.
@@ -208,14 +208,14 @@ class DeltaStorage(ABC):
         return count
 
     async def sequences(self, thread_id: str) -> list[int]:
-        """Return the sequences of a thread's records, newest first, whatever their heads say.
+        """Return the sequences of a thread's records, newest first, even if heads are damaged.
 
-        It is asked where a list cannot be read because one of its heads is damaged.
+        It is called if a list cannot be read because one of its heads is damaged.
         """
         return [head.sequence for head in await self.list_checkpoints(thread_id, None)]
 
     async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
-        """Return the heads of all threads whose metadata match, newest first."""
+        """Return the heads of all threads whose metadata matches, newest first."""
         found: list[RecordHead] = []
         after: str | None = None
         while threads := await self.list_threads(_PAGE, after=after):
@@ -226,17 +226,17 @@ class DeltaStorage(ABC):
         return heapq.nlargest(limit, found, key=lambda head: (head.created_at, head.sequence))
 
     async def reclaim(self) -> None:
-        """Give the space of removed records back to the system."""
+        """Return the space of removed records to the system."""
 
     async def open(self) -> None:
         """Connect and set up now, rather than on first use."""
 
     async def close(self) -> None:
-        """Release what this storage opened; calling it again is harmless."""
+        """Release the resources that this storage opened; calling it again is harmless."""
 
 
 def copied(record: R, target: str, through: int | None) -> R:
-    """Return a record as `DeltaStorage.copy_thread` copies it to the thread `target`."""
+    """Return the copy of a record in the thread `target`, as for `DeltaStorage.copy_thread`."""
     origin = record.forked_from
     if record.sequence == through:
         origin = (record.thread_id, record.checkpoint_id)
@@ -256,13 +256,13 @@ def check_replacement(
     rebased: Sequence[Record],
     base: int | None = None,
 ) -> None:
-    """Raise `StaleChainError` unless the write leaves every base in place.
+    """Raise `StaleChainError` unless the write keeps every base.
 
     Args:
-        heads: The thread as it is.
-        removed: The revisions the write removes.
-        rebased: The records the write overwrites.
-        base: The base of the record the write appends.
+        heads: The heads of the thread before the write.
+        removed: The revisions that the write removes.
+        rebased: The records that the write overwrites.
+        base: The base of the record that the write appends.
     """
     after = {head.revision: head.base for head in heads if head.revision not in removed}
     for record in rebased:
@@ -274,10 +274,10 @@ def check_replacement(
 
 
 def chain_of(find: Callable[[int], Record | None], newest: Record) -> list[Record]:
-    """Return the chain of `newest`, the full record first, given how to find a revision.
+    """Return the chain of `newest`, the full record first; `find` returns a revision's record.
 
     Raises:
-        CheckpointCorruptError: A base is missing, or the links run in a circle.
+        CheckpointCorruptError: A base is missing, or the links form a circle.
     """
     chain = [newest]
     seen = {newest.revision}
@@ -308,7 +308,7 @@ def newest_first(
 def page_of(
     names: Iterable[str], limit: int, *, prefix: str | None, after: str | None
 ) -> list[str]:
-    """Return a page of names in code point order; see `DeltaStorage.list_threads`.
+    """Return a page of thread ids in code point order; see `DeltaStorage.list_threads`.
 
     Raises:
         InvalidKeyError: As for `check_range`.

@@ -1,7 +1,8 @@
-"""What a process remembers of the threads it saves, so that a save reads nothing back.
+"""The cache of the threads that a process saves, so that a save reads nothing back.
 
-A `CachedChain` holds, for the chain behind a thread's newest record, those states a next delta can
-build on. They share strings with what the caller saved, and nothing that the caller can change.
+A `CachedChain` belongs to the chain of a thread's newest record. It holds the states that a next
+delta can build on. They share strings with the caller's states, but no objects that the caller can
+change.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Link:
         revision: The record's.
         checkpoint_id: The record's.
         level: The record's.
-        replayed: Bytes of JSON that a load reads, of this record and of those it builds on.
+        replayed: Bytes of JSON that a load reads, for this record and those it builds on.
         document: The state after the record, kept only while a delta may build on it.
         plain: Whether the state is plain; see `sameness.is_plain`.
     """
@@ -50,7 +51,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class CachedChain:
-    """The chain behind a thread's newest record, the full record first.
+    """The chain of a thread's newest record, the full record first.
 
     Attributes:
         links: The chain; empty for an empty thread.
@@ -66,7 +67,7 @@ class CachedChain:
         return CachedChain((*_lightened(links), link), full_size)
 
     def before(self, checkpoint_id: str) -> CachedChain:
-        """Return the chain before the record of this name: what replaces it cannot build on it."""
+        """Return the chain before the record of this id; its replacement cannot build on it."""
         names = [link.checkpoint_id for link in self.links]
         if checkpoint_id not in names:
             return self
@@ -74,7 +75,7 @@ class CachedChain:
 
     @classmethod
     def of(cls, chain: Sequence[Record]) -> CachedChain:
-        """Return the tip of a chain read from the storage.
+        """Return the cached chain of records read from the storage.
 
         Raises:
             CheckpointCorruptError: A record is damaged.
@@ -93,16 +94,16 @@ class CachedChain:
             )
             cached = cls.extended(cached.links, link, 0)
         size = len(orjson.dumps(cached.links[-1].document)) if cached.links else 0
-        # Only now, when few states are left to look through.
+        # Only now, when few states are left to check.
         links = [replace(link, plain=is_plain(link.document)) for link in cached.links]
         return cls(tuple(links), size)
 
 
 def _lightened(links: tuple[Link, ...]) -> tuple[Link, ...]:
-    """Return `links` without the state that one more link behind them makes useless.
+    """Return `links` without the state that one more link after them makes useless.
 
-    What stays is the last, for when the record to come is saved again, and each link before
-    a row of a lower level, for the delta that ends the row.
+    The last state stays, in case the next record is saved again. The state before each row of a
+    lower level stays, for the delta that ends the row.
     """
     if len(links) < 3 or links[-1].level < links[-2].level:  # noqa: PLR2004 - never the full one
         return links
@@ -121,7 +122,7 @@ def replay(chain: Sequence[Record]) -> list[Any]:
 
 
 def replay_kind(chain: Sequence[Record]) -> tuple[list[Any], Kind]:
-    """Return the state after each record of a chain, and what kind the last one is.
+    """Return the state after each record of a chain, and the kind of the last one.
 
     Raises:
         CheckpointCorruptError: A record is damaged.
@@ -143,7 +144,7 @@ def replay_kind(chain: Sequence[Record]) -> tuple[list[Any], Kind]:
 class ChainCache:
     """The cached chains of the threads saved last, bounded by the bytes of their states.
 
-    Safe to share among event loops in several threads.
+    Event loops in several threads may share it.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -153,7 +154,7 @@ class ChainCache:
         self._lock = threading.Lock()
 
     def get(self, thread_id: str) -> CachedChain | None:
-        """Return the tip of a thread, if it is still known."""
+        """Return the cached chain of a thread, if there is one."""
         with self._lock:
             cached = self._chains.get(thread_id)
             if cached is not None:
@@ -161,7 +162,7 @@ class ChainCache:
             return cached
 
     def put(self, thread_id: str, cached: CachedChain) -> None:
-        """Remember a chain, and forget the least used ones beyond the bound."""
+        """Cache a chain, and evict the least recently used ones beyond the bound."""
         with self._lock:
             self._forget(thread_id)
             self._chains[thread_id] = cached
@@ -170,7 +171,7 @@ class ChainCache:
                 self._forget(next(iter(self._chains)))
 
     def discard(self, thread_id: str) -> None:
-        """Forget a thread."""
+        """Drop a thread from the cache."""
         with self._lock:
             self._forget(thread_id)
 

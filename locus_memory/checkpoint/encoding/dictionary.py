@@ -1,10 +1,10 @@
-"""What small records have in common, for zlib to refer to rather than to spell out.
+"""The preset dictionary of zlib, with the text that small records have in common.
 
-A delta of a few hundred bytes is mostly names: of fields, of roles, of what the delta itself is
-made of. With this text before them (RFC 1950, section 2.2, "preset dictionary") only what is new
-takes space: half of a record without a text of its own.
+A delta of a few hundred bytes is mostly names: of fields, of roles, of the parts of the delta.
+With this text as a preset dictionary (RFC 1950, section 2.2), only new text takes space: half of a
+record without its own text.
 
-Every record ever stored needs these very bytes. They may never change; another text would be
+Every stored record needs exactly these bytes. They must never change; another text would be
 another format version.
 """
 
@@ -14,11 +14,11 @@ from typing import Final
 
 __all__ = ["DICTIONARY"]
 
-# Messages of LangChain, as `integrations.langgraph.checkpoints.texts` has them.
+# Messages of LangChain, in the form of `integrations.langgraph.checkpoints.texts`.
 _HUMAN: Final = "\u00c8\\u0003\\u0004\\u0005\u0094\ue003\u00da\\u0002\U000f00d9\ue000-\ue012"
 _AI: Final = "\u00c8\\u0005\u0083\\u0005\u0094\ue004\u00da\\u0004\u00b0\U000f00d9\ue001-\ue002"
 
-# The most useful parts come last: zlib spells the distance, and near ones are shorter.
+# The most useful parts come last: zlib stores distances, and short ones take less space.
 _PARTS: Final = (
     '"errors":[],"metadata":{"source":"',
     '"tool_executions":["l",[,[{"tool_name":"","tool_call_id":"call_","arguments":{"query":"',

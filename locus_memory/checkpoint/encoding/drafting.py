@@ -1,4 +1,4 @@
-"""Drafting a record where it holds nobody up: a large state off the event loop."""
+"""Drafts of records: that of a large state is made off the event loop."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class _Work(Protocol):
 
 
 async def drafted_by(work: _Work, written: Written, *, compared: bool) -> Draft:
-    """Return the draft that `work` makes of a state as it is now.
+    """Return the draft that `work` creates from the current state.
 
-    A small state is worked on at once. Of a large one a copy is made at once, and all else
-    happens to the copy in another thread: then the state may change.
+    A small state is processed at once. A large one is copied at once, and the copy is processed
+    in another thread, while the caller may change the state.
 
     Args:
-        work: Makes the draft of a document; the copy of a large one is its own.
+        work: Creates the draft of a document; it owns the copy of a large one.
         written: The state.
-        compared: Whether it is compared with the one before, rather than written as a whole.
+        compared: Whether it is compared with the previous state, rather than written as a whole.
 
     Raises:
-        ValueNotSerializableError: The state is not JSON; names the path.
+        ValueNotSerializableError: The state is not JSON; the error names the path.
     """
     document, shared = written.document, {key: written.document[key] for key in written.shared}
     own = {k: v for k, v in document.items() if k not in shared} if shared else document

@@ -1,6 +1,6 @@
-"""From a state to the JSON of its next record: full or delta, and against what.
+"""From a state to the JSON of its next record: full, or a delta against an earlier record.
 
-Pure: it decides and encodes, and leaves storing to the engine.
+Pure: this module decides and encodes; the engine stores.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from locus_memory.store.json_values import round_trip
 __all__ = ["MAX_REPLAY_RATIO", "Draft", "draft"]
 
 MAX_REPLAY_RATIO = 2.0
-"""A chain is cut when a load would read more than this many times the state itself."""
+"""A chain ends when a load would read more than this many times the state itself."""
 
 _SLACK = 4096
-"""Bytes a chain may always have: the ratio says nothing of a tiny state."""
+"""Bytes that a chain may always have: the ratio is not meaningful for a tiny state."""
 
 _SMALL = 256
-"""Characters: dropping a shorter string does not shrink a state that matters."""
+"""Characters: dropping a shorter string does not make a state much smaller."""
 
 _WORTH_SHARING = 1024
-"""Bytes: the strings of a smaller part are not worth being looked for."""
+"""Bytes: the strings of a smaller part are not worth a search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +54,16 @@ def draft(
     shared: Sequence[str] = (),
     is_owned: bool = False,
 ) -> Draft:
-    """Return the record that makes `state` the newest of its thread.
+    """Return the draft of the record that makes `state` the newest of its thread.
 
     Args:
-        state: What is saved.
-        cached: The chain behind the newest record now, without what the next one replaces.
-        shared: The keys of the state's parts that nobody ever changes. They are remembered as
-            they are, so that they are known again by identity; of all else a copy is.
-        is_owned: The whole state is a copy for this record alone, and it is JSON: then it is
+        state: The state to save.
+        cached: The chain of the newest record, without the record that the next one replaces.
+        shared: The keys of the state's parts that never change. They are cached as they are, so
+            that they can be compared by identity; all other parts are copied.
+        is_owned: Whether the state is a copy for this record alone, and is JSON: then it is
             neither checked nor copied again.
-        checkpoint_id: The record's name.
+        checkpoint_id: The record's id.
         revision: The record's revision.
         max_chain_depth: At most this many deltas are replayed by a load.
 
@@ -83,7 +83,7 @@ def draft(
         if base is not newest:
             encoded = orjson.dumps(diff(base.document, document, plain=base.plain))
     except (ValueNotSerializableError, orjson.JSONEncodeError, RecursionError):
-        # The state nests too deep for a delta, or it is no JSON: then this says so, and where.
+        # The state nests too deep for a delta, or it is not JSON: then this call raises the error.
         return full()
     replayed = base.replayed + len(encoded)
     full_size = cached.full_size
@@ -98,10 +98,10 @@ def draft(
 
 
 def _base(known: tuple[Link, ...]) -> tuple[tuple[Link, ...], int]:
-    """Return the links that the next delta keeps behind it, and its level."""
+    """Return the links that the next delta keeps before it, and its level."""
     kept, level = place([link.level for link in known[1:]])
     links = _known(known[: kept + 1])
-    # Where the state that a row began with is forgotten, the row goes on from what is known.
+    # If the first state of a row is no longer cached, the row continues from a cached one.
     return links, level if len(links) > kept else 0
 
 
@@ -111,10 +111,10 @@ def _costly(replayed: int, encoded: bytes, full_size: int) -> bool:
 
 
 def _copied(part: Any) -> tuple[bytes, Any]:
-    """Return a part of a state as JSON, and a copy that shares its keys, texts and numbers.
+    """Return a part of a state as JSON, and a copy that shares its keys, strings and numbers.
 
-    None of these ever changes, so both may have them: that halves the memory, and whoever
-    compares the two later sees at once that they are the same.
+    These are immutable, so both may share them. That halves the memory, and a later comparison
+    finds at once that they are the same objects.
     """
     encoded, copied = round_trip(part)
     return encoded, own_copy(part) if len(encoded) > _WORTH_SHARING else copied
@@ -135,14 +135,14 @@ def _full(
 
 
 def _known(links: tuple[Link, ...]) -> tuple[Link, ...]:
-    """Return `links` up to the last one whose state is remembered."""
+    """Return `links` up to the last one whose state is cached."""
     while links and links[-1].document is None:
         links = links[:-1]
     return links
 
 
 def may_shrink(old: Any, delta: Any) -> bool:
-    """Whether a delta takes more than a short string or a number away from `old`."""
+    """Whether a delta removes more than a short string or a number from `old`."""
     if delta is None:
         return False
     kind, *parts = delta

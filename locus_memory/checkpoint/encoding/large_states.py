@@ -1,8 +1,8 @@
-"""Large states in pieces, so that no step of the work on them holds up the event loop for long.
+"""Work on large states in pieces, so that no step blocks the event loop for long.
 
-Copying, checking or parsing a million values takes a second in which no other thread of the
-process runs, even if it is done in a thread. So a large state is copied as bytes, which is the
-fastest way, and the rest is done elsewhere, a few thousand values at a time.
+Copying, checking or parsing a million values takes a second. Even if another thread does it, no
+other thread of the process runs meanwhile. So a large state is copied as bytes, which is the
+fastest way, and the rest is done in another thread, a few thousand values at a time.
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ from locus_memory.store.json_values import encode_json
 __all__ = ["Frozen", "freeze", "is_large", "read_json"]
 
 LARGE = 50_000
-"""Values in a state from which on it is worked on in another thread: about 10 ms on the loop."""
+"""The number of values of a large state: about 10 ms on the event loop."""
 
 _LISTED: Final = 0.15
-"""What a value inside a list weighs where lists are compared, against one in an object."""
+"""The cost of comparing a value in a list, relative to one in an object."""
 
 _PIECE = 10_000
-"""About how many values are copied at once."""
+"""About how many values are copied at a time."""
 
 _RUN: Final = 1000
-"""How many messages are checked at once."""
+"""How many messages are checked at a time."""
 
 _SAMPLE: Final = 8
-"""How many values of the outermost dict are looked into; half as many of each one below it."""
+"""How many values of the outermost dict are sampled; half as many at each level below."""
 
 _DEPTH: Final = 32
 
 _LONG = 4 * 2**20
-"""Bytes of JSON up to which it is parsed at once."""
+"""The longest JSON that is parsed in one piece, in bytes."""
 
 
 def is_large(document: dict[str, Any], *, compared: bool) -> bool:
-    """Whether the work on a document would hold up the event loop; an estimate from samples.
+    """Whether the work on a document would block the event loop; an estimate from samples.
 
     Args:
         document: The document.
-        compared: Whether it is compared with the one before, rather than written as a whole.
+        compared: Whether it is compared with the previous state, rather than written as a whole.
     """
     return _values(document, _LISTED if compared else 1.0) > LARGE
 
 
 def _values(value: Any, listed: float, sample: int = _SAMPLE, depth: int = _DEPTH) -> float:
-    """Return about how many values there are in a value, those in lists weighed."""
+    """Return about how many values there are in a value, with a weight for those in lists."""
     if type(value) is dict:
         children, weight = list(islice(value.values(), sample)), 1.0
     elif type(value) is list:
         children, weight = value[:: max(1, len(value) // sample)], listed
-        # What is in a list in a list is not weighed twice.
+        # A list inside a list is not weighted twice.
         listed = 1.0
     else:
         return 1.0
@@ -75,29 +75,29 @@ def _values(value: Any, listed: float, sample: int = _SAMPLE, depth: int = _DEPT
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """A copy of a dict or a list, in pieces: each the bytes of a part, or a part that is large."""
+    """A copy of a dict or a list, in pieces: the bytes of a part, or a large part in pieces."""
 
     kind: type[dict[str, Any] | list[Any]]
     pieces: list[tuple[Any, bytes | Frozen]]
 
     def checked(self, shared: Mapping[str, list[Any]]) -> dict[str, Any]:
-        """Return the copy of a document, completed by parts that nobody changes.
+        """Return the copy of a document, completed with its shared parts.
 
         Raises:
-            ValueNotSerializableError: It is not JSON; names the path.
+            ValueNotSerializableError: It is not JSON; the error names the path.
         """
         try:
             document: dict[str, Any] = self.thawed(encode_json)
             for run in chain.from_iterable(_runs(part, _RUN) for part in shared.values()):
                 encode_json(run)
         except ValueNotSerializableError:
-            # Of a piece, the path is not that of the whole.
+            # The path in a piece is not the path in the whole document.
             encode_json({**shared, **self.thawed(lambda _: None)})
             raise
         return {**shared, **document}
 
     def thawed(self, check: Callable[[Any], object]) -> Any:
-        """Return the copy, each piece of it checked."""
+        """Return the copy after a check of each piece."""
         whole: Any = self.kind()
         for key, piece in self.pieces:
             if isinstance(piece, Frozen):
@@ -114,7 +114,7 @@ class Frozen:
 
 
 def freeze(value: dict[str, Any] | list[Any]) -> Frozen | None:
-    """Return a copy of a value as it is now, or `None` if it holds what has no such copy."""
+    """Return a copy of the current value, or `None` if it cannot be copied this way."""
     try:
         return _frozen(value)
     except (ValueError, RecursionError):
@@ -127,7 +127,7 @@ def _frozen(value: Any) -> Frozen:
         pairs = value.items() if type(value) is dict else enumerate(value)
         return Frozen(type(value), [(key, _piece(key, child, value)) for key, child in pairs])
     runs = _runs(value, max(1, int(_PIECE / each)))
-    # Version 2 looks for no parts that are shared, which is faster.
+    # Version 2 does not search for shared parts, which is faster.
     return Frozen(type(value), [(None, marshal.dumps(run, 2)) for run in runs])
 
 
@@ -147,7 +147,7 @@ def _runs(value: Any, size: int) -> Iterator[Any]:
 
 
 def read_json(document: bytes) -> Any:
-    """Return what JSON without spaces stands for; while a large one is read, others may run.
+    """Return the value of JSON without spaces; other threads run while a large one is read.
 
     Raises:
         ValueError: It is not JSON.
@@ -165,13 +165,13 @@ def read_json(document: bytes) -> Any:
 
 
 _OPEN: Final = 2
-"""How many levels of a large document are read a value at a time."""
+"""How many levels of a large document are read value by value."""
 
 _DECODE: Final = JSONDecoder().raw_decode
 
 
 def _read(text: str, at: int, levels: int) -> tuple[Any, int]:
-    """Return the value that begins at a place, and where it ends."""
+    """Return the value that begins at an index, and the index where it ends."""
     first = text[at : at + 2]
     if levels and first[:1] == "{" and first != "{}":
         return _read_object(text, at + 1, levels - 1)

@@ -1,10 +1,10 @@
-"""Which earlier record a new delta builds on, so that chains stay short.
+"""The choice of the record that a new delta builds on, so that chains stay short.
 
 If every delta built on its predecessor, a load would replay them all. Instead each record
 has a level: after `RADIX - 1` deltas of one level in a row, the next delta is a level higher
 and builds on the record before that row, as a carry does in a counter. So the chain behind
 the n-th checkpoint has at most `(RADIX - 1) * (1 + log_RADIX(n))` deltas, and each change is
-stored once a level. Subversion's skip-deltas are the same idea
+stored once per level. Subversion's skip-deltas are the same idea
 (https://svn.apache.org/repos/asf/subversion/trunk/notes/skip-deltas).
 """
 
@@ -19,7 +19,7 @@ RADIX = 32
 
 
 def place(levels: Sequence[int], radix: int = RADIX) -> tuple[int, int]:
-    """Return where a new delta goes in a chain.
+    """Return the place of a new delta in a chain.
 
     Args:
         levels: The levels of the deltas behind the newest record, oldest first, without the
@@ -27,7 +27,7 @@ def place(levels: Sequence[int], radix: int = RADIX) -> tuple[int, int]:
         radix: How many deltas of one level become one of the next.
 
     Returns:
-        How many of those deltas the new one keeps behind it, and its level.
+        How many of those deltas the new one keeps before it, and its level.
     """
     kept, level = len(levels), 0
     while kept >= radix - 1 and levels[kept - radix + 1] == level:
