@@ -1,8 +1,7 @@
-"""The memory manager: what is worth keeping of a conversation, and when to bring it back.
+"""The memory manager: it extracts memories from conversations, and recalls them in later runs.
 
-A run recalls memories before the model is asked (`recall.py`, `inject.py`) and queues its new
-messages for extraction when it ends. The ledger keeps every version, so that a change can be
-undone.
+A run recalls memories before it calls the model (`recall.py`, `inject.py`), and queues its new
+messages for extraction when it ends. The ledger keeps every version, so any change can be undone.
 
 Read `base.py` and `models.py` first, then `manager.py`, which calls the folders: `queue/`,
 `extraction/`, `ledger/`, `forgetting/`, `secrets/`.

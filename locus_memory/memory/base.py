@@ -1,4 +1,4 @@
-"""Contract 3: the memory manager, which brings memories to a run and takes new ones from it."""
+"""Contract 3: the memory manager, which adds memories to a run and extracts new ones from it."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ State = TypeVar("State")
 
 
 class BaseMemoryManager(Resource, ABC):
-    """Decides what an agent remembers, and what it is reminded of.
+    """A manager that decides which memories an agent keeps, and which ones a run gets.
 
     An agent calls `on_session_start` before a run's first model call and `on_session_end` after
     its last one. Both have defaults that are built from `retrieve`, `extract` and `save`, which
-    a manager of your own implements. No failure of these reaches the run: it is reported as an
-    event (see `locus_memory.events`), and the run goes on without.
+    your own manager implements. If one of these fails, the run continues without it, and an
+    event reports the failure (see `locus_memory.events`).
 
-    A state is anything with `messages`, and `model_copy(update=...)` as pydantic models have it.
+    A state is any object with `messages` and a `model_copy(update=...)` like that of pydantic.
 
     Attributes:
-        retrieve_limit: The most memories a run is reminded of.
-        token_budget: The most tokens their block may take.
+        retrieve_limit: The highest number of memories that a run gets.
+        token_budget: The highest number of tokens of their block.
         token_counter: Counts tokens; `None` estimates them.
     """
 
@@ -47,10 +47,10 @@ class BaseMemoryManager(Resource, ABC):
 
     @abstractmethod
     async def extract(self, messages: Sequence[Any]) -> list[Memory]:
-        """Return what of a conversation is worth remembering; nothing is written.
+        """Return the memories of a conversation that are worth keeping; writes nothing.
 
         Args:
-            messages: What was said, oldest first.
+            messages: The conversation, oldest message first.
         """
 
     @abstractmethod
@@ -59,30 +59,30 @@ class BaseMemoryManager(Resource, ABC):
     ) -> list[Memory]:
         """Return memories, the best first.
 
-        The two tell themselves apart: `retrieve(5)` and `retrieve(5, "tea")` mean what
-        `retrieve(limit=5)` and `retrieve("tea", 5)` mean.
+        The types of the two arguments tell them apart: `retrieve(5)` and `retrieve(5, "tea")` mean
+        the same as `retrieve(limit=5)` and `retrieve("tea", 5)`.
 
         Args:
-            query: What they are to be about; `None`: the newest come first.
+            query: The subject of the memories; `None`: the newest come first.
             limit: At most this many; `None`: the `retrieve_limit`.
         """
 
     @abstractmethod
     async def save(self, memories: Sequence[Memory]) -> Sequence[Memory] | None:
-        """Write memories, each in place of the one of the same type and key."""
+        """Write memories; each replaces the one of the same type and key."""
 
     async def on_session_start(self, state: State) -> State:
-        """Return the state with what is remembered after its system prompt.
+        """Return the state with a block of memories after its system prompt.
 
-        The latest text of the user is the query. A block of memories that an earlier run put
-        there is replaced; it is gone where there is nothing to say, or where that is not known.
+        The latest text of the user is the query. The block replaces that of an earlier run. If
+        no memory is found, or the search fails, the state has no block.
         """
         messages: Any = state.messages  # type: ignore[attr-defined] # a state has messages
         block = await self._block(latest_user_text(messages))
         return with_block(state, block)
 
     async def on_session_end(self, state: Any) -> None:
-        """Extract what is worth remembering from the state's conversation, and save it."""
+        """Extract the memories of the state's conversation, and save them."""
         said = conversation(state.messages)
         if not is_worth_reading(said):
             return
@@ -99,12 +99,12 @@ class BaseMemoryManager(Resource, ABC):
             emit("memory.save_failed", error=error, memories=len(memories))
 
     async def drain(self) -> int:
-        """Wait for what is done in the background; returns how much of it is left for later."""
+        """Wait for the background tasks; returns the number of jobs left for later."""
         return 0
 
     @property
     def pending(self) -> int:
-        """How much is left to do in the background."""
+        """Return the number of jobs left for the background tasks."""
         return 0
 
     async def _block(self, query: str | None) -> str | None:
@@ -127,12 +127,12 @@ class BaseMemoryManager(Resource, ABC):
     async def _recalled(self, query: str | None) -> list[Memory]:
         if takes_query(type(self).retrieve):
             return await self.retrieve(query=query, limit=self.retrieve_limit)
-        # A manager written for the contract before it had queries.
+        # A manager written before `retrieve` had a query.
         return await self.retrieve(limit=self.retrieve_limit)
 
 
 class NoopMemoryManager(BaseMemoryManager):
-    """Remembers nothing, and changes nothing."""
+    """A manager that remembers nothing and changes nothing."""
 
     @override
     async def extract(self, messages: Sequence[Any]) -> list[Memory]:
@@ -153,7 +153,7 @@ class NoopMemoryManager(BaseMemoryManager):
 
     @override
     async def on_session_start(self, state: State) -> State:
-        """Return the state as it is."""
+        """Return the state unchanged."""
         return state
 
     @override
@@ -162,7 +162,7 @@ class NoopMemoryManager(BaseMemoryManager):
 
 
 def with_block(state: State, block: str | None) -> State:
-    """Return a state with `block` in place of the block of memories it has; `None`: with none."""
+    """Return a state in which `block` replaces the block of memories; `None` deletes the block."""
     held: Any = state
     messages = inject(held.messages, block)
     if len(messages) == len(held.messages) and all(map(_is, messages, held.messages)):
@@ -179,10 +179,10 @@ def _is(one: object, other: object) -> bool:
 def query_and_limit(
     query: str | int | None, limit: int | str | None
 ) -> tuple[str | None, int | None]:
-    """Return what to retrieve, in either order, as a query and a limit.
+    """Return the two arguments of `retrieve`, in either order, as a query and a limit.
 
     Raises:
-        InvalidArgumentError: Two queries or two limits, or something else than either.
+        InvalidArgumentError: Two queries or two limits, or an argument that is neither.
     """
     first, second = (limit, query) if _is_limit(query) or isinstance(limit, str) else (query, limit)
     if isinstance(first, str | None) and (second is None or _is_limit(second)):
@@ -198,6 +198,6 @@ def _is_limit(value: object) -> bool:
 
 @lru_cache(maxsize=64)
 def takes_query(retrieve: Callable[..., Any]) -> bool:
-    """Whether a manager's `retrieve` takes a query."""
+    """Return whether a manager's `retrieve` accepts a query."""
     parameters = signature(retrieve).parameters.values()
     return any(each.name == "query" or each.kind is Parameter.VAR_KEYWORD for each in parameters)

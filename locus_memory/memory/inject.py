@@ -1,4 +1,4 @@
-"""Putting memories before the model: one fenced block of data, under a budget, never two."""
+"""Rendering memories into one fenced block of data, within a token budget."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["BLOCK_MARK", "inject", "neutralise", "render_block", "strip"]
 
 _CUT: Final = "..."
 _SHORTEST_CUT = 20
-# More than a token holds in any language, so that no text is counted of which most is left out.
+# No token of any language has more characters: a longer text never fits and is not counted.
 _CHARACTERS_A_TOKEN = 8
 
 
@@ -32,20 +32,21 @@ def render_block(
     token_budget: int = 1000,
     token_counter: TokenCounter | None = None,
 ) -> str | None:
-    """Return the fenced block that shows memories to a model, or `None` if there is nothing.
+    """Return the fenced block that shows memories to a model, or `None` without memories.
 
-    The block is a line that opens it, one that says what it is, one line a memory, such as
-    `- user: Ada lives in Berlin. [since 2026-03-01]`, and a line that closes it. What a tool told
-    says so: `- reference (told by a tool): ...`. Every text is neutralised, see `neutralise`.
+    The block has an opening line, a line that explains it, one line per memory, such as
+    `- user: Ada lives in Berlin. [since 2026-03-01]`, and a closing line. The line of a memory
+    from a tool's output begins `- reference (told by a tool): ...`. Every text is neutralised,
+    see `neutralise`.
 
-    Memories are taken in order while they fit; one that is too long is left out, and the next
-    ones still have their chance. Only when none fits is the first one cut, ending in `...`.
+    Memories are added in order while they fit. A memory that is too long is left out, and later
+    ones may still fit. Only if none fits, the first one is cut, and ends in `...`.
+    A memory longer than 8 characters per token of the budget is too long without being counted.
     What is longer than 8 characters a token of the budget is taken to be too long, uncounted.
 
     Args:
         memories: Best first.
-        token_budget: The most tokens the block may be as a message, fence and overhead
-            included.
+        token_budget: The most tokens of the block as a message, with its fence and overhead.
         token_counter: Counts tokens; `None` estimates them.
     """
     count = as_token_counter(token_counter)
@@ -60,14 +61,14 @@ def render_block(
 
 
 def inject(messages: Sequence[Any], block: str | None) -> list[Any]:
-    """Return the messages with `block` in place of any block they had.
+    """Return the messages with `block` in place of any earlier block.
 
-    The block is a system message after the leading system messages. What does not change is
-    the same object as before.
+    The block is a system message after the leading system messages. Unchanged messages are the
+    same objects as before.
 
     Args:
-        messages: Messages of one kind, this library's or another's; oldest first.
-        block: What `render_block` returned; `None` only removes.
+        messages: Messages of one class, of this library or another; oldest first.
+        block: The text that `render_block` returned; `None` only deletes the earlier block.
     """
     kept = strip(messages)
     if block is None:
@@ -77,12 +78,12 @@ def inject(messages: Sequence[Any], block: str | None) -> list[Any]:
 
 
 def strip(messages: Sequence[Any]) -> list[Any]:
-    """Return the messages without the blocks of memories that `inject` put there."""
+    """Return the messages without the blocks of memories that `inject` added."""
     return [message for message in messages if not is_memory_block(message)]
 
 
 def _block_message(messages: Sequence[Any], block: str) -> Any:
-    """Return the message of `block`: the one that was there, or one of the same class."""
+    """Return the message of `block`: the existing one, or a new one of the same class."""
     for message in messages:
         mark = getattr(message, "metadata", {BLOCK_MARK: True}) or {}
         if mark.get(BLOCK_MARK) and role_of(message) == "system" and message.content == block:
@@ -99,13 +100,13 @@ def _line(memory: Memory, longest: int) -> str:
     if len(memory.content) > longest:
         content += _CUT
     day = _day(memory.metadata.get("valid_from"))
-    # Before the content, so that it stays where the line is cut.
+    # Before the content, so that it stays if the line is cut.
     told = " (told by a tool)" if is_of_tool(memory) else ""
     return f"- {memory.type.value}{told}: {content}" + (f" [since {day}]" if day else "")
 
 
 def _day(moment: object) -> str | None:
-    """Return the day of an ISO 8601 moment, written by us; `None` if it is no moment."""
+    """Return the day of an ISO 8601 moment, in the same form; `None` if it is not a moment."""
     if not isinstance(moment, str):
         return None
     try:
@@ -124,10 +125,10 @@ def _fits(lines: Sequence[str], budget: int, count: TokenCounter) -> bool:
 
 
 def _choose(lines: Sequence[str], budget: int, count: TokenCounter) -> list[str]:
-    """Return those lines that fit, first ones first.
+    """Return the lines that fit, in order.
 
-    Each line is counted once, alone; the whole is counted at the end, since a tokenizer may
-    need a token more where two lines meet.
+    Each line is counted once, alone. The whole is counted at the end, since a tokenizer may
+    need one more token where two lines meet.
     """
     chosen: list[str] = []
     left = budget - message_tokens(Message.system(_block(())), count)
@@ -144,7 +145,7 @@ def _choose(lines: Sequence[str], budget: int, count: TokenCounter) -> list[str]
 
 
 def _cut(line: str, budget: int, count: TokenCounter) -> list[str]:
-    """Return the longest beginning of the line that fits, as one line; none if too short."""
+    """Return the longest beginning of the line that fits, as one line; none if it is too short."""
     low, high = _SHORTEST_CUT, len(line)
     best: list[str] = []
     while low <= high:

@@ -1,4 +1,4 @@
-"""The values of the memory manager: memories, what may happen to them, and who decides it."""
+"""The values of the memory manager: memories, their changes, and the contract of extractors."""
 
 from __future__ import annotations
 
@@ -24,48 +24,49 @@ __all__ = [
 ]
 
 LONGEST_CONTENT: Final = 20_000
-"""How many characters a memory may have that is saved; longer ones in a store are still read."""
+"""The highest number of characters of a saved memory; longer stored memories are still read."""
 
 
 ORIGIN: Final = "origin"
-"""The key of a memory's metadata that says whose word it is, where it is not the user's."""
+"""The key in a memory's metadata for its origin, if the origin is not the user."""
 
 TOOL: Final = "tool"
-"""The origin of what a tool said."""
+"""The origin of a memory from a tool's output."""
 
 
 class MemoryType(StrEnum):
-    """What a memory is about."""
+    """The subject of a memory."""
 
     USER = "user"
-    """Who the user is: name, role, home, tastes."""
+    """The user: name, role, home, tastes."""
     FEEDBACK = "feedback"
-    """How the agent is to behave: what to do, what to avoid, and why."""
+    """How the agent should behave: what to do, what to avoid, and why."""
     PROJECT = "project"
-    """What is going on: goals, decisions, deadlines."""
+    """Current work: goals, decisions, deadlines."""
     REFERENCE = "reference"
-    """Where things are: trackers, dashboards, documents."""
+    """Where to find resources: trackers, dashboards, documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One thing worth remembering.
+    """One fact worth remembering.
 
-    What the manager knows of its origin is in `metadata`, where it is known: `thread_id`,
+    `metadata` holds what the manager knows about the memory's source: `thread_id`,
     `message_ids`, `extracted_at`, `extractor`, `importance` (0 to 1), `valid_from`, `origin`
-    (`"tool"` for what a tool's output says rather than the user), and for one that was replaced
+    (`"tool"` for a fact from a tool's output, not from the user), and for a superseded memory
     `superseded_at` and `superseded_by`. Moments are ISO 8601 in UTC.
 
     Attributes:
-        type: What it is about; the name of a `MemoryType` will do.
-        key: Names the fact within its type: what is remembered under the same key later
-            replaces it.
+        type: The subject of the memory: a `MemoryType` or its name.
+        key: The name of the fact within its type; a later memory with the same key replaces
+            this one.
+        content: The fact itself, a sentence for people and models.
         content: The fact itself, a sentence for people and models.
         metadata: A JSON object.
 
     Raises:
-        InvalidArgumentError: An unknown type, a key or content that is empty, or metadata that
-            is no dict.
+        InvalidArgumentError: The type is unknown, the key or the content is empty, or the
+            metadata is not a dict.
     """
 
     type: MemoryType
@@ -102,7 +103,7 @@ class Memory:
 
     @classmethod
     def from_store_value(cls, value: Mapping[str, Any]) -> Self:
-        """Return the memory that `to_store_value` wrote.
+        """Return the memory of a value that `to_store_value` returned.
 
         Raises:
             InvalidArgumentError: The value is not a memory.
@@ -115,21 +116,21 @@ class Memory:
 
 
 def is_of_tool(memory: Memory) -> bool:
-    """Whether a memory says that a tool told it."""
+    """Return whether a memory is from a tool's output."""
     return memory.metadata.get(ORIGIN) == TOOL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryChange:
-    """What an extractor wants done.
+    """A change of the memories that an extractor requests.
 
     Attributes:
         op: `add` and `update` both write the memory under its key; `delete` retires it.
         type: The memory's type.
         key: The memory's key.
         content: The new content; empty for a delete.
-        importance: From 0 to 1: what is kept longest when there are too many.
-        sources: Which of the messages say so, as places in the sequence that was given.
+        importance: From 0 to 1; the least important memories are evicted first.
+        sources: The positions of the source messages in the given sequence.
     """
 
     op: Literal["add", "update", "delete"]
@@ -148,10 +149,10 @@ class MemoryChange:
 
 @runtime_checkable
 class Extractor(Protocol):
-    """Decides what of a conversation is worth keeping.
+    """A component that decides which memories a conversation adds, changes or retires.
 
     Attributes:
-        name: Written into the metadata of what it extracts.
+        name: The name that is written into the metadata of the extracted memories.
     """
 
     name: str
@@ -159,18 +160,18 @@ class Extractor(Protocol):
     async def extract(
         self, messages: Sequence[Message], memories: Sequence[Memory]
     ) -> Sequence[MemoryChange | Memory]:
-        """Return what to remember, to correct and to retire; a `Memory` is written as it is.
+        """Return the memories to add, update and retire; a plain `Memory` is written as it is.
 
         Args:
-            messages: What was said since the last extraction, oldest first.
-            memories: What is remembered already and may be changed.
+            messages: The messages since the last extraction, oldest first.
+            memories: The existing memories that may be changed.
         """
         ...
 
 
 def _memory_type(value: object) -> MemoryType:
     try:
-        return MemoryType(value)  # type: ignore[arg-type] # whatever it is, it is checked
+        return MemoryType(value)  # type: ignore[arg-type] # the enum itself checks any value
     except ValueError:
         known = ", ".join(MemoryType)
         raise InvalidArgumentError(
@@ -180,4 +181,4 @@ def _memory_type(value: object) -> MemoryType:
 
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str) or not value.strip():
-        raise InvalidArgumentError(f"a memory's {name} is a text that is not empty")
+        raise InvalidArgumentError(f"a memory's {name} is a non-empty text")

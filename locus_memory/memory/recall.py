@@ -1,4 +1,4 @@
-"""Recall: which memories matter now."""
+"""Recall: the search for the memories of a run."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ __all__ = ["Recall"]
 _LONGEST_MESSAGE: Final = 600
 _END: Final = 1_000
 _WORDS_OF_AN_END: Final = 32
-"""How many characters, and then words, of each end of a text are looked at."""
+"""How many characters, and then words, are used of each end of a long text."""
 
 _MESSAGES: Final = SearchOptions(depth=20, query_words=6, word_weight=1.5)
-"""A search costs what its words cost; six of a message find as much as all of them do. A memory's
-own words outweigh those of its key and of what it superseded, which only text search sees."""
+"""A search costs more with every word, and six words of a message find as much as all of them. The
+own words of a memory outweigh those of its key and of the memories that it superseded, which only
+text search sees."""
 
 _TEXTS: Final = replace(_MESSAGES, query_words=2 * _WORDS_OF_AN_END)
 
@@ -35,11 +36,11 @@ _FIELDS: Final = Fields(text=("content",), speaker=(), role=(), date=(), session
 
 
 class Recall:
-    """Finds the memories of a scope that a query is about.
+    """A search for the memories of a scope that match a query.
 
     Args:
-        store: Where the memories are.
-        embedder: Searches by meaning as well, if the store can.
+        store: The store of the memories.
+        embedder: Adds vector search, if the store supports it.
     """
 
     def __init__(self, store: BaseStore, embedder: Embedder | None = None) -> None:
@@ -53,19 +54,19 @@ class Recall:
     ) -> list[Memory]:
         """Return current memories, the best first.
 
-        With a query that is what `HybridSearch` finds, filled up with the newest. Without one,
-        or where the store cannot search, it is the newest first. A search that fails is
-        reported, and what else there is must do.
+        With a query, the hits of `HybridSearch` come first, and the newest memories fill the
+        rest. Without a query, or if the store cannot search, the newest come first. A failed
+        search is reported as an event, and the other results are returned.
 
         Args:
-            scope: Whose memories.
+            scope: The scope of the memories.
             limit: At most this many.
-            query: What they are to be about.
-            strict: Whether to raise, rather than report, what only the owner can put right.
+            query: The subject of the memories.
+            strict: Whether to raise, rather than report, an error that only the owner can fix.
 
         Raises:
-            InvalidArgumentError: A limit that is no integer of at least 0.
-            ConfigurationError: If `strict`: the vectors there are of another model.
+            InvalidArgumentError: The limit is not an integer of at least 0.
+            ConfigurationError: If `strict`: the stored vectors are of another model.
             BackendError: The store failed.
         """
         check_limit(limit)
@@ -82,7 +83,7 @@ class Recall:
     async def _about(
         self, scope: Scope, limit: int, query: str, *, strict: bool
     ) -> list[StoreItem]:
-        """Return what a query finds, by the first way of searching that works."""
+        """Return the hits of a query, by the first search mode that works."""
         search = self._messages if len(query) <= _LONGEST_MESSAGE else self._texts
         readable = _ends(query).encode("utf-8", "replace").decode()
         for mode in await self._modes():
@@ -98,10 +99,10 @@ class Recall:
         return []
 
     async def _modes(self) -> list[Mode | None]:
-        """Return the ways to search, the best first."""
+        """Return the search modes, the best first."""
         words = self._store.capabilities.search
         if self._embedder is None:
-            # Words are all that was asked for: nothing is degraded.
+            # Without an embedder, text search is all that was configured: nothing is degraded.
             return ["text"] if words else []
         near = await has_semantic_search(self._store)
         if near and words:
@@ -110,16 +111,16 @@ class Recall:
 
 
 def _successors_first(items: list[StoreItem]) -> list[StoreItem]:
-    """Return the items, none of them above one that supersedes it."""
+    """Return the items, with no superseded item above the newer one."""
     if not any(map(_links_elsewhere, items)):
         return items
     return [items[each.place] for each in prefer_successors(items, fields=_FIELDS)]
 
 
 def _links_elsewhere(item: StoreItem) -> bool:
-    """Whether a memory has a link to anything but the history of its own key.
+    """Return whether a memory links to anything but the history of its own key.
 
-    The manager writes no others, but memories may come from elsewhere.
+    The manager writes no other links, but another program may have written the memory.
     """
     told = item.value.get("metadata") if isinstance(item.value, dict) else None
     if not isinstance(told, dict):
@@ -132,9 +133,9 @@ def _links_elsewhere(item: StoreItem) -> bool:
 
 
 def _ends(query: str) -> str:
-    """Return a message as it is, and of a text its two ends.
+    """Return a short message as it is, and the two ends of a long text.
 
-    A question stands before or after what was pasted.
+    A question is usually before or after a pasted text.
     """
     if len(query) <= _LONGEST_MESSAGE:
         return query

@@ -1,4 +1,4 @@
-"""Whose memories: the namespaces of one scope, and which scope a run has."""
+"""Scopes: the namespaces of the memories of one owner, and the scope of a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 NamespaceResolver = Callable[[Any], Namespace | Awaitable[Namespace | None] | None]
-"""Returns the namespace of a run's memories from its state; `None`: no memory for this run."""
+"""Returns the namespace of a run's memories from its state; `None`: the run has no memory."""
 
 _USERS: Final = "users"
 _TYPES: Final = frozenset(MemoryType)
@@ -34,12 +34,12 @@ class Scope:
     """The namespaces of one owner's memories.
 
     The current memories are in one namespace, `(*namespace, "current")`, each under its type,
-    a colon and its key; nothing else is there, so that one search finds what is true now, and
-    never meets what was. Beside it are `history`, `cursors` and `queue`, and in the scope
-    without a user `users`.
+    a colon and its key. Nothing else is in it, so one search finds the current facts and never
+    past ones. The namespaces `history`, `cursors` and `queue` are beside it, and in the scope
+    without a user also `users`.
 
     Attributes:
-        namespace: What all of them start with.
+        namespace: The prefix of all of them.
     """
 
     namespace: Namespace
@@ -49,35 +49,35 @@ class Scope:
 
     @property
     def current(self) -> Namespace:
-        """Where the current memories are, by `current_key`."""
+        """The namespace of the current memories, which are stored by `current_key`."""
         return (*self.namespace, "current")
 
     def history(self, kind: MemoryType, key: str) -> Namespace:
-        """Return where the past versions of a memory are, by sequence number."""
+        """Return the namespace of the past versions of a memory, by sequence number."""
         return (*self.namespace, "history", kind.value, key)
 
     @property
     def cursors(self) -> Namespace:
-        """Where it says how much of each thread was seen, by thread."""
+        """The namespace that records, per thread, how much of it was extracted."""
         return (*self.namespace, "cursors")
 
     @property
     def queue(self) -> Namespace:
-        """Where messages wait for extraction, those of the scopes below included."""
+        """The namespace of the messages that wait for extraction, also those of users' scopes."""
         return (*self.namespace, "queue")
 
     def lane(self, thread: str) -> str:
-        """Return one string for a thread of this scope; no two threads share it."""
+        """Return a string that is unique to a thread of this scope."""
         return encode_namespace((*self.namespace, thread))
 
 
 def current_key(kind: MemoryType, key: str) -> str:
-    """Return what a current memory is stored under; no type has a colon in its name."""
+    """Return the store key of a current memory; no type has a colon in its name."""
     return f"{kind.value}:{key}"
 
 
 def split_key(name: str) -> tuple[MemoryType, str] | None:
-    """Return the type and key that `current_key` put together; `None`: it did not."""
+    """Return the type and key of a `current_key`; `None` if it is not one."""
     kind, _, key = name.partition(":")
     return (MemoryType(kind), key) if key and kind in _TYPES else None
 
@@ -90,16 +90,16 @@ def user_namespace(prefix: Namespace, user_id: str) -> Namespace:
 async def namespace_of(
     state: Any, prefix: Namespace, resolver: NamespaceResolver | None = None
 ) -> Namespace | None:
-    """Return the namespace of the memories a run may see; `None`: none at all.
+    """Return the namespace of the memories of a run; `None`: the run has none.
 
     Args:
         state: The state of the run; its metadata may have a `user_id`.
-        prefix: The namespace of whatever has no user.
+        prefix: The namespace of the memories without a user.
         resolver: Decides in place of the `user_id`.
 
     Raises:
-        InvalidNamespaceError: A namespace or a `user_id` that cannot be one, such as an empty
-            one. A user who cannot be told apart must not get what belongs to all.
+        InvalidNamespaceError: The namespace or the `user_id` is invalid, such as an empty one.
+            A run whose user is unknown must not get the memories that all users share.
     """
     if resolver is not None:
         found: Any = resolver(state)

@@ -1,4 +1,4 @@
-"""What a model answers to an extraction: its schema, and reading it leniently but validated."""
+"""The answer of a model to an extraction: its schema, and a lenient parser that validates it."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _GRADES: Final = {"critical": 1.0, "high": 0.8, "medium": 0.5, "normal": 0.5, "l
 # The number of a message as the prompt writes it; `m1` is the number of a memory.
 _NUMBER: Final = re.compile(r"(?:message |#)?(\d{1,6})\.?", re.IGNORECASE)
 _PERCENT: Final = re.compile(r"(\d{1,3}) ?%")
-# An answer that begins, and of which no document was made.
+# An answer that contains changes, but from which no document could be parsed.
 _BROKEN: Final = re.compile(r"[\"']changes[\"']\s*:")
 _FENCE: Final = re.compile(r"```\w*")
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredChange:
-    """One change as a model writes it.
+    """One change in the form in which a model writes it.
 
     Attributes:
-        op: What is to be done.
+        op: The operation.
         type: The memory's type.
         key: The memory's key.
         content: The fact; empty for a delete.
         importance: From 0 to 1.
-        messages: The numbers of the messages that say so, from 1.
+        messages: The numbers of the source messages, from 1.
     """
 
     op: Op
@@ -51,11 +51,11 @@ class AnsweredChange:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What could be read of an answer.
+    """The parsed parts of an answer.
 
     Attributes:
         changes: The changes that are valid.
-        refused: Why each other one is not; nothing of the answer is quoted.
+        refused: For each other change the reason; nothing of the answer is quoted.
     """
 
     changes: tuple[AnsweredChange, ...] = ()
@@ -82,20 +82,20 @@ SCHEMA: Final = _schema()
 
 
 def parse_answer(text: str, prompt: str = "") -> Answer:
-    """Return the changes an answer asks for.
+    """Return the changes that an answer requests.
 
     The answer is a JSON object with `changes`, or that list alone; thinking, a code fence or
-    prose around it does no harm. A document that stands in the prompt word for word is a
-    quotation, and no answer. Each change is read alone: what can be folded into what it should
-    be is folded, and the others are refused.
+    prose around it is ignored. A document that is in the prompt word for word is a quotation, not
+    an answer. Each change is parsed alone: a value that can be converted to a valid one is
+    converted, and the other changes are refused.
 
     Args:
-        text: What the model says.
-        prompt: What it was shown.
+        text: The model's text.
+        prompt: The prompt of the model.
 
     Raises:
-        InvalidArgumentError: There is none, there are two that differ, one has no end, or no
-            change of it is valid; the message says what to mend, and quotes nothing.
+        InvalidArgumentError: There is no answer, two answers differ, one has no end, or none of
+            its changes is valid. The message tells how to repair it, and quotes nothing.
     """
     changes = _changes_in(read_documents(text), "".join(prompt.split()))
     if isinstance(changes, Mapping):
@@ -112,14 +112,14 @@ def parse_answer(text: str, prompt: str = "") -> Answer:
 
 
 def _changes_in(found: Reading, prompt: str) -> Any:
-    """Return what the one answer has as its changes."""
+    """Return the changes of the one answer."""
     answers = [
         document.value
         for document in found.documents
         if _is_answer(document.value)
         and not (_asks(document.value) and "".join(document.source.split()) in prompt)
     ]
-    # With a space within, it is an open box of a list to tick off.
+    # With a space inside the brackets, it is an open box of a checklist.
     is_empty = any(document.source == "[]" for document in found.documents)
     if _BROKEN.search(found.rest):
         raise InvalidArgumentError("there is a JSON object in it that cannot be read to its end")
@@ -144,7 +144,7 @@ def _list_of(answer: Any) -> Any:
 
 
 def _asks(answer: Any) -> bool:
-    """Whether it asks for a change: what asks for none is no page's word for anything."""
+    """Return whether an answer requests a change; only such answers can be quotations."""
     return bool(_list_of(answer))
 
 
@@ -164,10 +164,10 @@ def _each_read(changes: list[Any]) -> Answer:
 
 
 def _read(change: Any) -> AnsweredChange:
-    """Return a change.
+    """Return one change.
 
     Raises:
-        InvalidArgumentError: It is none; the message begins with the field.
+        InvalidArgumentError: It is not a change; the message begins with the field.
     """
     if not isinstance(change, dict):
         raise InvalidArgumentError(": an object is expected")
@@ -201,7 +201,7 @@ def _text(fields: Mapping[str, Any], name: str, longest: int) -> str:
 
 
 def _importance(said: Any) -> float | None:
-    """Return a number from 0 to 1; `None` for what is none."""
+    """Return a number from 0 to 1; `None` for any other value."""
     if isinstance(said, str):
         word = said.strip().lower()
         percent = _PERCENT.fullmatch(word)

@@ -1,4 +1,4 @@
-"""The JSON documents in a model's answer, outside of what it thinks aloud; pure."""
+"""The JSON documents in a model's answer, without its thinking; pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from locus_memory.errors import InvalidArgumentError
 __all__ = ["Document", "Reading", "read_documents"]
 
 _THOUGHT: Final = "think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|scratchpad"
-# A tag of thinking, open or close; a code fence of thinking; where a document may begin.
+# A tag of thinking, open or close; a code fence of thinking; a possible start of a document.
 _MARK: Final = re.compile(
     rf"(?P<tag>[<\[\u25c1](?P<close>/?)(?:{_THOUGHT})(?:\s[^<>\[\]]*)?[>\]\u25b7])"
     rf"|(?P<fence>^[ \t]*`{{3,}}[ \t]*(?:{_THOUGHT})\b)"
@@ -22,7 +22,7 @@ _MARK: Final = re.compile(
 )
 _FENCE: Final = re.compile(r"^[ \t]*`{3,}[ \t]*(\S*)", re.MULTILINE)
 
-# Attempts that fail, each of which reads on as far as it can: in all, and with mending.
+# The limits of failed attempts, each of which reads as far as it can: in all, and with repairs.
 _ATTEMPTS, _MENDED_ATTEMPTS = 200, 10
 
 _TOKEN: Final = re.compile(
@@ -37,7 +37,7 @@ _CLOSES: Final = {"{": "}", "[": "]"}
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A JSON document as it stands in an answer.
+    """A JSON document in an answer.
 
     Attributes:
         value: The document.
@@ -50,10 +50,10 @@ class Document:
 
 @dataclass(slots=True)
 class Reading:
-    """What an answer consists of, its thinking left out.
+    """The content of an answer without its thinking.
 
     Attributes:
-        documents: The complete JSON objects, and lists of objects, first ones first.
+        documents: The complete JSON objects, and lists of objects, in order.
         rest: The text between them.
     """
 
@@ -64,20 +64,20 @@ class Reading:
 def read_documents(text: str) -> Reading:
     """Read an answer from its beginning to its end.
 
-    Thinking is what stands between tags such as `<think>` and `</think>`, nested ones included,
+    Thinking is the text between tags such as `<think>` and `</think>`, nested ones included,
     after a tag that is never closed, before one that was never opened, and in a code fence
-    that is named for it. A tag within a string of a document is none. Trailing commas, comments
-    and Python's words for JSON's do no harm to a document.
+    with such a name. A tag within a string of a document is ignored. Trailing commas, comments
+    and the Python words for JSON constants are accepted in a document.
 
     Raises:
-        InvalidArgumentError: There is so much in it that begins as a document and is none, that
-            nobody can tell where the answer is.
+        InvalidArgumentError: The text has so many beginnings of documents that are not documents
+            that the answer cannot be found.
     """
     return _Reader(text).read()
 
 
 class _Reader:
-    """Goes through an answer once; each part is read by the method of its mark."""
+    """A reader that passes over an answer once; each part is read by the method of its mark."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -104,7 +104,7 @@ class _Reader:
 
     def _enter_or_leave(self, *, is_close: bool) -> None:
         if is_close and self._depth == 0:
-            # The prompt opened it: all that was read was thinking.
+            # The prompt opened the tag: everything before was thinking.
             self._found = Reading()
         self._depth += 1 if not is_close else -min(1, self._depth)
 
@@ -117,7 +117,7 @@ class _Reader:
         return len(self._text)
 
     def _after_bracket(self, start: int) -> int:
-        """Read the document that begins here, if one does; returns where to go on."""
+        """Read the document that begins here, if any; returns the position to continue at."""
         if self._depth == 0:
             try:
                 value, end = self._document(start)
@@ -145,7 +145,7 @@ class _Reader:
 
 
 def _mended(text: str, start: int) -> tuple[str, int]:
-    """Return what begins at a bracket as JSON that is stricter, and where it ends.
+    """Return the text that begins at a bracket as strict JSON, and the position of its end.
 
     Raises:
         ValueError: It has no end.

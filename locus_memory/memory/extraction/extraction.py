@@ -1,4 +1,4 @@
-"""From what was said to what is written: the extractor is asked, its answer is checked."""
+"""The steps of an extraction: call the extractor, check its changes, write them."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from locus_memory.store.json_values import encode_json
 __all__ = ["Extraction", "Origin", "as_memories", "as_memory", "check_length"]
 
 _SHOWN: Final = 40
-"""How many current memories an extractor is shown."""
+"""How many current memories an extractor gets."""
 
 _LONGEST: Final = 2_000
-"""How many characters an extracted memory may have: what is longer is no fact."""
+"""The most characters of an extracted memory: a longer text is not a fact."""
 
 _MOST_IDS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where messages come from.
+    """The source of an extraction: messages of one thread.
 
     Attributes:
         messages: The messages, oldest first.
-        numbers: Their numbers in the thread, from 1; no system message counts.
+        numbers: Their numbers in the thread, from 1, without system messages.
         thread: The thread, if it is known.
-        moments: When each was queued, if that is known.
+        moments: The moment at which each was queued, if it is known.
     """
 
     messages: Sequence[Any]
@@ -56,12 +56,12 @@ class Origin:
     moments: Sequence[str | None] = ()
 
     def said_at(self, places: Sequence[int] = ()) -> str | None:
-        """Return when the messages at some places were said, or else the last of them all."""
+        """Return the moment of the messages at some positions, or else of the last of all."""
         said = [self.moments[place] for place in places if 0 <= place < len(self.moments)]
         return max(filter(None, said or self.moments), default=None)
 
     def ids(self, places: Sequence[int]) -> list[str]:
-        """Return the ids of the messages at some places, or else of what the user said."""
+        """Return the ids of the messages at some positions, or else of the user's messages."""
         valid = [place for place in places if 0 <= place < len(self.messages)]
         said = [n for n, message in enumerate(self.messages) if message.role == "user"]
         return [self._id(place) for place in (valid or said)[-_MOST_IDS:]]
@@ -71,13 +71,13 @@ class Origin:
 
 
 class Extraction:
-    """Asks an extractor what to remember, and writes it.
+    """A service that calls an extractor and writes its changes.
 
     Args:
-        extractor: Decides.
-        ledger: Where it is written.
+        extractor: Decides which memories to change.
+        ledger: Writes the changes.
         recall: Finds the memories that may be changed.
-        options: How long it may take, and what is kept.
+        options: The limits of the extractor.
     """
 
     def __init__(
@@ -89,11 +89,11 @@ class Extraction:
         self._options = options
 
     async def run(self, jobs: Sequence[Job]) -> None:
-        """Extract from the messages of jobs of one thread, in one go, and write what it gives.
+        """Extract from the messages of the jobs of one thread, and write the changes.
 
         Raises:
             TimeoutError: The extractor took too long.
-            Exception: Whatever the extractor or the store raised.
+            Exception: Any error of the extractor or the store.
         """
         scope, found = Scope(jobs[0].namespace), [each for job in jobs for each in job.messages]
         numbers = [each["number"] for each in found]
@@ -104,7 +104,7 @@ class Extraction:
         emit("memory.extracted", messages=len(found), changes=len(edits), memories=len(written))
 
     async def edits(self, scope: Scope, origin: Origin) -> list[Statement | Retirement]:
-        """Return what an extractor wants written and retired, each with where it comes from."""
+        """Return the memories that an extractor writes and retires, each with its source."""
         if not origin.messages:
             return []
         said = "\n".join(text_of(each) for each in origin.messages if each.role != "tool")
@@ -120,13 +120,13 @@ class Extraction:
     def _checked(
         self, change: object, origin: Origin, speakers: Speakers
     ) -> Statement | Retirement | None:
-        """Return what a change writes or retires; how to behave, no tool may say."""
-        # A memory of a function of the caller's own says itself where it comes from.
+        """Return the edit of a change; feedback from a tool is refused."""
+        # A memory that the caller's own function returns names its origin itself.
         is_of_tool = isinstance(change, MemoryChange) and speakers.is_of_tool(
             change.sources, change.content
         )
         if isinstance(change, MemoryChange) and is_of_tool and change.type == MemoryType.FEEDBACK:
-            reason = "what a tool says is no feedback"
+            reason = "feedback cannot come from a tool"
             error = InvalidArgumentError(reason)
             name = self._extractor.name
             emit("memory.change_refused", error=error, extractor=name, reason=reason)
@@ -166,7 +166,7 @@ class Extraction:
 
 
 def _memory_of(change: object, origin: Origin) -> Memory:
-    """Return the memory a change writes, with the messages that say so."""
+    """Return the memory that a change writes, with its source messages."""
     if not isinstance(change, MemoryChange):
         memory = as_memory(change)
         ids = {"message_ids": origin.ids(())}
@@ -178,10 +178,10 @@ def _memory_of(change: object, origin: Origin) -> Memory:
 
 
 def check_length(memory: Memory, most: int) -> Memory:
-    """Return a memory whose key and content have at most so many characters.
+    """Return a memory whose key and content have at most `most` characters.
 
     Raises:
-        InvalidArgumentError: One has more.
+        InvalidArgumentError: The key or the content has more.
     """
     for name, text in (("key", memory.key), ("content", memory.content)):
         if len(text) > most:
@@ -192,22 +192,22 @@ def check_length(memory: Memory, most: int) -> Memory:
 
 
 def as_memories(value: object) -> list[Memory]:
-    """Return memories, also from a single one.
+    """Return a list of memories, also from a single memory.
 
     Raises:
-        InvalidArgumentError: Something is none.
+        InvalidArgumentError: A value is not a memory.
     """
-    # A memory that is a pydantic model can be iterated over as well.
+    # A memory that is a pydantic model is iterable as well.
     if isinstance(value, Iterable) and not hasattr(value, "content"):
         return [as_memory(each) for each in value]
     return [as_memory(value)]
 
 
 def as_memory(value: object) -> Memory:
-    """Return a memory, also from another library's of the same shape.
+    """Return a memory, also from an object of another library with the same attributes.
 
     Raises:
-        InvalidArgumentError: It is none.
+        InvalidArgumentError: It is not a memory.
     """
     if isinstance(value, Memory):
         return value

@@ -1,4 +1,4 @@
-"""Deciding what to remember: with a model, or with a function of the caller's own."""
+"""The extractors: one that calls a model, and one that calls the caller's own function."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ __all__ = ["FunctionExtractor", "LLMExtractor", "as_extractor"]
 
 _MIN_SPACE = 200
 _LONGEST_REPAIR = 4000
-# Characters above which a prompt is built in a worker thread, which takes a few milliseconds.
+# A prompt of more characters is built in a worker thread: this takes a few milliseconds.
 _LARGE = 50_000
 _NUMBERED: Final = re.compile(r"m(\d{1,6})")
 
 
 class LLMExtractor:
-    """Asks a model, once an extraction, what to remember, to correct and to retire.
+    """An extractor that calls a model once per extraction, to add, update and retire memories.
 
     The model sees the new messages and the present memories as data, and answers with JSON. Of
-    an answer with several changes, each that is valid is taken, and an event tells of each other
-    one (`memory.change_refused`). An answer of which nothing can be read, or of which nobody can
-    tell which of two it is, is sent back once to be repaired; if that fails too, it is an error
-    and the event `memory.extraction_invalid`. What does not fit the prompt is clipped
+    an answer with several changes, each valid one is accepted, and the event
+    `memory.change_refused` reports each other one. An answer without readable JSON, or with two
+    different documents, is sent back once to be repaired. If that fails too, it is an error
+    and the event `memory.extraction_invalid`. Data that does not fit the prompt is clipped
     (`memory.extraction_clipped`), and surplus changes are dropped (`memory.changes_dropped`).
-    Whatever the model raises is raised.
+    Errors of the model are raised as they are.
 
     Args:
         model: Any async function from messages to a message.
         max_prompt_tokens: The most tokens of the prompt, the task included; a repair adds the
             answer to it.
-        max_changes: The most changes taken from one answer, the first ones.
-        token_counter: Counts tokens: a function or a tokenizer; `None` estimates them. Of much
-            text it counts in a worker thread.
-        instructions: What to keep or to leave out besides, added to the task.
+        max_changes: The most changes accepted from one answer, in order.
+        token_counter: Counts tokens: a function or a tokenizer; `None` estimates them. Long texts
+            are counted in a worker thread.
+        instructions: More instructions on what to keep or leave out, added to the task.
 
     Attributes:
         name: The model's `name`, if it has one, else `"llm"`.
 
     Raises:
-        ConfigurationError: The model is no function.
+        ConfigurationError: The model is not a function.
         InvalidArgumentError: `max_prompt_tokens` has no room beside the task, or `max_changes`
             is less than 1.
     """
@@ -94,10 +94,10 @@ class LLMExtractor:
     async def extract(
         self, messages: Sequence[Any], memories: Sequence[Memory]
     ) -> tuple[MemoryChange, ...]:
-        """Return what the model wants changed; nothing said, nothing asked.
+        """Return the changes that the model requests; without messages, it is not called.
 
         Raises:
-            ModelAnswerError: Neither its answer nor the repaired one can be read.
+            ModelAnswerError: Neither the answer nor the repaired one is readable.
         """
         size = sum(len(each.content) for each in messages if isinstance(each.content, str))
         build = partial(self._build, tuple(messages), tuple(memories))
@@ -133,7 +133,7 @@ class LLMExtractor:
         try:
             return self._read(await self._answer(repair), shown)
         except InvalidArgumentError as error:
-            invalid = ModelAnswerError(f"the model's answer cannot be read, twice: {error}")
+            invalid = ModelAnswerError(f"the model's answer is not readable, twice: {error}")
             emit("memory.extraction_invalid", error=invalid, extractor=self.name, reason=str(error))
             raise invalid from None
 
@@ -148,24 +148,24 @@ class LLMExtractor:
         answer = await called(self._model, prompt)
         if not hasattr(answer, "content"):
             raise ModelAnswerError(
-                f"the model answered with {type(answer).__name__}, not with a message"
+                f"the model answered with {type(answer).__name__}, not a message"
             )
         content: object = answer.content
         if content is not None and not isinstance(content, str):
             raise ModelAnswerError(
-                f"the model answered with a content of {type(content).__name__}, not with a text"
+                f"the model answered with a content of {type(content).__name__}, not a text"
             )
         report_usage(answer, "extraction")
         return content or ""
 
 
 class FunctionExtractor:
-    """A function of the caller's own as an extractor.
+    """An extractor that calls the caller's own function.
 
     Args:
-        function: Takes the messages, and the present memories if it has a second parameter;
-            returns `Memory` or `MemoryChange` objects, or nothing. May be async; one that is
-            not runs in a worker thread.
+        function: Gets the messages, and the present memories if it has a second parameter;
+            returns `Memory` or `MemoryChange` objects, or nothing. It may be async; a function
+            that is not runs in a worker thread.
 
     Attributes:
         name: The function's name.
@@ -180,15 +180,15 @@ class FunctionExtractor:
     async def extract(
         self, messages: Sequence[Any], memories: Sequence[Memory]
     ) -> tuple[Memory | MemoryChange, ...]:
-        """Return what the function returns; a `Memory` is to be written as it is.
+        """Return the changes of the function; a `Memory` is written as it is.
 
         Raises:
-            InvalidArgumentError: It returned something else.
+            InvalidArgumentError: The function returned something else.
         """
         given = (list(messages), list(memories)) if self._takes_memories else (list(messages),)
         returned = await call(self._function, *given)
         if isinstance(returned, Iterator):
-            # It runs to its end where the function ran: it may take as long.
+            # An iterator runs where the function ran: it may take as long.
             returned = await in_thread(tuple, returned)
         if returned is None:
             return ()
@@ -211,11 +211,11 @@ class FunctionExtractor:
 
 
 def as_extractor(extract: object | None) -> Extractor:
-    """Return an extractor.
+    """Return an extractor for the argument `extract_fn`.
 
     Args:
-        extract: `None` for the `HeuristicExtractor`; an object with `extract`, as it is; or a
-            function, see `FunctionExtractor`.
+        extract: `None` for the `HeuristicExtractor`; an object with `extract`, returned as it is;
+            or a function, see `FunctionExtractor`.
 
     Raises:
         InvalidArgumentError: It is none of these.
@@ -245,7 +245,7 @@ def _report_clipping(prompt: Prompt) -> None:
 def _mapped(
     answered: Sequence[AnsweredChange], lines: Sequence[Line], memories: Sequence[Memory]
 ) -> list[MemoryChange]:
-    """Return the changes in our own terms; an update of what is not known is an addition."""
+    """Return the changes in the library's terms; an update of an unknown memory adds it."""
     known = {(memory.type, memory.key) for memory in memories}
     changes: list[MemoryChange] = []
     for each in answered:
@@ -270,7 +270,7 @@ def _mapped(
 def _name(
     change: AnsweredChange, known: set[tuple[MemoryType, str]], memories: Sequence[Memory]
 ) -> tuple[MemoryType, str]:
-    """Return the memory that is meant: by its key, or by its number in the prompt."""
+    """Return the memory that a change names: by its key, or by its number in the prompt."""
     key = " ".join(change.key.split())
     numbered = _NUMBERED.fullmatch(key)
     if (change.type, key) not in known and numbered and 1 <= int(numbered[1]) <= len(memories):

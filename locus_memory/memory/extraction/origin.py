@@ -1,4 +1,4 @@
-"""Whether a fact is the user's word or a tool's, by the messages and not by a model's word."""
+"""The origin of a fact: user or tool, decided from the messages, not from a model's claim."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from locus_memory.store.text import query_words, stem
 
 __all__ = ["Speakers"]
 
-# Characters above which finding words takes more than a few milliseconds.
+# In a text of more characters, finding the words takes more than a few milliseconds.
 _LARGE: Final = 20_000
 
 
 class Speakers:
-    """What was said, and by whom.
+    """The messages and their speakers.
 
     Args:
         messages: The messages, oldest first.
@@ -30,7 +30,7 @@ class Speakers:
         self._roles = [role_of(message) for message in messages]
 
     async def read(self) -> None:
-        """Find the words of all that was said beforehand; of much text, in a worker thread."""
+        """Find the words of all messages beforehand; of long texts, in a worker thread."""
         if "tool" not in self._roles:
             return
         if sum(len(text_of(message)) for message in self._messages) < _LARGE:
@@ -39,15 +39,16 @@ class Speakers:
             await in_thread(self._find_words)
 
     def is_of_tool(self, places: Sequence[int], content: str) -> bool:
-        """Whether a fact comes from a tool's output.
+        """Return whether a fact comes from a tool's output.
 
-        It does if it names a message of a tool, or none of the user but an answer of the
-        assistant to a tool. Whatever it names, it does if most of its words are in what tools
-        said and in nothing that the user said: a page can tell a model which messages to name.
+        It does if its sources include a message of a tool, or if they include no message of the
+        user but an answer of the assistant to a tool. Whatever its sources are, it does if most
+        of its words are in the tools' messages and in no message of the user: a web page can tell
+        a model which messages to name.
 
         Args:
-            places: The messages that say so, as places in the sequence.
-            content: The fact; empty where there is none.
+            places: The source messages, as positions in the sequence.
+            content: The fact; empty if there is none.
         """
         if "tool" not in self._roles:
             return False
@@ -61,7 +62,7 @@ class Speakers:
         return len((words - self._of_user) & self._of_tools) * 2 > len(words)
 
     def _answers_tool(self, place: int) -> bool:
-        """Whether a tool spoke since the user did."""
+        """Return whether a message of a tool follows the last one of the user."""
         since = takewhile(lambda role: role != "user", reversed(self._roles[:place]))
         return "tool" in since
 

@@ -1,4 +1,4 @@
-"""The prompt of an extraction: what is remembered and what was said, as data, under a budget."""
+"""The prompt of an extraction: memories and messages as data, within a token budget."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ nothing to change:
 """
 
 _TOOL_OUTPUT = 500
-# More than a token holds in any language.
+# No token of any language has more characters.
 _CHARACTERS_A_TOKEN = 8
-# Characters of a message that are always shown, unless it is left out.
+# So many characters of a message are always shown, unless it is left out.
 _SHORTEST = 80
 _GAP: Final = " ... "
-# What of the space for data the memories may take, so that the messages have the rest.
+# The share of the data's space for memories, so that the messages have the rest.
 _MEMORY_SHARE = 0.4
-# When messages are left out, what of their space the oldest have.
+# If messages are left out, the share of their space for the oldest.
 _FIRST_SHARE = 0.25
 
 
@@ -62,9 +62,9 @@ class Line:
     """A message as one line of the prompt.
 
     Attributes:
-        place: The message's place in the sequence that was given.
+        place: The message's position in the given sequence.
         head: Its number, role and name.
-        text: What it says.
+        text: Its text.
     """
 
     place: int
@@ -78,10 +78,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt that fits.
+    """A prompt that fits its budget.
 
     Attributes:
-        messages: What the model is sent.
+        messages: The messages for the model.
         clipped: How many messages were shortened.
         dropped: How many messages were left out.
         forgotten: How many memories were left out.
@@ -100,13 +100,13 @@ def system_text(instructions: str = "") -> str:
 
 
 def lines_of(messages: Sequence[Any], budget: int) -> list[Line]:
-    """Return the messages that say something, numbered from 1; no system message, no block.
+    """Return the messages that have text, numbered from 1, without system messages and blocks.
 
     A message is neutralised, see `neutralise`, so it is one line and cannot pose as another.
 
     Args:
-        messages: Of any class with `role` and `content`.
-        budget: The most tokens of the prompt; a message that could not fit it is clipped.
+        messages: Messages of any class with `role` and `content`.
+        budget: The most tokens of the prompt; a message that cannot fit in it is clipped.
     """
     lines: list[Line] = []
     for place, message in enumerate(messages):
@@ -125,12 +125,12 @@ def build_prompt(
 ) -> Prompt:
     """Return the prompt, with as much of the data as fits.
 
-    Memories are taken in order. If the messages do not fit, the long ones are clipped in the
-    middle; if that is not enough, messages in the middle of the conversation are left out.
+    Memories are added in order. If the messages do not fit, the long ones are clipped in the
+    middle. If that is not enough, messages in the middle of the conversation are left out.
 
     Args:
-        system: What `system_text` returned.
-        lines: What `lines_of` returned.
+        system: The text that `system_text` returned.
+        lines: The lines that `lines_of` returned.
         memories: Most relevant first.
         budget: The most tokens of the whole prompt.
         count: Counts tokens.
@@ -178,7 +178,7 @@ def _total(rows: Iterable[str], count: TokenCounter) -> int:
 
 
 def _beginning(rows: Sequence[str], space: float, count: TokenCounter) -> list[str]:
-    """Return the first rows, as many as fit."""
+    """Return as many of the first rows as fit."""
     kept: list[str] = []
     for row in rows:
         space -= count(f"{row}\n")
@@ -193,8 +193,8 @@ def _that_fit(
 ) -> tuple[int, list[str], list[int]]:
     """Return the length to which long messages are clipped so that all fit, if that is enough.
 
-    With it come the rows that are so long, and what each of them costs. Each message is counted
-    once; what a clipped one costs is first estimated from its length, then counted.
+    It also returns the rows that are longer, and the cost of each. Each message is counted once.
+    The cost of a clipped one is first estimated from its length, then counted.
     """
     longest = max(_SHORTEST, *(len(line.text) for line in lines))
     rows = [line.render(longest) for line in lines]
@@ -211,7 +211,7 @@ def _that_fit(
 def _estimated_length(
     lines: Sequence[Line], rows: Sequence[str], costs: Sequence[int], space: int
 ) -> int:
-    """Return the longest length at which the rows fit, if each costs as much a character as now."""
+    """Return the longest length at which the rows fit, at the present cost per character."""
     sizes = [
         (len(row) - len(line.head), len(line.head), cost / len(row))
         for line, row, cost in zip(lines, rows, costs, strict=True)
@@ -229,7 +229,7 @@ def _estimated_length(
 def _without_middle(
     rows: Sequence[str], costs: Sequence[int], space: int, count: TokenCounter
 ) -> tuple[list[str], int]:
-    """Return the rows, or a few of the first and most of the last, and how many are left out."""
+    """Return the rows, or a few of the first and most of the last, and the number left out."""
     if sum(costs) <= space:
         return list(rows), 0
     first = _how_many(costs, space * _FIRST_SHARE)
@@ -241,7 +241,7 @@ def _without_middle(
 
 
 def _how_many(costs: Iterable[int], space: float) -> int:
-    """Return how many of the first fit."""
+    """Return how many of the first costs fit."""
     totals = accumulate(costs)
     return sum(1 for _ in takewhile(lambda total: total <= space, totals))
 

@@ -1,4 +1,4 @@
-"""A thread as extraction reads it: what was said, and how much of it was seen before; pure."""
+"""The view of a thread for extraction: its messages, and which of them were seen before; pure."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ __all__ = [
 ]
 
 _TAIL: Final = 4
-"""How many of the last messages a cursor knows."""
+"""The number of last messages in a cursor."""
 
 _LONGEST_RESULT: Final = 4000
-"""Characters of a tool's answer that are kept for extraction; what people said is kept whole."""
+"""Characters of a tool's message that extraction keeps; other messages are kept whole."""
 
 
 def conversation(messages: Sequence[Any]) -> list[Any]:
-    """Return what was said: no system message and no block of memories."""
+    """Return the conversation: the messages without system messages and blocks of memories."""
     return [message for message in strip(messages) if message.role != "system"]
 
 
 def text_of(message: Any) -> str:
-    """Return the text of a message; of one in parts, that of its parts of text."""
+    """Return the text of a message; of one in parts, the text of its text parts."""
     content = getattr(message, "content", None)
     if isinstance(content, str):
         return content
@@ -51,7 +51,7 @@ def _text_of_part(part: Any) -> str:
 
 
 def latest_user_text(messages: Sequence[Any]) -> str | None:
-    """Return what the user said last, or `None`."""
+    """Return the text of the user's last message, or `None`."""
     for message in reversed(messages):
         if message.role == "user" and (text := text_of(message).strip()):
             return text
@@ -59,16 +59,16 @@ def latest_user_text(messages: Sequence[Any]) -> str | None:
 
 
 def is_worth_reading(messages: Sequence[Any]) -> bool:
-    """Whether somebody said something: the user or the assistant."""
+    """Return whether the user or the assistant said anything."""
     return any(
         message.role in ("user", "assistant") and text_of(message).strip() for message in messages
     )
 
 
 def document(message: Any) -> dict[str, Any]:
-    """Return what extraction needs of a message, as plain JSON.
+    """Return the parts of a message that extraction needs, as plain JSON.
 
-    Half characters, which no database can hold, become question marks.
+    Half characters, which no database can store, become question marks.
     """
     role = str(message.role)
     text = _whole(text_of(message))
@@ -84,7 +84,7 @@ def document(message: Any) -> dict[str, Any]:
 
 
 def read_document(found: Mapping[str, Any]) -> Message:
-    """Return the message that `document` wrote; of tool calls, only the names are left."""
+    """Return the message of a `document`; only the names of its tool calls are left."""
     return Message.model_validate(
         {
             "role": Role(found["role"]),
@@ -103,11 +103,11 @@ def _whole(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Where a thread comes from.
+    """The source of a forked thread.
 
     Attributes:
-        thread: The thread it was forked from.
-        shared: How many messages of its conversation it began with.
+        thread: The thread from which it was forked.
+        shared: How many messages of its conversation the fork began with.
     """
 
     thread: str
@@ -115,10 +115,10 @@ class Fork:
 
 
 def fork_of(state: Any) -> Fork | None:
-    """Return where a run's thread comes from, by `forked_from` in its state's metadata.
+    """Return the source of a run's thread, from `forked_from` in its state's metadata.
 
-    That is `{"thread_id": ..., "messages": ...}`: the thread, and how many of all the messages of
-    the state it began with. `None` where that is not said.
+    That is `{"thread_id": ..., "messages": ...}`: the source thread, and how many of all the
+    messages of the state the fork began with. `None` if the metadata has none.
     """
     origin = (getattr(state, "metadata", None) or {}).get("forked_from")
     if not isinstance(origin, Mapping):
@@ -131,12 +131,12 @@ def fork_of(state: Any) -> Fork | None:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How much of a thread was seen.
+    """The position in a thread up to which its messages were seen.
 
     Attributes:
         place: How many messages of the conversation, as it was then, were seen.
-        count: How many were seen in all, those included that were trimmed since.
-        tail: Fingerprints of the last ones seen, oldest first.
+        count: How many were seen in all, including messages that were trimmed since.
+        tail: Fingerprints of the last messages seen, oldest first.
         sequence: How many times messages of the thread were queued.
     """
 
@@ -146,14 +146,15 @@ class Cursor:
     sequence: int = 0
 
     def unseen(self, said: Sequence[Any]) -> tuple[int, int]:
-        """Return where in the conversation the messages begin that were not seen.
+        """Return the position of the first unseen message in the conversation.
 
-        The last ones seen are looked for where they were, then everywhere else: messages may
-        have been trimmed before them. Where they are not found, the last of them may have been
-        edited, and the ones before are looked for. Where there is no trace of them, everything
-        is new: reading twice does no harm, and skipping does.
+        The last messages seen are searched at their old position first, then everywhere else:
+        messages before them may have been trimmed. If they are not found, the last of them may
+        have been edited, and the earlier ones are searched. If none is found, all messages are
+        new: reading a message twice does no harm, but skipping one does.
 
         Returns:
+            The position, and how many messages the thread had before it.
             The place, and how many messages the thread had before it.
         """
         length = len(self.tail)
@@ -170,23 +171,23 @@ class Cursor:
         return 0, self.count
 
     def after(self, said: Sequence[Any], start: int, before: int) -> Self:
-        """Return the cursor once all of the conversation is seen.
+        """Return the cursor for the moment when the whole conversation is seen.
 
         Args:
             said: The conversation.
-            start: As `unseen` returned it.
-            before: As `unseen` returned it.
+            start: The position that `unseen` returned.
+            before: The count that `unseen` returned.
         """
         tail = tuple(map(_fingerprint, said[-_TAIL:]))
         return type(self)(len(said), before + len(said) - start, tail, self.sequence + 1)
 
     def forked(self, said: Sequence[Any], shared: int) -> Self:
-        """Return the cursor that a fork of the thread begins with.
+        """Return the first cursor of a fork of the thread.
 
         Args:
             said: The conversation of the fork.
-            shared: How many of its messages are the thread's own; those that the thread has seen
-                are not new.
+            shared: How many of its messages are from the thread; those that were seen in the
+                thread are not new.
         """
         place = min(self.place, shared, len(said))
         tail = tuple(map(_fingerprint, said[max(0, place - _TAIL) : place]))
@@ -203,15 +204,15 @@ class Cursor:
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Self:
-        """Return the cursor that `to_value` wrote."""
+        """Return the cursor of a value that `to_value` returned."""
         return cls(value["place"], value["count"], tuple(value["tail"]), value["sequence"])
 
 
 def _meets(marks: Sequence[str], place: int, tail: Sequence[str]) -> bool:
-    """Whether what was seen last may have ended at a place of the conversation.
+    """Return whether the messages seen last may end at a position of the conversation.
 
-    One message alone proves it only at the beginning of the conversation: answers like "Noted."
-    are given more than once.
+    A single message proves it only at the beginning of the conversation: answers such as "Noted."
+    occur more than once.
     """
     run = 0
     for mark, seen in zip(

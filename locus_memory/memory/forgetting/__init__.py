@@ -1,4 +1,4 @@
-"""Forgetting for good: memories with their vectors and history, and the messages they came from.
+"""Permanent erasure of memories, their vectors and history, and their source messages.
 
 A plan finds everything before anything is erased, so that `dry_run` shows exactly the deletions
 of the real run. An interrupted run is repeated until nothing is left.

@@ -1,11 +1,11 @@
-"""Forgetting for good: memories with their vectors and history, and what they came from.
+"""Permanent erasure of memories, their vectors and history, and their sources.
 
-A thread of another user is never touched. Summaries are found by how a conversation opens: those
-of another one that opens with the same message go along, and are made again when they are
-needed. Every thread is looked at, so it takes its time. If it is interrupted, call it again: what
-leads to the rest is erased last. The store is compacted at the end, so that no index holds a word
-of what is gone; what a database keeps of deleted rows, in free pages and backups, is its own
-affair.
+A thread of another user is never touched. Summaries are found by the first message of their
+conversation. The summaries of another conversation with the same first message are erased too, and
+created again when they are needed. Every thread is read, so the call can take long. If it is
+interrupted, call it again: the data that leads to other data is erased last. The store is compacted
+at the end, so no index holds a word of erased data. A database may keep deleted rows in free pages
+and backups; the library cannot erase these.
 """
 
 from __future__ import annotations
@@ -41,38 +41,44 @@ async def forget(
     summary_namespaces: Iterable[Namespace] = (),
     dry_run: bool = False,
 ) -> ForgetReport:
-    """Erase for good: by user, by key or by query; unlike a retired memory, nothing is kept.
+    """Erase memories permanently: by user, by key or by query.
 
-    - With `user_id` alone, everything of that user: the memories with their vectors and
-      histories, messages that wait for extraction, the items of `("users", user_id)`, which a
-      `StoreContext` writes, and whole every thread whose checkpoints or newest state have that
-      `user_id` in their metadata, with its rolling summaries and its `("sessions", thread_id)`
-      items. Of a thread without checkpoints, the user's reading mark tells whose they are.
-    - With `key`, that memory, of the user or else of the scope that has no user. The report
-      names the threads, forks included, that still hold the messages it came from; with
-      `threads`, these go as well. What waits for extraction of these messages goes in any case.
-    - With `query`, the memories that have all its words, stop words aside; of one that has them
-      in past versions only, just those. Waiting messages with these words go, too.
+    Unlike a retired memory, an erased one leaves nothing behind.
 
-    Let the user's runs end first: a run in progress may write again. More in the module.
+    - With `user_id` alone, all data of that user is erased: the memories with their vectors and
+      histories, messages that wait for extraction, and the items of `("users", user_id)`, which a
+      `StoreContext` writes. Every thread whose checkpoints or newest state have that `user_id` in
+      their metadata is erased as a whole, with its rolling summaries and its
+      `("sessions", thread_id)` items. A thread without checkpoints belongs to the user whose
+      extraction cursor names it.
+    - With `key`, that memory is erased, of the user or else of the scope without a user. The
+      report names the threads, forks included, that still hold its source messages; with
+      `threads`, these are erased as well. Queued messages among the sources are always erased.
+    - With `query`, the memories that have all its words, stop words aside, are erased. If only
+      past versions of a memory have them, only these versions are erased. Queued messages with
+      these words are erased too.
+
+    Let the user's runs end first: a run in progress may write again. See also the module.
 
     Args:
         where: A store, a backend or a provider string; with `user_id` alone, it needs no store.
-        checkpointer: Where the threads are; by default the backend's. Without: no threads.
-        user_id: Whose memories.
+        checkpointer: The checkpointer of the threads; by default the backend's. Without one, no
+            threads are erased.
+        user_id: The user whose memories are erased.
         key: The memory's key.
         type: Only memories of this type.
         query: Words.
         prefix: The `namespace_prefix` of the memory manager.
         threads: Erase the threads that the memories came from.
-        thread_namespaces: Namespaces that hold one for each thread, which goes with its thread.
-        summary_namespaces: Where summaries are, besides `("locus_memory", "summaries")` and
-            `(*prefix, "summaries")`.
-        dry_run: Only say what would go; nothing at all is written.
+        thread_namespaces: Namespaces with one namespace per thread, which is erased with its
+            thread.
+        summary_namespaces: More namespaces of summaries, besides `("locus_memory", "summaries")`
+            and `(*prefix, "summaries")`.
+        dry_run: Only report what a real run erases; nothing is written.
 
     Raises:
-        InvalidArgumentError: It is not said what to forget, or in two ways at once.
-        ConfigurationError: It leads to no store, or with `user_id` alone to nothing at all.
+        InvalidArgumentError: No user, key or query is given, or both a key and a query.
+        ConfigurationError: `where` has no store, or with `user_id` alone nothing at all.
         BackendError: The database failed; call it again.
     """
     target = ForgetTarget.of(user_id, key, type, query, prefix)
@@ -96,7 +102,7 @@ def _plan(
     *,
     with_threads: bool,
 ) -> ForgetPlan:
-    """Return a plan; where threads are all there is to erase, over a store that is empty."""
+    """Return a plan; if there are only threads to erase, it is over an empty store."""
     will_do = target.is_user and checkpoints is not None
     store, _ = as_store(stored if _has_store(stored) or not will_do else "memory")
     return ForgetPlan(store, checkpoints, target, with_threads=with_threads)
@@ -106,10 +112,10 @@ def _plan(
 async def _opened(
     where: str | BaseStore | Backend, checkpointer: str | BaseCheckpointer | Backend | None
 ) -> AsyncGenerator[tuple[BaseStore | Backend, BaseCheckpointer | None]]:
-    """Yield where the store is, and the checkpoints; what is opened here is closed again."""
+    """Yield the store and the checkpointer; closes those that it opened itself."""
     async with AsyncExitStack() as stack:
         if isinstance(where, str):
-            # Whatever its states are, they are only looked at.
+            # The states may be of any type: they are only read.
             backend: Backend = open_backend(where, state_type=None)
             where = await stack.enter_async_context(backend)
         if isinstance(checkpointer, str):
@@ -126,7 +132,7 @@ def _has_store(where: BaseStore | Backend) -> bool:
     try:
         as_store(where)
     except ConfigurationError:
-        # What is no backend at all is a mistake, and told as one.
+        # An argument that is not a backend is a mistake, and its error is raised.
         return not isinstance(where, Backend)
     return True
 
@@ -135,5 +141,5 @@ def _threads_of(backend: Backend) -> BaseCheckpointer | None:
     try:
         return backend.checkpointer
     except ConfigurationError:
-        # A store alone will do.
+        # A store alone is enough.
         return None

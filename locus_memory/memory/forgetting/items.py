@@ -1,4 +1,4 @@
-"""What a store holds of a user or of a memory, found and named before it is erased."""
+"""The search for the items of a user or a memory, before they are erased."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _TYPES: Final = frozenset(MemoryType)
 
 @dataclass(slots=True)
 class Findings:
-    """The names of what there is, by what it is.
+    """The names of the items found, by kind.
 
     Attributes:
         current: Current memories.
         past: Past versions of memories.
-        cursors: How much of a thread was seen; the key is the thread.
-        jobs: What waits for extraction, with its thread.
-        others: Anything else.
-        sources: The messages that the memories were made from.
+        cursors: Extraction cursors; the key is the thread.
+        jobs: Jobs that wait for extraction, each with its thread.
+        others: All other items.
+        sources: The source messages of the memories.
     """
 
     current: list[Name] = field(default_factory=list[Name])
@@ -53,7 +53,7 @@ class Findings:
     sources: set[Source] = field(default_factory=set[Source])
 
     def add_memory(self, item: StoreItem, memory: Memory | None, *, is_current: bool) -> None:
-        """Take in a version of a memory, and where it came from."""
+        """Add a version of a memory, and its sources."""
         (self.current if is_current else self.past).append((item.namespace, item.key))
         if memory is not None:
             self.sources.update(_sources(memory))
@@ -63,38 +63,38 @@ class Words:
     """The words of a query, all of which must be in a text.
 
     Raises:
-        InvalidArgumentError: The query has no word.
+        InvalidArgumentError: The query has no words.
     """
 
     def __init__(self, query: str) -> None:
         self._stems = {stem(word) for word in query_words(query)}
         if not self._stems:
-            raise InvalidArgumentError("a query to forget by has at least one word")
-        # Scripts without spaces: their characters must stand together as well.
+            raise InvalidArgumentError("a query to forget by needs at least one word")
+        # Scripts without spaces: the characters of a word must be together as well.
         self._runs = [run.casefold() for run in query.split() if segment(run) != run]
 
     def are_in(self, text: str) -> bool:
-        """Whether a text has all the words, in any form of theirs and in any order."""
+        """Return whether a text has all the words, in any form and any order."""
         folded = text.casefold()
         return self._stems <= set(tokens(text)) and all(run in folded for run in self._runs)
 
     def are_in_memory(self, memory: Memory | None) -> bool:
-        """Whether a memory has all the words, its key included."""
+        """Return whether a memory has all the words in its content or its key."""
         return memory is not None and self.are_in(search_text(memory))
 
 
 async def find_below(store: BaseStore, root: Namespace, scope: Scope, found: Findings) -> None:
-    """Add all items of a namespace and of those below it; never one of a neighbour's."""
+    """Add all items of a namespace and its descendants, and none of another namespace."""
     for namespace in await namespaces_below(store, root):
         async for item in scan_all(store, namespace):
             _sort_in(item, scope, found)
 
 
 async def namespaces_below(store: BaseStore, root: Namespace) -> list[Namespace]:
-    """Return a namespace and those below it that hold an item, however many."""
+    """Return a namespace and all its descendants that hold an item."""
     found: list[Namespace] = []
     after: Namespace | None = None
-    # A label that is "*" would match any: keep the true descendants only.
+    # A label "*" of the namespace matches any label: keep only the real descendants.
     while page := await store.list_namespaces(root, _PAGE, after=after):
         found += [each for each in page if each[: len(root)] == root]
         after = page[-1]
@@ -132,7 +132,7 @@ async def find_key(
 async def find_matching(
     store: BaseStore, scope: Scope, kinds: Sequence[MemoryType], words: Words, found: Findings
 ) -> None:
-    """Add the memories that have all the words; of others, the past versions that have them."""
+    """Add the memories that have all the words; of other memories, the past versions that do."""
     for kind in kinds:
         matching: set[str] = set()
         async for item in scan_all(store, scope.current, prefix=current_key(kind, "")):
@@ -157,7 +157,7 @@ async def _records(store: BaseStore, scope: Scope, kind: MemoryType) -> AsyncIte
 async def find_jobs(
     store: BaseStore, queue: Namespace, wanted: Callable[[Mapping[str, Any]], bool]
 ) -> dict[Name, str]:
-    """Return those jobs of a queue that are wanted, each with its thread."""
+    """Return the wanted jobs of a queue, each with its thread."""
     return {
         (item.namespace, item.key): _thread_of_job(item)
         async for item in scan_all(store, queue)
@@ -168,7 +168,7 @@ async def find_jobs(
 async def find_summaries(
     store: BaseStore, namespace: Namespace, roots: Collection[str]
 ) -> list[Name]:
-    """Return the rolling summaries in a namespace of conversations with one of some roots."""
+    """Return the rolling summaries in a namespace whose conversations have one of some roots."""
     found: list[Name] = []
     wanted = {"root": {"$in": sorted(roots)}}
     while page := await store.search(namespace, limit=_PAGE, filter=wanted, offset=len(found)):
@@ -186,5 +186,5 @@ def _sources(memory: Memory) -> list[Source]:
     thread_id, ids = memory.metadata.get("thread_id"), memory.metadata.get("message_ids")
     thread = thread_id if isinstance(thread_id, str) else None
     names = [name for name in ids if isinstance(name, str)] if isinstance(ids, list) else []
-    # Of one that only names its thread, any message may be the source.
+    # If a memory names only its thread, any message of it may be the source.
     return [(thread, name) for name in names or ["#"]]

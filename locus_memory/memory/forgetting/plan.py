@@ -1,4 +1,4 @@
-"""What is to be forgotten: found first, and erased then."""
+"""The plan of an erasure: it finds everything first, and erases it then."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ __all__ = ["ForgetPlan", "ForgetTarget"]
 
 _BATCH: Final = 500
 _SUMMARIES: Final = ("locus_memory", "summaries")
-"""Where a `SummarizingManager` keeps them unless it is told otherwise."""
+"""The default namespace of the summaries of a `SummarizingManager`."""
 
 _SESSIONS: Final = ("sessions",)
-"""Where a `StoreContext` keeps what belongs to a session, by its id: that of a thread."""
+"""The namespace of a `StoreContext` for sessions, by their ids, which are those of threads."""
 
 _Name = TypeVar("_Name")
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetTarget:
-    """Of whom or what; with neither key nor words, everything of the user.
+    """The target of an erasure; without a key and words, all data of the user.
 
     Attributes:
-        scope: Whose memories.
-        prefix: Where the queue and the summaries are.
+        scope: The scope of the memories.
+        prefix: The prefix of the namespaces of the queue and the summaries.
         user_id: The user of the scope, if it has one.
         kinds: The types of memories.
         key: One key, or `None`.
-        words: What a memory must contain, or `None`.
+        words: The words that a memory must contain, or `None`.
     """
 
     scope: Scope
@@ -69,18 +69,18 @@ class ForgetTarget:
         query: str | None,
         prefix: Namespace,
     ) -> ForgetTarget:
-        """Return what the arguments of `forget` ask for.
+        """Return the target that the arguments of `forget` describe.
 
         Raises:
-            InvalidArgumentError: Nothing, or two things at once.
+            InvalidArgumentError: They describe no target, or two.
         """
         if key is not None and query is not None:
             raise InvalidArgumentError("forget by key or by query, not by both")
         if key is None and query is None:
             if user_id is None:
-                raise InvalidArgumentError("say what to forget: a user_id, a key or a query")
+                raise InvalidArgumentError("give a target to forget: a user_id, a key or a query")
             if kind is not None:
-                raise InvalidArgumentError("a type goes with a key or a query")
+                raise InvalidArgumentError("a type needs a key or a query")
         scope = check_namespace(prefix)
         if user_id is not None:
             scope = user_namespace(prefix, check_identifier(user_id, "a user id"))
@@ -95,11 +95,11 @@ class ForgetTarget:
 
     @property
     def is_user(self) -> bool:
-        """Whether it is everything of the user."""
+        """Whether the target is all data of the user."""
         return self.key is None and self.words is None
 
     def may_erase(self, view: ThreadView) -> bool:
-        """Whether a thread is nobody else's."""
+        """Return whether a thread belongs to no other user."""
         return self.user_id is None or not view.users or self.user_id in view.users
 
 
@@ -115,7 +115,7 @@ def _checked_type(kind: MemoryType | str) -> MemoryType:
 
 @dataclass(slots=True)
 class ForgetPlan:
-    """What is to go, found first and erased then."""
+    """A plan that finds all data of a target first, and erases it then."""
 
     store: BaseStore
     checkpointer: BaseCheckpointer | None
@@ -135,7 +135,7 @@ class ForgetPlan:
         thread_namespaces: Iterable[Namespace] = (),
         summary_namespaces: Iterable[Namespace] = (),
     ) -> None:
-        """Look at everything; nothing is written."""
+        """Find all data of the target; writes nothing."""
         await self._find_items()
         if self.checkpointer is not None and (self.target.is_user or self.found.sources):
             async for view in all_threads(self.checkpointer):
@@ -156,9 +156,9 @@ class ForgetPlan:
                 self.thread_spaces.append(space)
 
     async def _threads_without_checkpoints(self) -> set[str]:
-        """Return threads of which only the user's reading marks and waiting messages tell.
+        """Return the threads that only the user's cursors and waiting messages name.
 
-        Other users may have one of the same name: then it is nobody's to erase.
+        If another user has a thread of the same name, it is not erased for either of them.
         """
         if not self.target.is_user:
             return set()
@@ -247,7 +247,7 @@ class ForgetPlan:
         self.found.cursors += await self.store.get_batch(names)
 
     async def report(self, *, dry_run: bool, has_store: bool) -> ForgetReport:
-        """Say what there is to erase."""
+        """Return the report of the data to erase."""
         found = self.found
         return ForgetReport(
             dry_run=dry_run,
@@ -273,11 +273,11 @@ class ForgetPlan:
         return sum(vector is not None for vector in vectors)
 
     async def carry_out(self) -> None:
-        """Erase what was found; whatever leads to something else goes after it.
+        """Erase the data found; data that leads to other data is erased last.
 
-        Waiting messages could bring a memory back, so they go first. Summaries and the items of
-        a thread are found through the thread, and a thread by its reading mark and by the
-        memories that were made from it.
+        Waiting messages could bring a memory back, so they are erased first. Summaries and the
+        items of a thread are found through the thread, and a thread through its cursor and the
+        memories that were extracted from it.
         """
         found = self.found
         for names in (found.jobs, self.summaries, found.others):
@@ -295,7 +295,7 @@ class ForgetPlan:
         await self.store.compact()
 
     async def _clear(self, roots: Iterable[Namespace]) -> None:
-        """Erase what was written since, and what belongs to items and is none."""
+        """Erase items written since, and the further vectors of items."""
         for root in roots:
             for space in (root, further_vectors(root)):
                 await self.store.clear_namespace(space, recursive=True)
@@ -336,7 +336,7 @@ def _said(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _memories(found: Findings, scope: Scope) -> Iterator[ForgottenMemory]:
-    """Yield one for each type and key, by type and key."""
+    """Yield one forgotten memory for each type and key, in this order."""
     current = {named for _, key in found.current if (named := split_key(key))}
     past: dict[tuple[MemoryType, str], list[int]] = {}
     for namespace, number in found.past:

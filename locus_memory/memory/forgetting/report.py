@@ -1,4 +1,4 @@
-"""What was forgotten, or would be."""
+"""The report of an erasure or a dry run."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["ForgetReport", "ForgottenMemory"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgottenMemory:
-    """One memory of those that are forgotten.
+    """One forgotten memory.
 
     Attributes:
-        namespace: The scope it belongs to.
+        namespace: The scope of the memory.
         type: Its type.
         key: Its key.
-        is_current: Whether its current version goes; else only past ones do.
-        past: The numbers of its past versions that go, ascending.
+        is_current: Whether its current version is erased; else only past ones are.
+        past: The numbers of its erased past versions, ascending.
     """
 
     namespace: Namespace
@@ -31,22 +31,22 @@ class ForgottenMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetReport:
-    """What was erased, or would be: names and numbers, never a content.
+    """The data that was erased, or would be: names and numbers, never contents.
 
     Attributes:
         dry_run: Whether nothing was erased.
-        namespace: The scope that was looked at.
+        namespace: The scope that was searched.
         memories: The memories.
         items: Other items, as namespace and key.
         vectors: How many of the memories and items had a vector.
-        jobs: The threads of what waited for extraction, one for each job.
-        cursors: The threads of which it was noted how much was seen.
+        jobs: The threads of the jobs that waited for extraction, one for each job.
+        cursors: The threads of the extraction cursors.
         threads: The threads, with all their checkpoints.
         checkpoints: How many checkpoints these threads had.
         summaries: How many rolling summaries of these threads.
-        sources: Threads that hold the messages the memories came from, and are still there.
-        unreadable: Damaged threads that nobody can tell anything of; they are still there.
-        has_store: Whether there is a store; else only threads were looked at.
+        sources: Threads that still hold source messages of the memories.
+        unreadable: Damaged threads whose user cannot be determined; they are not erased.
+        has_store: Whether there is a store; else only threads were searched.
     """
 
     dry_run: bool

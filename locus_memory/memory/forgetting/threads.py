@@ -1,4 +1,4 @@
-"""What threads say of themselves: whose they are, what they hold, what was made of them."""
+"""The data of threads for an erasure: their users, their messages, and their summaries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Source", "ThreadView", "all_threads", "holds", "roots_of", "view_thr
 _PAGE: Final = 500
 
 _UNIQUE: Final = re.compile(r"[0-9a-f]{32}")
-"""An id that no other message in the world has, as an agent gives them."""
+"""The form of a globally unique message id, as an agent generates it."""
 
 Source = tuple[str | None, str]
 """A message: its thread and its id; `#N` is the Nth of the conversation."""
@@ -28,15 +28,15 @@ Source = tuple[str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class ThreadView:
-    """What one look at a thread tells.
+    """The data of a thread that one read returns.
 
     Attributes:
         thread_id: The thread.
-        checkpoints: How many it has.
-        users: Whoever its checkpoints or its newest state name as `user_id`.
-        messages: Those of the newest state, as they were saved or loaded.
-        oldest: The id of its oldest checkpoint, if that could be read.
-        is_readable: Whether its records could be read.
+        checkpoints: How many checkpoints it has.
+        users: The `user_id`s of its checkpoints and its newest state.
+        messages: The messages of the newest state, as they were saved or loaded.
+        oldest: The id of its oldest checkpoint, if that is readable.
+        is_readable: Whether its records are readable.
     """
 
     thread_id: str
@@ -48,7 +48,7 @@ class ThreadView:
 
 
 async def all_threads(checkpointer: BaseCheckpointer) -> AsyncIterator[ThreadView]:
-    """Yield every thread, however many."""
+    """Yield all threads."""
     after: str | None = None
     while names := await checkpointer.list_threads(_PAGE, after=after):
         for name in names:
@@ -57,7 +57,7 @@ async def all_threads(checkpointer: BaseCheckpointer) -> AsyncIterator[ThreadVie
 
 
 async def view_thread(checkpointer: BaseCheckpointer, thread_id: str) -> ThreadView:
-    """Look at a thread; of one that is damaged, only what can be read is told."""
+    """Return the view of a thread; of a damaged thread, only the readable data."""
     users: set[str] = set()
     messages: Sequence[Any] = ()
     count, oldest, is_readable = 0, None, True
@@ -77,7 +77,7 @@ async def view_thread(checkpointer: BaseCheckpointer, thread_id: str) -> ThreadV
 async def _all_checkpoints(
     checkpointer: BaseCheckpointer, thread_id: str
 ) -> AsyncIterator[CheckpointInfo]:
-    """Yield what is known of each checkpoint of a thread, the newest first."""
+    """Yield the metadata of each checkpoint of a thread, the newest first."""
     before: str | None = None
     while page := await checkpointer.list_with_metadata(thread_id, _PAGE, before=before):
         for info in page:
@@ -103,10 +103,10 @@ def _messages_in(state: Any) -> Sequence[Any]:
 async def holds(
     checkpointer: BaseCheckpointer, view: ThreadView, sources: Collection[Source]
 ) -> bool:
-    """Whether a thread holds one of the messages.
+    """Return whether a thread holds one of the messages.
 
-    In another thread than its own, a fork, a message is recognised only by an id that is
-    unique. Where the newest state of its own thread has none, earlier ones are looked at.
+    In a fork of its thread, a message is recognised only by a unique id. If the newest state of
+    its own thread has no such message, earlier states are read.
 
     Raises:
         CheckpointError: A damaged thread.
@@ -116,7 +116,7 @@ async def holds(
     if _ids(view.messages) & (own | foreign):
         return True
     if any(name.startswith("#") for name in own):
-        # Counted from the beginning, which may be trimmed by now: whether it is there is open.
+        # A number counts from the beginning, which may be trimmed: assume that it is there.
         return True
     return bool(own) and await _held_before(checkpointer, view.thread_id, own)
 
@@ -135,10 +135,10 @@ def _ids(messages: Sequence[Any]) -> set[Any]:
 
 
 async def roots_of(checkpointer: BaseCheckpointer, view: ThreadView) -> set[str]:
-    """Return the roots of a thread's states, which the summaries of them name.
+    """Return the roots of a thread's states, which the names of their summaries contain.
 
-    Nearly always all states have the same. All of them are looked at if the oldest and the
-    newest one differ in it, and of a damaged thread what can be read.
+    Nearly always all states have the same root. All states are read if those of the oldest and
+    the newest one differ; of a damaged thread, all that are readable.
     """
     oldest = await _root_at(checkpointer, view.thread_id, view.oldest)
     roots = {_root(view.messages), oldest} - {None}
@@ -160,7 +160,7 @@ async def _root_at(
 
 
 def _root(messages: Sequence[Any]) -> str | None:
-    """Return the root; none for messages that a `SummarizingManager` could not have seen."""
+    """Return the root; `None` for messages that a `SummarizingManager` could not have seen."""
     try:
         return root_digest(map(_as_message, messages))
     except (ValidationError, TypeError, AttributeError):

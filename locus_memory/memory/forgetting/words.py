@@ -1,4 +1,4 @@
-"""Words of what is erased, in what stays: text search finds a memory by what it superseded."""
+"""Removal of erased words from search texts: text search finds a memory by superseded ones too."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _ATTEMPTS: Final = 100
 async def take_out_words(
     store: BaseStore, scope: Scope, past: Iterable[tuple[Namespace, str]]
 ) -> None:
-    """Let no current memory be found any more by past versions that are about to be erased.
+    """Change the search texts of current memories so that erased past versions do not match.
 
     Args:
-        store: Where they are.
-        scope: Whose.
-        past: The names of the items in the histories.
+        store: The store of the memories.
+        scope: Their scope.
+        past: The names of the history items to erase.
 
     Raises:
-        VersionConflictError: Somebody else writes one without pause.
+        VersionConflictError: Another writer changes a memory without pause.
         BackendError: The store failed.
     """
     gone: dict[tuple[MemoryType, str], set[str]] = {}
@@ -44,7 +44,7 @@ async def take_out_words(
 
 
 async def _insist(write: Callable[[], Awaitable[None]]) -> None:
-    """Write, anew as long as somebody else is quicker."""
+    """Write, and retry while another writer is faster."""
     for _ in range(_ATTEMPTS - 1):
         with suppress(VersionConflictError):
             return await write()
@@ -65,7 +65,7 @@ async def _reword(
 
 
 async def _put(store: BaseStore, item: StoreItem, text: str) -> Put:
-    """Return the put that gives an item another text, and leaves the rest as it is."""
+    """Return the put that changes the text of an item and nothing else."""
     put = Put(
         namespace=item.namespace,
         key=item.key,
@@ -74,7 +74,7 @@ async def _put(store: BaseStore, item: StoreItem, text: str) -> Put:
         if_version=item.version,
         text=text,
     )
-    # One of these embeds the text, and does so again.
+    # An `EmbeddingStore` embeds the text itself, and does so again.
     if isinstance(store, EmbeddingStore) or not await has_semantic_search(store):
         return put
     vector = await store.get_embedding(item.namespace, item.key)

@@ -1,4 +1,4 @@
-"""What the heuristic extractor recognises of work, places and wishes for the agent."""
+"""The rules of the heuristic extractor for work, places and wishes for the agent."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ NOTE: Final = Rule(
     pattern(
         r"(?:please,? |(?P<request>(?:can|could|will|would) you (?:please )?))?"
         r"(?:remember|don't forget|keep in mind|make a note|note)(?: (?:this|for me|for later))?"
-        # A friend reminds of a story, or cheers: "remember that day we met", "you got this".
+        # Reminding of a story or cheering: "remember that day we met", "you got this".
         r"(?: that (?!you\b|(?:\w+ ){1,3}(?:I|we|you|they|he|she)\b|it's (?:never|always|ok"
         r"|okay)\b)|: ?"
         r"|, (?=my\b|I\b|I'm\b|our\b))(?P<x><REST>)$"
@@ -143,7 +143,7 @@ NOTE: Final = Rule(
     "The user asks to remember: {x}.",
     0.8,
 )
-"""What the user asks to remember, whatever it is."""
+"""Anything the user asks to remember."""
 
 
 AGENDA_RULES: Final[tuple[Rule, ...]] = (*_ORDERS, *_PLACES, *_WORK_IN_HAND)

@@ -1,4 +1,4 @@
-"""Cutting what a user wrote into clauses that state something."""
+"""Splitting a user's text into clauses that state something."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_CLAUSES = 8
 
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED_LINE: Final = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
-# A text to work on, not one that tells something: "Translate this: my name is Bob".
+# A text to work on, not a statement: "Translate this: my name is Bob".
 _MATERIAL: Final = re.compile(
     r"(?i)\b(?:translat|summari[sz]|proofread|rewrit|paraphras|rephras|correct|edit|draft|compos)"
     r"\w*\b[^.!?\n]{0,80}:.*|\bwrite\b[^.!?\n]{0,60}\b(?:story|poem|novel|scene|dialogue|script"
@@ -83,8 +83,8 @@ class Sentence:
 
     Attributes:
         text: The sentence, on one line.
-        message: Its message, as a place in the conversation.
-        first: Whether it opens its message.
+        message: The position of its message in the conversation.
+        first: Whether it is the first of its message.
     """
 
     text: str
@@ -93,20 +93,20 @@ class Sentence:
 
     @property
     def asks(self) -> bool:
-        """Whether it is a question."""
+        """Return whether it is a question."""
         return self.text.rstrip("\"') ").endswith("?")
 
     @property
     def unsure(self) -> bool:
-        """Whether it states something that may not be so."""
+        """Return whether its statement is uncertain."""
         return _UNSURE.search(self.text) is not None
 
 
 def sentences(text: str, message: int) -> Iterator[Sentence]:
     """Yield the sentences of a message, without code, quotations and texts to work on.
 
-    Of a message of more than 4,000 characters it is those of the beginning, without the last two:
-    one is cut off, and nobody knows what came after the other.
+    Of a message of more than 4,000 characters, only the beginning is read, without its last two
+    sentences: one is cut off, and the text after the other is unknown.
     """
     is_cut = len(text) > _LONGEST_MESSAGE
     text = text[:_LONGEST_MESSAGE]
@@ -125,16 +125,16 @@ def without_lead(text: str) -> str:
 
 
 def clauses(sentence: str) -> list[str]:
-    """Return the parts of a sentence that have a subject of their own, without lead-ins."""
+    """Return the parts of a sentence with their own subject, without lead-ins."""
     return list(filter(None, map(without_lead, _JOINT.split(sentence)[:_MOST_CLAUSES])))
 
 
 def third_person(text: str) -> str:
-    """Return what the user says of themselves as said by somebody else."""
+    """Return a user's statement about themselves in the third person."""
     return _WORD.sub(lambda found: _THIRD.get(found.group().lower(), found.group()), text)
 
 
 def slot(text: str) -> str:
-    """Return the part of a key that names a thing: lower case, no article, not too long."""
+    """Return the part of a key for a noun phrase: lower case, no article, not too long."""
     lowered = _ARTICLE.sub("", text.casefold().strip()).replace("color", "colour")
     return _NO_SLOT.sub(" ", lowered).strip()[:_LONGEST_SLOT].strip()

@@ -32,9 +32,9 @@ _Facts = dict[_Name, str]
 
 _LONGEST_CONTENT = 300
 _NOTE_IMPORTANCE = 0.8
-# How many sentences, or messages, are read before the event loop has its turn.
+# How many sentences, or messages, are read before the event loop runs other tasks.
 _SLICE = 4
-# How much of the end of an answer may be a question, or an order.
+# How much of the end of an answer is searched for a question or an order.
 _LAST_WORDS, _LAST_SENTENCE = 2000, 200
 _FORGET: Final = re.compile(
     r"(?:please,? )?forget (?!it\b)(?:that |about |what I said about )?(?P<x>.{3,200})$",
@@ -48,19 +48,19 @@ _SPLIT: Final = re.compile(r",? and |,? or |, ?")
 
 
 class HeuristicExtractor:
-    """Finds what users state outright, in English, by rules; needs no model and no network.
+    """An extractor of facts that users state explicitly, in English, without model and network.
 
-    Good for demos, tests and a first try, and no more than that:
+    It is good for demos, tests and a first try, and no more than that:
 
-    - It reads English, one sentence at a time, and only what users say themselves. Facts that
-      need reading between the lines, irony, or an answer to a question ("Yes, since 2019") pass
-      it by: expect it to keep a small part of what a model would.
-    - It takes sentences at their word. Questions, quotations, code, suppositions and doubts are
-      left out, as far as their words give them away.
+    - It reads English, one sentence at a time, and only the user's own messages. It misses facts
+      that are only implied, irony, and answers to a question ("Yes, since 2019"): expect it to
+      keep a small part of what a model keeps.
+    - It takes sentences literally. Questions, quotations, code, suppositions and doubts are
+      left out, if their words show what they are.
     - A fact has one slot, such as `home` or `likes:tea`, and a later one in the same slot
       replaces it. Slots are compared by their words, so "tea" and "a cup of tea" are two.
-    - Nothing is kept of a sentence in which `find_secret` finds a password, key or card number,
-      nor of one that has a word for such a thing, or for getting in with it, in it or beside it.
+    - A sentence in which `find_secret` finds a password, key or card number is left out. So is
+      one with a word for such a secret, or for logging in with it, in it or beside it.
     - Of a message, the first 4,000 characters are read.
 
     Attributes:
@@ -72,7 +72,7 @@ class HeuristicExtractor:
     async def extract(
         self, messages: Sequence[Any], memories: Sequence[Memory]
     ) -> tuple[MemoryChange, ...]:
-        """Return what the rules find; messages of any class with `role` and `content` will do."""
+        """Return the changes found; messages of any class with `role` and `content` work."""
         known = {(memory.type, memory.key): memory.content for memory in memories}
         current = dict(known)
         found: dict[_Name, MemoryChange] = {}
@@ -104,14 +104,14 @@ async def _said(messages: Sequence[Any]) -> list[Sentence]:
 
 
 def _asks_for_secret(content: str) -> bool:
-    """Whether an answer ends by asking for a secret; an order to give one is no question."""
+    """Return whether an answer ends with a question for a secret, or an order to give one."""
     return asks_for_secret(content[-_LAST_WORDS:]) or mentions_secret(content[-_LAST_SENTENCE:])
 
 
 def _is_secret(said: Sequence[Sentence], place: int) -> bool:
-    """Whether a sentence holds a secret, or stands beside one that speaks of secrets.
+    """Return whether a sentence holds a secret, or is beside one that mentions secrets.
 
-    A password may look like any word, and be named in the next sentence.
+    A password may look like any word, and the next sentence may name it.
     """
     near = [sentence.text for sentence in said[max(0, place - 1) : place + 2]]
     return (
@@ -125,7 +125,7 @@ def _is_secret(said: Sequence[Sentence], place: int) -> bool:
 
 
 def _news(found: dict[_Name, MemoryChange], known: _Facts) -> Iterator[MemoryChange]:
-    """Yield those changes that change anything, each as what it is to what was known."""
+    """Yield the changes that change anything, with the operation relative to the known facts."""
     for name, change in found.items():
         if name not in known:
             if change.op != "delete":
@@ -165,12 +165,12 @@ def _stated(text: str, sentence: Sentence, current: _Facts) -> Iterator[MemoryCh
 
 
 def _noted(note: re.Match[str], sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
-    """Yield what is to be remembered: as the fact it is, if a rule knows it, else as it stands."""
+    """Yield the facts of a note: by the rules that match it, else its text as it is."""
     text = note["x"].rstrip(" .!?")
     facts = list(_stated(text, replace(sentence, text=text), current))
     for fact in facts:
         yield replace(fact, importance=max(fact.importance or 0, _NOTE_IMPORTANCE))
-    # A word alone says nothing to anybody who does not know what it is: it may be a password.
+    # A single word means nothing without its context, and it may be a password.
     if not facts and " " in text:
         yield from _filled(NOTE, note, sentence.message)
 
@@ -199,7 +199,7 @@ def _retracted(
 
 
 def _filled(rule: Rule, found: re.Match[str], message: int) -> Iterator[MemoryChange]:
-    """Yield the memory, or memories, of a match: its words put into the rule's templates."""
+    """Yield the memories of a match: its words inserted into the rule's templates."""
     words = {name: third_person(value or "").strip() for name, value in found.groupdict().items()}
     things = _SPLIT.split(words["x"]) if rule.each else [words.get("x", "")]
     for thing in filter(None, map(str.strip, things)) if rule.each else things:

@@ -1,4 +1,4 @@
-"""The words and pieces of which the rules of the heuristic extractor are made."""
+"""The words and pieces of the rules of the heuristic extractor."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _PIECES: Final = {
     "THING": r"[^.,;:!?()\u2014\"]{2,80}?",
     "LIST": r"[^.;:!?()\u2014\"]{2,120}?",
     "REST": r"[^\"\n]{3,240}",
-    # Where a name or a place ends.
+    # The end of a name or a place.
     "STOP": r"(?=$|[.,;:!?()\u2014]|\s(?![^\W\d_a-z]))",
-    # Where a list of things ends, which goes on after a comma.
+    # The end of a list, which continues after a comma.
     "LISTEND": r"(?=$|[.;:!?()\u2014\"]| (?:because|since|so|but|when|while|though|although|if"
     r"|after"
     r"|before|these days|right now|at the moment|lately|any ?more|and (?:I|my|we|have|am)|now)\b)",
-    # Where a thing ends.
+    # The end of a noun phrase.
     "END": r"(?=$|[.,;:!?()\u2014\"]| (?:because|since|so|but|when|whenever|while|as|though"
     r"|although|if|after|before|too|very much|a lot|these days|right now|at the moment|lately"
     r"|anymore|itself|either|which|who|where|especially|even|and (?:I|my|we|it|the|that|have|am"
@@ -86,7 +86,7 @@ _PIECES: Final = {
 
 
 def pattern(source: str) -> re.Pattern[str]:
-    """Return the pattern of a source in which `<NAME>` stands for a piece of that name."""
+    """Return the pattern of a source in which `<NAME>` refers to the piece of that name."""
     while (
         expanded := re.sub(r"<([A-Z]+)>", lambda found: f"(?:{_PIECES[found[1]]})", source)
     ) != source:
@@ -96,18 +96,18 @@ def pattern(source: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One way to state a fact.
+    """One form in which users state a fact.
 
     Attributes:
         pattern: Matched at the start of a clause; its groups fill the templates.
         type: The type of the memory.
-        key: A template of the key, of slots.
-        content: A template of the sentence, of the words themselves.
+        key: The template of the key, filled with slots.
+        content: The template of the sentence, filled with the user's words.
         importance: From 0 to 1.
-        each: Whether the group `x` lists several things, each a memory of its own.
-        certain: Whether a sentence that is unsure or supposes something does not count.
+        each: Whether the group `x` lists several things, each of which is a memory.
+        certain: Whether uncertain sentences and suppositions do not count.
         whole: Whether it is matched against the whole sentence, not against each clause.
-        opening: Whether it counts in the first sentence of a message only.
+        opening: Whether it counts only in the first sentence of a message.
     """
 
     pattern: re.Pattern[str]
@@ -123,12 +123,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Retraction:
-    """One way to say that a fact holds no longer.
+    """One form in which users say that a fact no longer holds.
 
     Attributes:
         pattern: Matched at the start of a clause.
-        keys: Templates of the keys that are retired, where they are remembered.
-        named: Whether what is retired must be about the thing that is named.
+        keys: Templates of the keys to retire, if such memories exist.
+        named: Whether a retired memory must be about the named thing.
     """
 
     pattern: re.Pattern[str]

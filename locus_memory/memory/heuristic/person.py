@@ -1,4 +1,4 @@
-"""What the heuristic extractor recognises of users themselves."""
+"""The rules of the heuristic extractor for facts about the users themselves."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *_HEALTH,
     *_TASTES,
 )
-"""Every rule; where several match a clause, each says what it has to say."""
+"""All rules; if several match a clause, each adds its memories."""
 
 
 def _gone(source: str, *keys: str, named: bool = False) -> Retraction:
@@ -333,4 +333,4 @@ RETRACTIONS: Final[tuple[Retraction, ...]] = (
         r"<IM> (?:no longer|not) working on (?P<x><THING>)(?: any ?more)?<END>", "working on:{x}"
     ),
 )
-"""Every way to take a fact back; "forget that ..." is the extractor's own."""
+"""All rules that retract a fact; the extractor itself handles "forget that ..."."""

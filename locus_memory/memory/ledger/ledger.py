@@ -1,4 +1,4 @@
-"""The ledger: what is remembered now, and what was, in a store."""
+"""The ledger: the current memories and their past versions, in a store."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from locus_memory.store.item import (
 __all__ = ["Ledger", "Limits", "Retirement", "Statement"]
 
 _ATTEMPTS: Final = 100
-"""How often a change is planned anew because somebody else was quicker."""
+"""How often a change is planned again because another writer was faster."""
 
 _PAGE: Final = 200
 
@@ -56,8 +56,8 @@ class Statement:
 
     Attributes:
         memory: The memory.
-        said_at: When that was said, as `Ledger.now` writes moments: what is known from later
-            stays current. `None`: now.
+        said_at: The moment of its statement, in the format of `Ledger.now`: a fact known from
+            a later moment stays current. `None`: now.
     """
 
     memory: Memory
@@ -81,7 +81,7 @@ class Retirement:
     Attributes:
         type: The memory's type.
         key: The memory's key.
-        said_at: As of a `Statement`.
+        said_at: As for a `Statement`.
     """
 
     type: MemoryType
@@ -91,14 +91,14 @@ class Retirement:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is kept.
+    """The limits of a scope.
 
     Attributes:
         max_memories: The most current memories of one type.
         history_limit: The most past versions of one key.
 
     Raises:
-        ConfigurationError: One that cannot work.
+        ConfigurationError: A limit is invalid.
     """
 
     max_memories: int
@@ -112,16 +112,16 @@ class Limits:
 class Ledger:
     """Reads and writes the memories of any scope; safe for many tasks and processes.
 
-    A change writes the current memory and the history together: atomically where the store
-    has transactions, else the history first. Each write names the version it replaces, so two
-    that change one key at the same time both end up in its history.
+    A change writes the current memory and the history together: atomically if the store has
+    transactions, else the history first. Each write names the version it replaces. If two writers
+    change one key at the same time, both versions are in its history.
 
     Args:
-        store: Where; somebody else closes it.
-        limits: How much is kept.
+        store: The store, which the ledger never closes.
+        limits: The limits of a scope.
         clock: Returns seconds since the epoch.
-        embedder: Gives each current memory a vector, marked as its own, where the store has
-            semantic search.
+        embedder: Computes a vector for each current memory, marked with its name, if the store
+            has semantic search.
     """
 
     def __init__(
@@ -139,11 +139,11 @@ class Ledger:
         self._locks: WeakValueDictionary[Namespace, asyncio.Lock] = WeakValueDictionary()
 
     def now(self) -> str:
-        """Return the moment, ISO 8601 in UTC."""
+        """Return the present moment, ISO 8601 in UTC."""
         return timestamp(self._clock()).isoformat(timespec="microseconds")
 
     async def apply(self, scope: Scope, edits: Iterable[Statement | Retirement]) -> list[Memory]:
-        """Write memories and retire others, in order; then let go of what is too much.
+        """Write memories and retire others, in order; then evict those over the limit.
 
         Returns:
             The memories that were written and are still current.
@@ -168,9 +168,9 @@ class Ledger:
         return [memory for memory in written.values() if memory.key in tables[memory.type]]
 
     async def undo(self, scope: Scope, kind: MemoryType, key: str) -> Memory | None:
-        """Take back the last change of a key; returns what is current now.
+        """Take back the last change of a key; returns the current memory then.
 
-        What is brought back stays; if it is one too many, another memory goes.
+        The restored memory is kept; if there is one too many, another memory is evicted.
         """
         async with self._lock(scope):
             step = await self._change(scope, kind, key, undo)
@@ -181,7 +181,7 @@ class Ledger:
         return step.memory
 
     async def last_change(self, scope: Scope, kind: MemoryType, key: str) -> str | None:
-        """Return when the change happened that `undo` would take back; `None`: there is none."""
+        """Return the moment of the change that `undo` would take back; `None` if none."""
         return last_change(await self._shelf(scope, kind, key), self._writing(scope))
 
     async def history(self, scope: Scope, kind: MemoryType, key: str) -> list[Memory]:
@@ -189,7 +189,7 @@ class Ledger:
         return versions(await self._shelf(scope, kind, key))
 
     async def forget(self, scope: Scope, kind: MemoryType, key: str) -> int:
-        """Erase a key with its vector and its history; returns how many items that were."""
+        """Erase a key with its vector and its history; returns the number of erased items."""
         async with self._lock(scope):
             erased = await self._store.delete(scope.current, current_key(kind, key))
             return erased + await self._store.clear_namespace(scope.history(kind, key))
@@ -215,7 +215,7 @@ class Ledger:
     async def _edit(
         self, scope: Scope, table: Table, edit: Statement | Retirement, vectors: _Vectors
     ) -> Memory | None:
-        """Make one change; returns the memory it wrote, if it wrote one."""
+        """Make one change; returns the written memory, if any."""
         kind = edit.type.value
         if isinstance(edit, Retirement):
             plan: _Plan = partial(retire, ending="delete")
@@ -253,7 +253,7 @@ class Ledger:
         return Shelf(kind, key, item, tuple(records))
 
     async def _records(self, history: Namespace) -> list[StoreItem]:
-        # One call in the usual case: there are few.
+        # One call in the usual case: histories are short.
         records = await self._store.scan(history, _PAGE)
         if len(records) < _PAGE:
             return records
@@ -269,7 +269,7 @@ class Ledger:
         vectors: Mapping[str, Sequence[float]] | None = None,
         said_at: str | None = None,
     ) -> Step | None:
-        """Plan a change and write it, anew as long as somebody else is quicker."""
+        """Plan a change and write it; plans again while another writer is faster."""
         known = dict(vectors or {})
         for attempt in range(1, _ATTEMPTS + 1):
             step = plan(await self._shelf(scope, kind, key), self._writing(scope, said_at))
@@ -320,13 +320,13 @@ class Ledger:
     def _embedded(
         self, put: Put, vector: Sequence[float], embedder: Embedder, memory: Memory
     ) -> Put:
-        # A store that cannot search words must not see any, and a mark is metadata, in the clear.
+        # A store without text search must not see any text, and a mark is plain metadata.
         legible = self._store.capabilities.search
         source = memory.content if legible else None
         return embedded_put(put, vector, embedder, source=source, keep_text=legible)
 
     async def _embed(self, contents: Sequence[str]) -> _Vectors:
-        """Return the vectors of contents; none if the embedder fails, and text must do."""
+        """Return the vectors of contents; none if the embedder fails: text search still works."""
         distinct = list(dict.fromkeys(contents))
         embedder = self._embedder
         if embedder is None or not distinct or not await has_semantic_search(self._store):

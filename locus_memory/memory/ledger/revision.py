@@ -1,13 +1,13 @@
-"""What a change of one memory writes: pure, from what is there to the operations.
+"""The writes of a change of one memory: pure, from the stored items to the operations.
 
-A key's versions are numbered from 1. The current one is an item of its type's namespace; each
-past one is an item of the key's history, under its number, and says in `superseded_by` which
-change ended it. The number of a version never changes, nor is it given to another, as long as
-the key has a version at all.
+A key's versions are numbered from 1. The current one is an item of its type's namespace. Each
+past one is an item of the key's history, under its number, and its `superseded_by` tells which
+change ended it. The number of a version never changes, and is never reused as long as the key
+has any version.
 
-Each function returns a `Step`, or `None` where there is nothing to do. Its operations name the
-versions they expect, and are in an order in which any beginning of them leaves a history that
-can be read: a past version whose number the current one also has was never ended.
+Each function returns a `Step`, or `None` if there is nothing to do. Its operations name the
+versions they expect. If only the first of them are written, the history stays readable: a past
+version with the number of the current one never ended.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _PROVENANCE: Final = frozenset(("thread_id", "message_ids", "extracted_at", "ext
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """How changes are written.
+    """The conditions of a write.
 
     Attributes:
-        scope: Whose memory it is.
-        now: The moment, ISO 8601 in UTC.
-        history_limit: The most past versions to keep of a key.
-        said_at: When what is written was said, likewise; `None`: now.
+        scope: The scope of the memory.
+        now: The present moment, ISO 8601 in UTC.
+        history_limit: The most past versions of a key.
+        said_at: The moment of the statement, likewise; `None`: now.
     """
 
     scope: Scope
@@ -63,13 +63,13 @@ class Writing:
 
     @property
     def moment(self) -> str:
-        """When the change happened, however late it is written."""
+        """The moment of the change, however late it is written."""
         return self.now if self.said_at is None else self.said_at
 
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """All there is of one key.
+    """All stored versions of one key.
 
     Attributes:
         kind: The memory's type.
@@ -85,7 +85,7 @@ class Shelf:
 
     @property
     def memory(self) -> Memory | None:
-        """The current version; `None` also for something there that is no memory."""
+        """The current version; `None` also if the item there is not a memory."""
         return None if self.item is None else read_memory(self.item)
 
     @property
@@ -102,12 +102,12 @@ class Shelf:
 
     @property
     def last(self) -> int:
-        """The highest number among the past versions, 0 if there are none."""
+        """The highest number of a past version, 0 if there are none."""
         return max(map(_number, self.past), default=0)
 
     @property
     def sequence(self) -> int:
-        """The number of the current version; of one written elsewhere, the next one free."""
+        """The number of the current version; if another program wrote it, the next free one."""
         return self._stated_sequence() or self.last + 1
 
     @property
@@ -131,12 +131,12 @@ class Shelf:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to write, and what is current once it is written.
+    """The writes of a change, and the memory that is current after them.
 
     Attributes:
         operations: The writes, in order.
-        memory: What the change made current; `None`: nothing.
-        outdated: Whether something later was known already, which stays current.
+        memory: The memory that the change made current; `None`: none.
+        outdated: Whether a later fact is known already, which stays current.
     """
 
     operations: tuple[Put | Delete, ...]
@@ -145,10 +145,10 @@ class Step:
 
 
 def read_memory(item: StoreItem) -> Memory | None:
-    """Return the memory a stored item is, or `None` if it is none.
+    """Return the memory of a stored item, or `None` if it is not a memory.
 
-    The name of the item decides over what its value says of it: another library's values may
-    say nothing.
+    The name of the item outranks the type and key in its value, since values of another library
+    may have none.
     """
     value = item.value
     if not isinstance(value, Mapping):
@@ -164,14 +164,14 @@ def read_memory(item: StoreItem) -> Memory | None:
 
 
 def text_without(shelf: Shelf, gone: Collection[int]) -> str | None:
-    """Return what text search is to see of the current version without some past ones.
+    """Return the search text of the current version without some past ones.
 
     Args:
         shelf: The memory, with all its past versions.
-        gone: The numbers of those that are about to be erased.
+        gone: The numbers of the versions that are about to be erased.
 
     Returns:
-        The text; `None` where that changes nothing.
+        The text; `None` if it does not change.
     """
     memory = shelf.memory
     if memory is None:
@@ -182,17 +182,17 @@ def text_without(shelf: Shelf, gone: Collection[int]) -> str | None:
 
 
 def ending_of(memory: Memory) -> str | None:
-    """Return what ended a past version, an `Ending`; `None` for a current one."""
+    """Return the `Ending` of a past version; `None` for a current one."""
     by = memory.metadata.get("superseded_by")
     return by.get("change") if isinstance(by, Mapping) else None
 
 
 def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
-    """Make `memory` the current version; what was current goes to the history.
+    """Make `memory` the current version; the old current version goes to the history.
 
-    What says the same is only brought up to date: metadata of the caller's own is merged, and
-    the importance never falls by being told again. What was said before the current version
-    goes to the history at once.
+    If its content is the same, it only refreshes the current version: the caller's own metadata is
+    merged, and the importance never falls. A memory with an earlier moment than the current
+    version goes to the history at once.
     """
     current = shelf.memory
     if current is not None and same_content(current.content, memory.content):
@@ -216,9 +216,9 @@ def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
 
 
 def retire(shelf: Shelf, writing: Writing, ending: Ending) -> Step | None:
-    """Move the current version to the history, with nothing in its place.
+    """Move the current version to the history, without a new current version.
 
-    One that is later than what is written stays.
+    A current version later than this change stays.
     """
     memory = shelf.memory
     if shelf.item is None or memory is None:
@@ -233,7 +233,7 @@ def retire(shelf: Shelf, writing: Writing, ending: Ending) -> Step | None:
 def undo(shelf: Shelf, writing: Writing) -> Step | None:
     """Take back the last change that was not taken back before.
 
-    `None` also where the version to go back to is no longer kept.
+    Returns `None` also if the version to restore is no longer kept.
     """
     memory = shelf.memory
     if shelf.item is None:
@@ -253,7 +253,7 @@ def undo(shelf: Shelf, writing: Writing) -> Step | None:
 
 
 def _is_outdated(shelf: Shelf, writing: Writing) -> bool:
-    """Whether the current version is later than what is written, or a deletion since."""
+    """Return whether the current version is later than the write, or a later deletion exists."""
     if writing.said_at is None:
         return False
     if shelf.item is not None:
@@ -266,7 +266,7 @@ def _is_outdated(shelf: Shelf, writing: Writing) -> bool:
 
 
 def _overtaken(shelf: Shelf, memory: Memory, writing: Writing) -> Step:
-    """Put what the current version overtook into the history; nothing of what was deleted."""
+    """Add a memory older than the current version to the history; not if the key was deleted."""
     nothing = Step((), None, outdated=True)
     current = shelf.memory
     if current is None or writing.history_limit == 0 or _is_kept(shelf, memory, writing):
@@ -284,7 +284,7 @@ def _overtaken(shelf: Shelf, memory: Memory, writing: Writing) -> Step:
 
 
 def _is_kept(shelf: Shelf, memory: Memory, writing: Writing) -> bool:
-    """Whether an earlier attempt put it into the history already."""
+    """Return whether an earlier attempt already added the memory to the history."""
     return any(
         each.content == memory.content and each.metadata.get("valid_from") == writing.moment
         for each in filter(None, map(past_memory, shelf.past))
@@ -297,7 +297,7 @@ def _managed(memory: Memory, managed: Mapping[str, Any]) -> Memory:
 
 
 def last_change(shelf: Shelf, writing: Writing) -> str | None:
-    """Return when the change happened that `undo` would take back; `None` if there is none."""
+    """Return the moment of the change that `undo` would take back; `None` if there is none."""
     if undo(shelf, writing) is None:
         return None
     target = _retired(shelf) if shelf.item is None else None
@@ -327,7 +327,7 @@ def _refresh(shelf: Shelf, current: Memory, given: Memory, writing: Writing) -> 
     }
     merged = current.metadata | own
     if not is_of_tool(given):
-        # What a tool told is told by somebody else now; the other way round, nothing changes.
+        # A fact from a tool is now from the user too; the other way round, nothing changes.
         merged.pop(ORIGIN, None)
     if "importance" in own:
         merged["importance"] = max(importance_of(current), importance_of(given))
@@ -338,7 +338,7 @@ def _refresh(shelf: Shelf, current: Memory, given: Memory, writing: Writing) -> 
 
 
 def importance_of(memory: Memory) -> float:
-    """Return how much a memory matters, from 0 to 1; 0.5 where nothing says so."""
+    """Return the importance of a memory, from 0 to 1; 0.5 if it has none."""
     stated = memory.metadata.get("importance")
     if isinstance(stated, bool) or not isinstance(stated, int | float):
         return 0.5
@@ -356,7 +356,7 @@ def _put(shelf: Shelf, memory: Memory, writing: Writing) -> Put:
 
 
 def _kept(shelf: Shelf, memory: Memory, writing: Writing) -> dict[int, Memory | None]:
-    """Return the past versions, by number, that are still kept once `memory` is current."""
+    """Return the past versions, by number, that are kept once `memory` is current."""
     past = shelf.past_memories
     if shelf.item is not None:
         past[shelf.sequence] = shelf.memory
@@ -367,7 +367,7 @@ def _kept(shelf: Shelf, memory: Memory, writing: Writing) -> dict[int, Memory | 
 def _ended(
     shelf: Shelf, memory: Memory, writing: Writing, ending: Ending, sequence: int | None = None
 ) -> list[Put | Delete]:
-    """Return the put of the current version's record; none where no history is kept."""
+    """Return the put of the current version's record; none if no history is kept."""
     if writing.history_limit == 0:
         return []
     by = _link(shelf, sequence) | {"change": ending}
@@ -425,7 +425,7 @@ def _ending(record: StoreItem) -> str | None:
 
 
 def past_memory(record: StoreItem) -> Memory | None:
-    """Return the past version that an item of a history is."""
+    """Return the past version of an item of a history."""
     try:
         return Memory.from_store_value(record.value)
     except InvalidArgumentError:

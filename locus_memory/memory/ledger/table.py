@@ -28,10 +28,10 @@ class _Entry:
 
 
 class Table:
-    """What is remembered of one type: tells near-duplicates and what to let go first.
+    """The current memories of one type: finds near-duplicates and the memories to evict first.
 
     Args:
-        items: The items of the type's namespace; those that are no memories do not count.
+        items: The items of the type's namespace; items that are not memories are ignored.
     """
 
     def __init__(self, items: Iterable[StoreItem]) -> None:
@@ -48,11 +48,11 @@ class Table:
         return key in self._entries
 
     def announce(self, key: str, memory: Memory | None) -> None:
-        """Take note of what a key will say once all changes are made; `None`: nothing."""
+        """Record the memory of a key after all changes are made; `None`: none."""
         self._coming[key] = None if memory is None else gist(memory.content)
 
     def duplicate_of(self, memory: Memory) -> str | None:
-        """Return the key of a memory that says the same as a new one, and will go on to."""
+        """Return the key of a memory with the same gist as a new one, now and after the changes."""
         meant = gist(memory.content)
         if not meant or memory.key in self._entries:
             return None
@@ -60,22 +60,22 @@ class Table:
         return next((key for key in keys if self._coming.get(key, meant) == meant), None)
 
     def put(self, memory: Memory) -> None:
-        """Take in what was just saved."""
+        """Add a memory that was just saved."""
         self._saved += 1
         self._set(_Entry(memory, None, self._saved))
 
     def remove(self, key: str) -> None:
-        """Take out what is no longer current."""
+        """Delete a memory that is no longer current."""
         entry = self._entries.pop(key, None)
         if entry is None:
             return
         del self._keys[gist(entry.memory.content)][key]
 
     def surplus(self, most: int, *, kept: str | None = None) -> list[str]:
-        """Return the keys of the least valued memories beyond the `most` that may stay.
+        """Return the keys of the least valued memories beyond the `most` allowed.
 
-        The least important go first; of equals those that were not just saved, then the
-        oldest update. The key that is `kept` stays, whatever it is worth.
+        The least important come first; among equals, those that were not just saved, then those
+        with the oldest update. The key `kept` is never returned.
         """
         worth = sorted(self._entries.values(), key=_Entry.worth)
         keys = [entry.memory.key for entry in worth if entry.memory.key != kept]

@@ -1,4 +1,4 @@
-"""What text search sees of a memory: what it says, and what it said before; pure."""
+"""The search text of a memory: its content, and the content it superseded; pure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["search_text"]
 
 _MOST: Final = 3
 _LONGEST: Final = 500
-"""How many of the versions before, and how many characters of them all, are searched."""
+"""How many past versions, and how many characters of all of them, are searched."""
 
 _NOTHING: Final[Mapping[int, Memory | None]] = {}
 
 
 def search_text(memory: Memory, past: Mapping[int, Memory | None] = _NOTHING) -> str:
-    """Return what text search sees of a memory: its key, its content and what it superseded.
+    """Return the search text of a memory: its key, its content and the content it superseded.
 
-    A question in the words of what was replaced so finds what is true now. What was undone is
-    in nobody's links, nor is what a deleted key said before it was made anew.
+    So a question in the words of a superseded memory finds the current one. Undone versions are
+    in no links, and neither are those of a deleted key that was written again later.
 
     Args:
         memory: The memory.
@@ -32,7 +32,7 @@ def search_text(memory: Memory, past: Mapping[int, Memory | None] = _NOTHING) ->
 
 
 def _before(memory: Memory, past: Mapping[int, Memory | None]) -> Iterator[str]:
-    """Yield what superseded versions say, the newest first; nothing twice, and not too much."""
+    """Yield the contents of superseded versions, newest first, without duplicates, up to limits."""
     seen = {memory.content}
     room = _LONGEST
     for version in islice(_superseded(memory, past), _MOST):
@@ -44,7 +44,7 @@ def _before(memory: Memory, past: Mapping[int, Memory | None]) -> Iterator[str]:
 
 
 def _superseded(memory: Memory, past: Mapping[int, Memory | None]) -> Iterator[Memory]:
-    """Yield the versions that a memory goes back to by its links, as far as they are there."""
+    """Yield the versions that a memory supersedes by its links, as far as they exist."""
     version: Memory | None = memory
     number: float = math.inf
     while version is not None:
@@ -52,7 +52,7 @@ def _superseded(memory: Memory, past: Mapping[int, Memory | None]) -> Iterator[M
         if not isinstance(link, Mapping) or link.get("key") != memory.key:
             return
         earlier = link.get("sequence")
-        # Numbers fall from link to link, so that no forged one leads in a circle.
+        # Numbers fall from link to link, so that a forged link cannot form a circle.
         if not isinstance(earlier, int) or earlier >= number:
             return
         number, version = earlier, past.get(earlier)

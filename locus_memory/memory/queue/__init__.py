@@ -1,6 +1,6 @@
-"""The queue of conversations that wait for extraction, in the store: it outlives the process.
+"""The queue of messages that wait for extraction, in the store: it outlives the process.
 
-A job is written before the agent's answer returns. Workers of any process take jobs under a
+A job is written before the agent's answer returns. Workers of any process claim jobs under a
 lease, those of one thread in order.
 
 Read `queue.py` first, then `lease.py` and `worker.py`.

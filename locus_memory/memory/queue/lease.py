@@ -1,4 +1,4 @@
-"""Who works on something, and until when."""
+"""Leases: which process works on a job, and until when."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from uuid import uuid4
 __all__ = ["Lease"]
 
 _running: set[str] = set()
-"""The tokens of the leases that this process works under."""
+"""The tokens of this process's leases."""
 
 _STARTED: Final = 19
 
 
 class Lease:
-    """A right to work on something until a moment, which others can check.
+    """A right to work on a job until a moment, which other processes can check.
 
-    It outlives a process that is killed. So it says which process that was: on the same
-    machine, others see at once that it is gone; elsewhere they wait until the lease is over.
+    It outlives a process that is killed, so it names the process. On the same machine, others see
+    immediately that the process ended; on another machine they wait until the lease ends.
 
     Args:
         until: Seconds since the epoch.
@@ -52,10 +52,10 @@ class Lease:
 
     @staticmethod
     def holds(value: Any, now: float) -> bool:
-        """Whether somebody may still be at work under a lease that `to_value` wrote.
+        """Return whether a process may still work under a lease that `to_value` returned.
 
         Args:
-            value: The lease; `None` is none.
+            value: The lease; `None`: there is none.
             now: Seconds since the epoch.
         """
         if not isinstance(value, Mapping) or value.get("until", 0) <= now:
@@ -68,7 +68,7 @@ class Lease:
 def _is_at_work(pid: Any, started: Any, token: Any) -> bool:
     if not isinstance(pid, int) or not _is_alive(pid):
         return False
-    # The number of a process that ended is given to another one, sooner or later.
+    # The system reuses the number of a process that ended.
     now_started = _started(pid)
     if None not in (started, now_started) and started != now_started:
         return False
@@ -82,21 +82,21 @@ def _is_alive(pid: int) -> bool:
         return False
     except (OverflowError, PermissionError):
         return True
-    # One that ended and was not waited for still has its number.
+    # A process that ended but was not waited for still has its number.
     return _stat(pid)[:1] not in (["Z"], ["X"])
 
 
 def _started(pid: int) -> str | None:
-    """Return when a process started, in ticks since the boot; `None` if that is not known."""
+    """Return the start of a process, in ticks since the boot; `None` if it is unknown."""
     fields = _stat(pid)
     return fields[_STARTED] if len(fields) > _STARTED else None
 
 
 def _stat(pid: int) -> list[str]:
-    """Return what Linux says of a process after its name; nothing elsewhere.
+    """Return the fields of a process's Linux status after its name; nothing elsewhere.
 
-    See https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html; the name stands in
-    parentheses and may hold some itself.
+    See https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html; the name is in parentheses
+    and may contain some.
     """
     try:
         return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()

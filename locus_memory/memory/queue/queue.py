@@ -1,4 +1,4 @@
-"""What waits for extraction, in the store: it outlives the process."""
+"""The jobs that wait for extraction, in the store: they outlive the process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ExtractionQueue", "Job"]
 _ATTEMPTS: Final = 100
 _DIGITS: Final = 16
 _REMEMBERED: Final = 1_024
-"""Of how many threads the cursor is remembered."""
+"""The number of threads whose cursors are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,15 @@ class Job:
     """New messages of one thread that wait for extraction.
 
     Attributes:
-        key: Its name in the queue; of one lane, jobs are in the order of their keys.
+        key: Its key in the queue; the jobs of one lane are in the order of their keys.
         version: The store's version of it.
         namespace: The scope of the memories.
         thread: The thread.
-        messages: What `document` made of the messages, each with its `number` in the thread.
+        messages: A `document` of each message, with its `number` in the thread.
         cursor: The thread's cursor once this job was queued.
         attempts: How often it was tried.
-        lease: Who works on it, or `None`.
-        queued_at: When it was queued, ISO 8601 in UTC; `None` if that is not known.
+        lease: The lease of the process that works on it, or `None`.
+        queued_at: The moment it was queued, ISO 8601 in UTC; `None` if unknown.
     """
 
     key: str
@@ -57,7 +57,7 @@ class Job:
 
     @property
     def message_ids(self) -> list[str]:
-        """The ids of the messages; of one without, its number in the thread, such as `#3`."""
+        """The ids of the messages; without an id, the number in the thread, such as `#3`."""
         return [each["id"] or f"#{each['number']}" for each in self.messages]
 
     @staticmethod
@@ -79,7 +79,7 @@ class Job:
 
     @classmethod
     def from_item(cls, item: StoreItem) -> Self | None:
-        """Return the job an item is, or `None` if it is none of ours."""
+        """Return the job of an item, or `None` if it is not one of this library."""
         value = item.value
         try:
             return cls(
@@ -102,9 +102,9 @@ class ExtractionQueue:
     """Jobs of all threads below one namespace, and the cursors of these threads.
 
     Args:
-        store: Where; somebody else closes it.
+        store: The store, which the queue never closes.
         scope: The scope whose namespace has the queue.
-        now: Returns the moment, ISO 8601 in UTC.
+        now: Returns the present moment, ISO 8601 in UTC.
     """
 
     def __init__(self, store: BaseStore, scope: Scope, now: Callable[[], str]) -> None:
@@ -116,17 +116,17 @@ class ExtractionQueue:
     async def add(
         self, scope: Scope, thread: str, said: Sequence[Any], fork: Fork | None = None
     ) -> Job | None:
-        """Queue what is new in a conversation, and move the thread's cursor behind it.
+        """Queue the new messages of a conversation, and move the thread's cursor behind them.
 
-        For a thread without a cursor, the cursor of the thread it was forked from counts, as far
+        A thread without a cursor starts with that of the thread from which it was forked, as far
         as their messages are the same.
 
-        Both are written together: atomically where the store has transactions. Elsewhere the
-        job goes first, and one whose process was killed before it moved the cursor moves it
-        here, later.
+        Both are written together: atomically if the store has transactions. Without transactions,
+        the job is written first. If its process is killed before it moves the cursor, a later
+        call of `add` moves it.
 
         Returns:
-            The job; `None` where nobody said anything new, and nothing was written.
+            The job; `None` if there are no new messages, and nothing was written.
         """
         for _ in range(_ATTEMPTS):
             cursor, version = await self._cursor(scope, thread)
@@ -143,7 +143,7 @@ class ExtractionQueue:
             key = f"{scope.lane(thread)}{moved.sequence:0{_DIGITS}}"
             queued_at = self._now()
             job = Job(key, 1, scope.namespace, thread, messages, moved, queued_at=queued_at)
-            # Until it is written, nobody knows what the store has.
+            # Until the write succeeds, the stored cursor is unknown.
             self._cursors.discard(scope.lane(thread))
             try:
                 await self._write([self._put(job, 0), _cursor_put(scope, job, version)])
@@ -157,8 +157,8 @@ class ExtractionQueue:
     async def _cursor(self, scope: Scope, thread: str) -> tuple[Cursor, int]:
         """Return a thread's cursor and the store's version of it, 0 if there is none.
 
-        What this process wrote last is as good as what the store has: if another process moved
-        the cursor since, the next write is refused, and this one reads it.
+        The cursor that this process wrote last is good enough: if another process moved it
+        since, the next write is refused, and this process reads it.
         """
         known = self._cursors.get(scope.lane(thread))
         if known is None:
@@ -179,27 +179,27 @@ class ExtractionQueue:
         return [item.key async for item in scan_all(self._store, self._namespace)]
 
     async def claim(self, job: Job, lease: Lease, now: float) -> Job | None:
-        """Put a job under a lease, as one more attempt; `None`: somebody else has it."""
+        """Put a job under a lease, as one more attempt; `None`: another process has it."""
         if Lease.holds(job.lease, now):
             return None
         claimed = replace(job, lease=lease.to_value(), attempts=job.attempts + 1)
         return await self._replace(claimed)
 
     async def give_back(self, job: Job) -> None:
-        """Let go of a claimed job that was not tried to the end."""
+        """Release a claimed job whose attempt was interrupted."""
         await self._replace(replace(job, lease=None, attempts=job.attempts - 1))
 
     async def finish(self, jobs: Sequence[Job]) -> None:
-        """Take jobs of one thread out of the queue, once its cursor is behind them all."""
+        """Delete jobs of one thread from the queue, once its cursor is behind them all."""
         if jobs:
             await self._settle(jobs[-1])
         await self._store.delete_batch([(self._namespace, job.key) for job in jobs])
 
     async def fail(self, jobs: Sequence[Job], most: int) -> list[Job]:
-        """Leave jobs for another attempt, the first of which is counted already.
+        """Leave jobs for another attempt; the attempt of the first is counted already.
 
         Returns:
-            Those that had the `most` attempts, and were taken out of the queue.
+            The jobs that had the `most` attempts, which are deleted from the queue.
         """
         head, *rest = jobs
         tried = [head, *(replace(job, attempts=job.attempts + 1) for job in rest)]
@@ -211,9 +211,9 @@ class ExtractionQueue:
         return spent
 
     async def _settle(self, job: Job) -> None:
-        """Move the cursor behind a job, where its process was killed before it did.
+        """Move the cursor behind a job, if its process was killed before it did.
 
-        Once the job is gone, nothing else tells that its messages were seen.
+        Once the job is deleted, nothing else records that its messages were seen.
         """
         scope = Scope(job.namespace)
         known = self._cursors.get(job.lane)
@@ -231,7 +231,7 @@ class ExtractionQueue:
         return replace(job, version=job.version + 1)
 
     async def _adopt(self, scope: Scope, key: str, version: int) -> None:
-        """Move the cursor behind a job that is queued already, unless somebody did."""
+        """Move the cursor behind a job that is already queued, unless it was moved already."""
         item = await self._store.get_item(self._namespace, key)
         job = None if item is None else Job.from_item(item)
         if job is not None:

@@ -1,4 +1,4 @@
-"""The worker: takes jobs from the queue, one thread's in order, several threads at once."""
+"""The worker: handles the jobs of a thread in order, and several threads at the same time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from locus_memory.memory.queue.queue import ExtractionQueue, Job
 __all__ = ["Worker"]
 
 _SLACK: Final = 10.0
-"""Seconds of a lease beyond what an extractor may take: to save what it found."""
+"""Seconds that a lease lasts beyond the extractor's limit: to save the memories."""
 
 _AT_ONCE: Final = 4
 """How many threads are extracted from at the same time in the background."""
@@ -28,15 +28,15 @@ _BACKOFF: Final = 4
 
 
 class Worker:
-    """Handles jobs in tasks of the running event loop: at most one task a thread.
+    """A worker that handles jobs in tasks of the running event loop: at most one per thread.
 
-    All that waits of a thread is handled together. A job leaves the queue when it is done, or
-    has failed too often; whatever happens to the process, it is there at the next start.
+    All waiting jobs of a thread are handled together. A job leaves the queue when it is done or
+    has failed too often. If the process ends before, the job is still queued at the next start.
 
     Args:
         queue: The jobs.
-        handle: Does the work of the jobs of one thread; raises what went wrong.
-        options: When, and how long it may take.
+        handle: Does the work of the jobs of one thread, and raises its errors.
+        options: When a thread is extracted from, and how long that may take.
         clock: Returns seconds since the epoch.
     """
 
@@ -66,11 +66,11 @@ class Worker:
 
     @property
     def pending(self) -> int:
-        """How many jobs wait or are worked on, as far as this process knows."""
+        """The number of jobs that wait or run, as far as this process knows."""
         return sum(map(len, self._known.values()))
 
     async def start(self) -> None:
-        """Take up what an earlier process left; the first time in an event loop only."""
+        """Take up the jobs that an earlier process left; only once per event loop."""
         self._bind()
         if self._started:
             return
@@ -86,15 +86,15 @@ class Worker:
 
         Args:
             job: The job.
-            is_awaited: Whether what happens then is part of the run that queued it.
+            is_awaited: Whether the work is part of the run that queued the job.
         """
         self._known.setdefault(job.lane, set()).add(job.key)
         return self._wake(job.lane, context=copy_context() if is_awaited else None)
 
     async def drain(self) -> int:
-        """Try all that waits, and wait until it is done; returns how many jobs still wait.
+        """Try all waiting jobs, and wait for them; returns how many jobs still wait.
 
-        A job that fails is left for the next time.
+        A failed job waits for the next time.
         """
         self._bind()
         await self._take_up()
@@ -105,7 +105,7 @@ class Worker:
         return self.pending
 
     async def close(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound, then clean up
-        """Drain for as long as `timeout` seconds; what is not done by then is left queued."""
+        """Drain for at most `timeout` seconds; unfinished jobs stay queued."""
         try:
             if self._known or self._started:
                 async with asyncio.timeout(timeout):
@@ -124,7 +124,7 @@ class Worker:
         return [task for task in self._tasks.values() if not task.done()]
 
     def _bind(self) -> None:
-        """Start anew in another event loop: the tasks of one that ended will never go on."""
+        """Start over in another event loop: the tasks of a loop that ended never continue."""
         loop = asyncio.get_running_loop()
         if loop is self._loop:
             return
@@ -135,7 +135,7 @@ class Worker:
         self._slots = nullcontext() if inline else asyncio.Semaphore(_AT_ONCE)
 
     async def _take_up(self) -> bool:
-        """Look for jobs in the store and wake their threads; returns whether that worked."""
+        """Find jobs in the store and wake their threads; returns whether that worked."""
         try:
             keys = await self._queue.names()
         except Exception as error:  # noqa: BLE001 - reported; it is tried again at the next run
@@ -165,7 +165,7 @@ class Worker:
         return task
 
     def _wake_later(self, lane: str) -> None:
-        """Wake a thread when it has been quiet for long enough; a new job puts that off."""
+        """Wake a thread once it has been quiet long enough; a new job delays that."""
         self._stop_timer(lane)
         if not self._closed:
             wake = partial(self._wake, lane, forced=True)
@@ -201,7 +201,7 @@ class Worker:
                 self._wake_later(lane)
 
     async def _step(self, lane: str) -> bool:
-        """Handle what waits of a thread; returns whether there may be more."""
+        """Handle the waiting jobs of a thread; returns whether there may be more."""
         jobs = await self._queue.waiting(lane)
         self._known[lane] = {job.key for job in jobs}
         if not jobs:
@@ -218,14 +218,14 @@ class Worker:
     async def _attempt(self, lane: str, jobs: Sequence[Job]) -> bool:
         head = jobs[0]
         if head.attempts > self._options.max_attempts:
-            # It took its process down each time, and would do so for ever.
+            # Each attempt ended its process, and another one would too.
             await self._queue.finish([head])
             self._drop(lane, [head], LocusMemoryError("the process ended during each attempt"))
             return True
         try:
             await self._handle(jobs)
         except (GeneratorExit, KeyboardInterrupt):
-            # Nothing more can be awaited.
+            # The event loop is ending: nothing more can be awaited.
             raise
         except BaseException as error:
             if is_being_cancelled():
@@ -264,7 +264,7 @@ class Worker:
             )
 
     def _retry(self) -> None:
-        """Wake the threads that failed: what works for one may work for them by now."""
+        """Wake the threads that failed: after one success, others may succeed too."""
         for lane in list(self._failed):
             self._failed.discard(lane)
             self._wake(lane)

@@ -1,7 +1,7 @@
-"""Telling a secret from a text that may be remembered.
+"""Detection of secrets in texts that may be remembered.
 
-A memory with a secret in it is refused before it is written, whoever proposed it. Everything here
-is pure.
+A memory with a secret in it is refused before it is written, no matter which component proposed
+it. Everything here is pure.
 
-Read `detection.py` first; it asks `numbers.py` and `prose.py`.
+Read `detection.py` first; it calls `numbers.py` and `prose.py`.
 """

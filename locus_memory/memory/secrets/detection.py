@@ -1,9 +1,9 @@
-"""Telling a secret from a text that may be remembered.
+"""Detection of secrets in texts that may be remembered.
 
-Rules for what people paste and say: keys of known shapes, numbers with a check digit, long
-random tokens, and passwords stated in prose in a score of languages. They err towards calling
-a sentence secret: forgetting it costs little. They are no scanner: a password that reads like
-any other word of a sentence that does not name it is not found.
+The rules cover what people paste and say: keys of known shapes, numbers with a check digit, long
+random tokens, and passwords stated in prose in about twenty languages. In doubt, a sentence counts
+as secret: leaving it out costs little. The rules are not a scanner: they do not find a password
+that looks like an ordinary word, in a sentence that does not name it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from locus_memory.memory.secrets.prose import find_stated, hints_at_secret, name
 
 __all__ = ["asks_for_secret", "find_secret", "looks_secret", "mentions_secret"]
 
-# What is known by its looks, the kind first. Case counts.
+# Secrets of known shapes, each with its kind. Case counts.
 _SHAPES: Final = tuple(
     (kind, re.compile(pattern))
     for kind, pattern in (
@@ -50,12 +50,12 @@ _SHAPES: Final = tuple(
     )
 )
 
-# The verb "is" of Italian and Portuguese, which without its accent would be "and".
+# The verb "is" of Italian and Portuguese, which means "and" without its accent.
 _ACCENTED_VERB: Final = re.compile("(?<!\\w)[eE][\u0300\u0301](?!\\w)")
 _APOSTROPHE: Final = str.maketrans("\u2018\u2019\u02bc", "'''")
 _ACCENTS: Final = re.compile("[\u0300-\u036f]+")
 _DIGIT: Final = re.compile(r"[^\D0-9]")
-# Letters of Greek and Cyrillic that look like Latin ones, in a word that would pass for Latin.
+# Greek and Cyrillic letters that look like Latin ones, in a word that looks Latin.
 _LOOK_ALIKES: Final = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u0458\u0455\u0501\u051d\u03bf\u03b1\u03c1\u03bd"
     "\u0410\u0415\u041e\u0420\u0421\u0425\u0406\u0408\u0405\u041a\u041c\u0422\u0412\u041d\u0391\u0395",
@@ -72,28 +72,28 @@ _HEX: Final = re.compile(r"(?i:[0-9a-f]+)")
 _DIGESTS: Final = frozenset({32, 40, 64})
 _LONGEST_END = 10_000
 _MIN_DIGITS = 2
-# Of the steps from one character to the next, how many change between lower case, upper case and
+# The share of steps from one character to the next that change between lower case, upper case and
 # digit: about two thirds in a random token, under a quarter in CamelCase2026 names.
 _MIN_CHANGES = 0.33
 
 
 def looks_secret(text: str) -> bool:
-    """Whether the text holds what should not be remembered; see `find_secret`."""
+    """Return whether a text holds a secret; see `find_secret`."""
     return find_secret(text) is not None
 
 
 def find_secret(text: str) -> str | None:
-    """Return what kind of secret the text holds, or `None`.
+    """Return the kind of secret that a text holds, or `None`.
 
     The kinds: `"password"`, `"pin"`, `"code"`, `"api key"`, `"token"`, `"private key"`,
     `"card number"`, `"bank account"`, `"social security number"`.
 
-    Letters are compared as they look: full width, styled, accented or interrupted by
+    Letters are compared by their looks: full width, styled, accented or interrupted by
     invisible characters or line breaks, they are the same. UUIDs, dates, digests such as git's,
-    telephone numbers and links are no secrets.
+    telephone numbers and links are not secrets.
 
-    The time is in proportion to the length, at most a few microseconds a character. Of a text of
-    more than 20,000 characters only the first and the last 10,000 are looked at.
+    The time grows with the length: at most a few microseconds per character. Of a text of
+    more than 20,000 characters, only the first and the last 10,000 are read.
     """
     if len(text) > 2 * _LONGEST_END:
         text = f"{text[:_LONGEST_END]}\n\n{text[-_LONGEST_END:]}"
@@ -105,12 +105,12 @@ def find_secret(text: str) -> str | None:
 
 
 def asks_for_secret(text: str) -> bool:
-    """Whether the text is a question that names a secret, so that what follows may be it."""
+    """Return whether a text is a question for a secret, so that the answer may be one."""
     return any("?" in view and names_secret(view) for view in _views(text))
 
 
 def mentions_secret(text: str) -> bool:
-    """Whether the text has a word for a secret or for getting in with one, told or not.
+    """Return whether a text has a word for a secret or for logging in, with a secret or without.
 
     Besides the words for passwords, PINs and codes that `find_secret` knows, these are the
     English ones for credentials, tokens, keys to an API, wireless networks and logging in.
@@ -143,7 +143,7 @@ def _fold(text: str) -> str:
         return line
     spread = unicodedata.normalize("NFKD", line.translate(_APOSTROPHE))
     bare = _ACCENTS.sub("", _ACCENTED_VERB.sub("est", spread))
-    # Again, because what was folded may be spaces and joined letters.
+    # Again, because the folded characters may be spaces and joined letters.
     folded = unicodedata.normalize("NFKC", bare)
     return _DIGIT.sub(lambda found: str(unicodedata.decimal(found.group())), folded)
 

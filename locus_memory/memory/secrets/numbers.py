@@ -9,9 +9,9 @@ from typing import Final
 __all__ = ["find_number", "passes_luhn"]
 
 _CARD_DIGITS = range(13, 20)
-# The first digit says who issues a card (ISO/IEC 7812): 3 to 6 are banks and travel, 2 new ranges.
+# The first digit names the issuer of a card (ISO/IEC 7812): 3 to 6 are banks and travel, 2 is new.
 _CARD_STARTS = "23456"
-# Printed in groups of 4, or as 4, 6 and 5: a card begins with 4, and none of its groups is short.
+# Printed in groups of 4, or of 4, 6 and 5: a card begins with 4, and none of its groups is short.
 _FIRST_GROUP, _SHORTEST_GROUP = 4, 3
 _MOST_GROUPS = 6
 _DATE: Final = re.compile(r"(?<!\d)(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?!\d)")
@@ -28,7 +28,7 @@ _SSN: Final = re.compile(
 )
 
 _IBAN: Final = re.compile(r"(?i)(?<![a-z0-9])[a-z]{2}\d\d(?:[ -]?[a-z0-9]){11,60}")
-# How long an IBAN is in each country: SWIFT's IBAN registry, ISO 13616.
+# The length of an IBAN per country: SWIFT's IBAN registry, ISO 13616.
 _IBAN_LENGTHS: Final = {
     country: length
     for length, countries in {
@@ -57,7 +57,7 @@ _IBAN_MODULUS = 97
 
 
 def find_number(text: str) -> str | None:
-    """Return what kind of secret number a folded text holds, or `None`."""
+    """Return the kind of secret number that a folded text holds, or `None`."""
     if _SSN.search(text):
         return "social security number"
     named = _DIGEST.sub(" ", _UUID.sub(" ", text))
@@ -67,7 +67,7 @@ def find_number(text: str) -> str | None:
 
 
 def passes_luhn(digits: str) -> bool:
-    """Whether the last digit is the check digit of Luhn's algorithm (ISO/IEC 7812-1)."""
+    """Return whether the last digit is the check digit of Luhn's algorithm (ISO/IEC 7812-1)."""
     total = 0
     for place, character in enumerate(reversed(digits)):
         digit = int(character) * (1 + place % 2)
@@ -80,7 +80,7 @@ def _is_card(digits: str) -> bool:
 
 
 def _card_candidates(text: str) -> Iterator[str]:
-    """Yield runs of digits: each whole row, and neighbouring groups as cards have them."""
+    """Yield runs of digits: each whole row, and neighbouring groups in the form of cards."""
     for row in _DIGITS.findall(text):
         groups = _GROUP.findall(row)
         yield "".join(groups)
@@ -102,7 +102,7 @@ def _from_here(groups: list[str]) -> Iterator[str]:
 
 def _is_iban(candidate: str) -> bool:
     letters = re.sub("[ -]", "", candidate).upper()
-    # A candidate may run on into the next words; its country says where it ends.
+    # A candidate may include the next words; the length for its country tells where it ends.
     number = letters[: _IBAN_LENGTHS.get(letters[:2], 0)]
     if len(number) != _IBAN_LENGTHS.get(letters[:2]):
         return False

@@ -7,9 +7,9 @@ from typing import Final
 
 __all__ = ["find_stated", "hints_at_secret", "names_secret"]
 
-# All patterns see text that is folded: lower case, no accents, one space between words.
+# All patterns match folded text: lower case, no accents, one space between words.
 
-# Words for a password; those that stand in compounds ("wlanpasswort") need no start of a word.
+# Words for a password; those used in compounds ("wlanpasswort") need not start a word.
 _NAMES: Final = (
     r"(?:(?:(?<!1)p[a4@][s5$][s5$][ -]?w[o0]rd|passwort|kennwort|wachtwoord|contrasena)s?"
     r"|passphrases?"
@@ -25,7 +25,7 @@ _NAMES: Final = (
 _UNSPACED_WORD: Final = (
     r"密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|كلمة السر|كلمة المرور|كلمة سر|รหัสผ่าน"
 )
-# Where the words stand for other things too: the value must look like a key, or be a number.
+# Words with other meanings too: the value must look like a key, or be a number.
 _KEY: Final = (
     r"(?<![^\W_])(?:keys?|secrets?|tokens?|clave|cle"
     r"|schlussel|chave|chiave|klucz|ключ|credentials?|creds|log-?in|zugangsdaten)(?![^\W_])"
@@ -46,7 +46,7 @@ _STILL: Final = (
     r"(?:(?: (?:still|now|just|currently|simply|always|actually|literally|probably|jetzt|noch"
     r"|immer|ahora|toujours|set to|teraz|теперь))*)"
 )
-# What may stand between the word and the verb: "for the guest network", "(at home)", "we use".
+# The words between the name and the verb: "for the guest network", "(at home)", "we use".
 _FOR_WHAT: Final = (
     r"(?:,? (?:for|to|of|on|at|in|fur|zu[mr]?|vom|im|de[lr]?|du|para|per|voor|do|для|от|i|we|you)"
     r"(?: (?!(?:is|are|was|and|but|because|so|that|then|when|which)\b)[^\s.!?;:]+){1,6}?"
@@ -58,7 +58,7 @@ _LINK: Final = re.compile(
 )
 _LINK_UNSPACED: Final = re.compile(r" ?(?:[是为為はが는은이가:=]|هي|คือ) ?")
 
-# English words for what lets somebody in, and for getting in with it.
+# English words for credentials, and for logging in with them.
 _WAYS_IN: Final = re.compile(
     r"(?<![^\W_])(?:pass[ -]?(?:words?|phrases?|codes?|keys?)|pins?|credentials?|creds|tokens?"
     r"|api[ -]?keys?|secrets? (?:is|are|was)|(?:my|our|a|the) secrets?|wi-?fi|authenticat\w*"
@@ -79,7 +79,7 @@ _BEFORE: Final = re.compile(
 )
 _PASS: Final = re.compile(r"(?<![^\W_])pass ?[:=] ?\S")
 
-# What is said about a password without telling it.
+# Words that describe a password without telling it.
 _ABOUT: Final = frozenset(
     """
     a about again all also always an and any as at bad because been being better blank broken but
@@ -128,18 +128,18 @@ _MADE_UP, _KEY_LENGTH = 4, 8
 
 
 def names_secret(text: str) -> bool:
-    """Whether a folded text has a word for a password, a PIN or an access code."""
+    """Return whether a folded text has a word for a password, a PIN or an access code."""
     lowered = text.casefold()
     return any(word.search(lowered) for word in (_STRONG, _UNSPACED, _CODES))
 
 
 def hints_at_secret(text: str) -> bool:
-    """Whether a folded text has a word for a secret, or for getting in with one."""
+    """Return whether a folded text has a word for a secret, or for logging in with one."""
     return names_secret(text) or _WAYS_IN.search(text.casefold()) is not None
 
 
 def find_stated(text: str) -> str | None:
-    """Return what kind of secret a folded, lower-case text states, or `None`."""
+    """Return the kind of secret that a folded, lower-case text states, or `None`."""
     if _tells_password(text):
         return "password"
     for found in _CODES.finditer(text):
@@ -150,7 +150,7 @@ def find_stated(text: str) -> str | None:
         for found in _KEYS.finditer(text)
         if _tells_key(text[found.end() : found.end() + _AHEAD])
     }
-    # A "secret access key" is three words for one thing.
+    # "secret access key" is three words for one kind.
     return ("api key" if True in named else "token") if named else None
 
 
@@ -191,7 +191,7 @@ def _is_value(words: list[str], fillers: frozenset[str]) -> bool:
 
 
 def _is_made_up(word: str) -> bool:
-    """Whether a word looks invented: quoted, or of letters with digits or signs, or a number."""
+    """Return whether a word looks invented: quoted, letters with digits or signs, or a number."""
     if word.startswith(_QUOTES):
         return True
     bare = word.strip(_EDGES)

@@ -309,5 +309,5 @@ async def test_a_content_that_is_no_text_is_no_answer(content):
     async def model(messages):
         return Odd()
 
-    with pytest.raises(ModelAnswerError, match="not with a text"):
+    with pytest.raises(ModelAnswerError, match="not a text"):
         await LLMExtractor(model).extract([Message.user("hi")], [])

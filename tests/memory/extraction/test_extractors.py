@@ -212,7 +212,7 @@ async def test_a_bad_answer_is_repaired_once(bad, emitted):
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad[:30])
 async def test_a_second_bad_answer_is_an_error_and_reported(bad, emitted):
     model = FakeModel(["What?", bad])
-    with pytest.raises(ModelAnswerError, match="cannot be read, twice") as raised:
+    with pytest.raises(ModelAnswerError, match="is not readable, twice") as raised:
         await LLMExtractor(model).extract(TALK, MEMORIES)
     assert len(model.calls) == 2
     [event] = emitted

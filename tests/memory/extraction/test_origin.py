@@ -104,7 +104,7 @@ async def test_what_a_tool_said_is_never_feedback(make, events, named):
     manager = await extract(make, change("feedback", messages=named))
     assert await manager.retrieve() == []
     (event,) = events.of("memory.change_refused")
-    assert event.attributes["reason"] == "what a tool says is no feedback"
+    assert event.attributes["reason"] == "feedback cannot come from a tool"
     assert event.error is not None
     assert "mallory" not in str(event)
 
