@@ -188,7 +188,7 @@ def test_a_registered_name_wins_over_a_path():
 @pytest.mark.parametrize("where", ["sqlite:{}/a/b/agent.db", "{}/a/b/agent.db"])
 async def test_a_typo_makes_no_tree_of_folders(tmp_path, where):
     store = get_store(where.format(tmp_path))
-    with pytest.raises(ConfigurationError, match="make the folder first"):
+    with pytest.raises(ConfigurationError, match="create the folder first"):
         await store.open()
     await store.close()
     assert list(tmp_path.iterdir()) == []

@@ -19,11 +19,11 @@ class Backend(Resource, ABC, Generic[StateT]):
     """A store and a checkpointer that share one connection.
 
     The backend owns the connection: closing the backend closes it, closing its store or its
-    checkpointer does not. A backend overrides what it has of `store` and `checkpointer`, and
-    returns the same object each time.
+    checkpointer does not. A backend overrides `store`, `checkpointer` or both, and returns the
+    same object each time.
 
     Attributes:
-        provider: The name it goes by in provider strings.
+        provider: Its name in provider strings.
     """
 
     provider: str
@@ -33,7 +33,7 @@ class Backend(Resource, ABC, Generic[StateT]):
         """The store.
 
         Raises:
-            ConfigurationError: The provider has none.
+            ConfigurationError: The provider has no store.
         """
         raise ConfigurationError(f"{self.provider}: has no store, only checkpoints")
 
@@ -42,15 +42,15 @@ class Backend(Resource, ABC, Generic[StateT]):
         """The checkpointer.
 
         Raises:
-            ConfigurationError: The provider has none.
+            ConfigurationError: The provider has no checkpointer.
         """
         raise ConfigurationError(f"{self.provider}: has no checkpoints, only a store")
 
     async def problems(self) -> list[str]:
-        """Return what is wrong with the database as a whole, as far as it can tell by itself.
+        """Return the problems of the database as a whole that it can detect itself.
 
-        It may read all of it. What is wrong with an item or a checkpoint, `integrity.verify`
-        finds.
+        It may read the whole database. `integrity.verify` finds problems of single items and
+        checkpoints.
         """
         return []
 
@@ -61,10 +61,10 @@ class Backend(Resource, ABC, Generic[StateT]):
 
 
 class ComposedBackend(Backend[Any]):
-    """A store and a checkpointer made apart, for a provider that has no backend of its own.
+    """A separate store and checkpointer, for a provider without its own backend class.
 
     Args:
-        provider: The name it goes by.
+        provider: Its name in provider strings.
         store: The store, if there is one; the backend opens and closes it.
         checkpointer: The checkpointer, if there is one; the backend opens and closes it.
     """
@@ -103,7 +103,7 @@ class ComposedBackend(Backend[Any]):
             raise
 
     async def close(self) -> None:
-        """Close both, the second even where the first fails."""
+        """Close both, the second even if the first fails."""
         try:
             if self._store is not None:
                 await self._store.close()

@@ -1,4 +1,4 @@
-"""The folder that a database file or the files of a backend lie in."""
+"""The folder of a database file or of a backend's files."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ __all__ = ["make_folder"]
 
 
 def make_folder(folder: Path, place: str) -> None:
-    """Make a folder unless it is there; a mistyped path must not make a tree of them.
+    """Create a folder unless it exists, but only one: a mistyped path must not create a tree.
 
     Args:
         folder: The folder.
-        place: What an error calls the database, such as `"sqlite ./agent.db"`.
+        place: The name of the database in errors, such as `"sqlite ./agent.db"`.
 
     Raises:
-        ConfigurationError: The folder that it lies in is missing as well.
-        OSError: It cannot be made.
+        ConfigurationError: Its parent folder is missing as well.
+        OSError: It cannot be created.
     """
     if folder.exists():
         return
     if not folder.parent.exists():
         raise ConfigurationError(
-            f"{place}: neither {folder} nor {folder.parent} exists; make the folder first, or "
-            "correct the path: only one missing folder is made"
+            f"{place}: neither {folder} nor {folder.parent} exists; create the folder first, or "
+            "correct the path: only one missing folder is created"
         )
     folder.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
-"""The one table of providers: which classes stand behind the first word of a string.
+"""The one table of providers: the classes for the first word of a provider string.
 
-A class is named here and imported when it is first used, so that no driver is loaded before.
+A class is named here and imported at its first use, so no driver is loaded before.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ __all__ = ["PROVIDERS", "Provider"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """Where a provider's classes are and how its hint reaches them.
+    """The classes of a provider, and the parameter for its hint.
 
     Attributes:
         store: Its `BaseStore` as `"module:Class"`, or `None`.
         checkpointer: Its `BaseCheckpointer` as `"module:Class"`, or `None`.
         backend: Its `Backend` as `"module:Class"`; `None` composes one of the other two. It
-            takes the mappings `store_options` and `checkpointer_options` of what it has.
-        parameter: The parameter that the hint fills; `None` when it takes no hint.
-        default: The hint when there is none; `None` leaves it to the class.
-        is_path: The hint is a path, and a URL `scheme:///path` stands for that path.
-        suffixes: How a path ends that stands for this provider without its name.
+            takes the mappings `store_options` and `checkpointer_options`, as far as it has both.
+        parameter: The parameter for the hint; `None` if it takes no hint.
+        default: The hint if none is given; `None` leaves it to the class.
+        is_path: The hint is a path, and a URL `scheme:///path` means that path.
+        suffixes: The ends of paths that mean this provider without its name.
         schemes: More URL schemes that mean this provider.
         extra: The extra of locus-memory that installs its driver, if it needs one.
     """

@@ -1,7 +1,7 @@
-"""The file backend: one file a record, and no store.
+"""The file backend: one file per record, and no store.
 
-A record is written aside, synced and renamed into place; a removal of several is written to a
-journal first. Locks of the operating system keep processes apart.
+A record is written to a temporary file, synced and renamed into place. A deletion of several
+records is written to a journal first. Locks of the operating system keep processes apart.
 
 Read `checkpoints.py` first, then `threads.py` and `journal.py`.
 """

@@ -16,7 +16,7 @@ class FileBackend(Backend):
     """Checkpoints as files in one folder.
 
     Args:
-        base_dir: The folder; made on first use.
+        base_dir: The folder; created at its first use.
         checkpointer_options: Options of `FileCheckpointer`.
     """
 
@@ -38,9 +38,9 @@ class FileBackend(Backend):
         return self._checkpointer
 
     async def open(self) -> None:
-        """Make the folder now, rather than on first use."""
+        """Create the folder now, rather than at its first use."""
         await self._checkpointer.open()
 
     async def close(self) -> None:
-        """Release what the checkpointer holds."""
+        """Release the resources of the checkpointer."""
         await self._checkpointer.close()

@@ -1,4 +1,4 @@
-"""Checkpoints as files: one a record, written aside, synced and renamed into place."""
+"""Checkpoints as files: one per record, written to a temporary file, synced and renamed."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _MISPLACED: Final = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP})
 
 
 class FileDeltaStorage(DeltaStorage):
-    """Records in a folder, safe with many tasks and processes on one machine.
+    """Records in a folder, safe for many tasks and processes on one machine.
 
     Args:
-        base_dir: The folder; made on first use.
+        base_dir: The folder; created at its first use.
     """
 
     @checked
@@ -154,19 +154,19 @@ class FileDeltaStorage(DeltaStorage):
 
     @override
     async def close(self) -> None:
-        """Wait for what has begun, also of calls that were cancelled."""
+        """Wait for running work, also that of cancelled calls."""
         self._closed = True
         for running in list(self._running):
             await asyncio.wrap_future(running)
 
     async def _read_with(self, read: Callable[[], T], *threads: str) -> T:
-        """Return what `read` does while nobody writes to these threads."""
+        """Return the result of `read`, during which no process writes to these threads."""
         return await self._run(Undertaking(self._reading(read, threads), is_read=True))
 
     def _reading(
         self, read: Callable[[], T], threads: Sequence[str]
     ) -> Callable[[Callable[[], None]], T]:
-        """Return the work of a read; what a dead writer left unfinished is finished first."""
+        """Return the work of a read, which first completes the changes of dead writers."""
 
         def work(begin: Callable[[], None]) -> T:
             begin()
@@ -182,11 +182,11 @@ class FileDeltaStorage(DeltaStorage):
         return work
 
     async def _write_with(self, write: Callable[[], T], *threads: str) -> T:
-        """Return what `write` does while nobody else reads or writes these threads."""
+        """Return the result of `write`, during which nothing else reads or writes these threads."""
 
         def work(begin: Callable[[], None]) -> T:
             with self._threads.locked(*threads):
-                # Only now, so that whoever waits for another process can be cancelled at once.
+                # Only now, so that a call that waits for another process can be cancelled.
                 begin()
                 self._threads.complete(threads)
                 return write()
@@ -204,7 +204,7 @@ class FileDeltaStorage(DeltaStorage):
 
 @contextmanager
 def _translated(base: Path, *, is_read: bool) -> Generator[None]:
-    """Raise the system's errors as the library's own."""
+    """Translate the errors of the operating system into those of the library."""
     try:
         yield
     except OSError as error:
@@ -213,8 +213,8 @@ def _translated(base: Path, *, is_read: bool) -> Generator[None]:
         where = error.filename if isinstance(error.filename, str) else base
         if error.errno in _MISPLACED:
             raise BackendCorruptError(
-                f"file {where}: {error.strerror}: something else is in the place of a folder or a "
-                "file of ours; move it away"
+                f"file {where}: {error.strerror}: something else is in the place of a folder or "
+                "file of the backend; move it away"
             ) from error
         refused = error.errno in _REFUSED and not is_read
         kind = BackendWriteError if refused else BackendUnavailableError
@@ -226,7 +226,7 @@ class FileCheckpointer(DeltaCheckpointer[StateT]):
     """Checkpoints as files; the other options are `DeltaCheckpointer`'s.
 
     Args:
-        base_dir: The folder; made on first use.
+        base_dir: The folder; created at its first use.
         options: See `DeltaCheckpointer`.
     """
 

@@ -1,7 +1,7 @@
-"""What the file backend asks of the file system: listing, reading and writing, nothing followed.
+"""The file system functions of the file backend: list, read and write, without following links.
 
-A name in the folder may be anything: a link to somewhere else, a pipe that never ends, a file
-where a folder should be. None of them is taken for what it is not.
+A name in the folder may be anything: a link to another folder, a pipe that never ends, a file
+where a folder should be. Each of them is recognised.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ __all__ = [
 ]
 
 ASIDE: Final = ".tmp"
-"""The end of the name of a file that is written before it is renamed."""
+"""The end of the name of a temporary file, before it is renamed."""
 
-# Windows has none of these, and no links or pipes that anybody may make.
+# Windows has none of these, and no links or pipes that every user may create.
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
 _AS_BYTES: Final = getattr(os, "O_BINARY", 0)
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder, and not a link to one."""
+    """Return whether a path is a folder, not a link to one."""
     try:
         return stat.S_ISDIR(path.lstat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -45,10 +45,10 @@ def is_folder(path: Path) -> bool:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names in a folder; nothing if there is no folder.
+    """Return the names in a folder; none if the folder does not exist.
 
     Raises:
-        BackendCorruptError: There is something else in its place.
+        BackendCorruptError: The path is not a folder.
     """
     try:
         kind = folder.lstat().st_mode
@@ -66,10 +66,10 @@ def names_in(folder: Path) -> list[str]:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Return an ordinary file, opened to read.
+    """Open an ordinary file to read.
 
     Raises:
-        BackendCorruptError: It is something else.
+        BackendCorruptError: The path is not an ordinary file.
         OSError: It cannot be opened.
     """
     try:
@@ -103,19 +103,19 @@ def _kind(mode: int) -> str:
 
 
 def aside_in(folder: Path) -> Path:
-    """Return a name for a file that is renamed once it is whole."""
+    """Return the path of a new temporary file, which is renamed once it is complete."""
     return folder / f".{uuid4().hex}{ASIDE}"
 
 
 def remove_asides(folder: Path, *, keep: frozenset[str] = frozenset()) -> None:
-    """Remove files that were never renamed; only for who knows that nobody writes there."""
+    """Delete temporary files that were never renamed, if no process writes to the folder."""
     for name in names_in(folder):
         if name.startswith(".") and name.endswith(ASIDE) and name not in keep:
             (folder / name).unlink(missing_ok=True)
 
 
 def write_synced(path: Path, content: bytes) -> None:
-    """Write a new file that lasts."""
+    """Write a new file durably."""
     with path.open("xb") as file:
         file.write(content)
         file.flush()
@@ -123,7 +123,7 @@ def write_synced(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename last; not every system can."""
+    """Make a rename durable; not every system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -133,7 +133,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder that is out of sight, with the files in it; a folder in it stays."""
+    """Delete a folder that nothing uses, with the files in it; a folder inside it stays."""
     for name in names_in(folder):
         with contextlib.suppress(IsADirectoryError, PermissionError):
             (folder / name).unlink(missing_ok=True)

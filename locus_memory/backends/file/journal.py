@@ -1,7 +1,7 @@
-"""Several changes in a thread's folder at once: all of them happen, or none.
+"""Several changes in a thread's folder, all or nothing.
 
-What is to be done is written to a journal in the folder, and then done. Whoever finds a journal
-there, whose writer died, does the rest.
+The changes are written to a journal in the folder, and then carried out. If the writer dies
+between, the next reader or writer that finds the journal does the rest.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ JOURNAL: Final = ".journal"
 
 
 def change(folder: Path, written: Mapping[str, bytes], removed: Sequence[str]) -> None:
-    """Write and remove files, all or nothing; for who holds the lock of the folder.
+    """Write and delete files, all or nothing; the caller holds the lock of the folder.
 
     Args:
-        folder: Where they are.
+        folder: The folder of the files.
         written: The new contents of files by their names.
-        removed: The names of files that go, in this order.
+        removed: The names of the files to delete, in this order.
     """
     renamed: dict[str, str] = {}
     aside = aside_in(folder)
@@ -55,14 +55,14 @@ def change(folder: Path, written: Mapping[str, bytes], removed: Sequence[str]) -
 
 
 def complete(folder: Path) -> None:
-    """Do what is left of a journal; for who holds the lock of the folder.
+    """Carry out the rest of a journal; the caller holds the lock of the folder.
 
     Raises:
         BackendCorruptError: The journal is damaged.
     """
     try:
         with open_file(folder / JOURNAL) as file:
-            # Where the folder is a link, the journal is somebody else's.
+            # If the folder is a link, the journal belongs to another program.
             names_in(folder)
             plan: Any = orjson.loads(file.read())
         renamed, removed = dict(plan["renamed"]), list(plan["removed"])
@@ -79,7 +79,7 @@ def complete(folder: Path) -> None:
 def _damaged(folder: Path) -> BackendCorruptError:
     return BackendCorruptError(
         f"file {folder / JOURNAL}: is damaged, and so it is not known which checkpoints of the "
-        "thread were to be removed; delete this file to keep them all"
+        "thread were to be deleted; delete this file to keep them all"
     )
 
 

@@ -1,12 +1,12 @@
-"""How records and threads are named and written as files.
+"""The names of threads and records as files, and the format of a record's file.
 
-A thread is a folder, a record a file in it named
-`<sequence>-<revision>-<digest of the checkpoint id>.ckpt`, so that a listing of the folder
-tells the order, the chain links' ends and the place of each checkpoint. A file is one line
+A thread is a folder, and a record is a file in it, named
+`<sequence>-<revision>-<digest of the checkpoint id>.ckpt`, so a listing of the folder shows the
+order of the checkpoints, the ends of their chain links and the place of each. A file is one line
 of JSON (the head) and the payload.
 
 Thread names are encoded injectively, also for file systems that ignore case: `a-z`, `0-9`,
-`_` and `-` stand for themselves, any other byte of the UTF-8 is `%xx`; a name that would be
+`_` and `-` are kept, and any other byte of the UTF-8 is `%xx`; a name that would be
 too long is `~` and its SHA-256.
 """
 
@@ -52,7 +52,7 @@ _HEAD: Final = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entry:
-    """What a record's file name tells; entries sort by sequence."""
+    """The parts of a record's file name; entries sort by sequence."""
 
     sequence: int
     revision: int
@@ -71,7 +71,7 @@ class Entry:
 
 
 def digest(checkpoint_id: str) -> str:
-    """Return what stands for a checkpoint id in a file name."""
+    """Return the digest of a checkpoint id in a file name."""
     return hashlib.sha256(checkpoint_id.encode()).hexdigest()[:32]
 
 
@@ -86,7 +86,7 @@ def folder_name(thread_id: str) -> str:
 
 
 def thread_name(folder: str) -> str | None:
-    """Return the thread a folder is named for; `None`: the name does not tell."""
+    """Return the thread of a folder's name; `None`: the name does not contain it."""
     if not folder.startswith("t-"):
         return None
     raw = re.sub("%([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), folder[2:])
@@ -98,7 +98,7 @@ def thread_name(folder: str) -> str | None:
 
 
 def hashed_name(folder: str) -> str | None:
-    """Return the SHA-256 a folder is named for; `None`: it is not named for one."""
+    """Return the SHA-256 in a folder's name; `None`: it has none."""
     found = _HASHED.fullmatch(folder)
     return None if found is None else found[1]
 
@@ -114,16 +114,16 @@ def encode_record(record: Record) -> bytes:
 def decode_record(
     path: Path, entry: Entry, thread_id: str | None, *, whole: bool = False
 ) -> Record:
-    """Return the record of a file, with an empty payload unless it is read whole.
+    """Return the record of a file, with an empty payload unless `whole` is true.
 
     Args:
         path: The file.
-        entry: What its name tells.
-        thread_id: The thread it must belong to; `None`: whichever it says.
+        entry: The parts of its name.
+        thread_id: The thread to which it must belong; `None`: any.
         whole: Whether to read the payload.
 
     Raises:
-        CheckpointCorruptError: The file is not what was written.
+        CheckpointCorruptError: The file is damaged.
         OSError: It cannot be read.
     """
     with open_file(path) as file:
@@ -144,7 +144,7 @@ def decode_record(
 
 
 def _genuine(head: dict[str, Any], entry: Entry, folder: str, thread_id: str | None) -> bool:
-    """Whether a head is that of the file it was read from."""
+    """Return whether a head belongs to the file from which it was read."""
     thread, name = head["thread_id"], head["checkpoint_id"]
     return (
         isinstance(thread, str)

@@ -1,4 +1,4 @@
-"""The folders of threads, each with the records of one; for whoever holds their locks."""
+"""The folders of threads, each with its records; the caller holds their locks."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ __all__ = ["ThreadFolders", "UnfinishedError", "named"]
 _LOCKS: Final = ".locks"
 
 _ASIDE: Final = ".aside"
-"""Where folders are that come or go, each named after its lock: who holds that knows the dead."""
+"""The folder of temporary folders, each named after its lock, whose holder finds the dead ones."""
 
 _COPY: Final = ".copy-"
-"""What earlier versions named such folders, beside the threads."""
+"""The name of such folders in earlier versions, beside the threads."""
 
 _STALE_SECONDS: Final = 3600.0
 
 
 class UnfinishedError(Exception):
-    """A change of a thread that a process began, and died."""
+    """A change of a thread whose process died before its end."""
 
 
 class ThreadFolders:
@@ -65,7 +65,7 @@ class ThreadFolders:
 
     Attributes:
         base: The folder.
-        is_made: Whether it was there once.
+        is_made: Whether the folder existed before.
     """
 
     def __init__(self, base: Path) -> None:
@@ -73,7 +73,7 @@ class ThreadFolders:
         self.is_made = False
 
     def reclaim(self) -> None:
-        """Remove what dead writers left."""
+        """Delete the files that dead writers left."""
         self.discard_dead()
         for name in names_in(self.base):
             folder = self.base / name
@@ -85,7 +85,7 @@ class ThreadFolders:
                 self._tidy(folder, hashed)
 
     def open(self) -> None:
-        """Make the folder, and remove what dead writers left aside."""
+        """Create the folder, and delete the temporary folders of dead writers."""
         make_folder(self.base, f"file {self.base}")
         self.is_made = True
         with contextlib.suppress(OSError):
@@ -94,7 +94,7 @@ class ThreadFolders:
     def delete(
         self, thread_id: str, revisions: Collection[int] | None, rebased: Sequence[Record]
     ) -> int:
-        """Remove records, or all of a thread, and what dead writers left of it."""
+        """Delete records, or a whole thread, and the files that dead writers left of it."""
         self.discard_dead(thread_id)
         remove_asides(self.folder(thread_id))
         entries = self.entries(thread_id)
@@ -138,7 +138,7 @@ class ThreadFolders:
         rebased: Sequence[Record],
         base: int | None,
     ) -> None:
-        """Raise `StaleChainError` unless the write leaves every base in place."""
+        """Raise `StaleChainError` if the write would take the base of a record away."""
         revisions = {entry.revision for entry in removed}
         if revisions or rebased:
             heads = [self.read(thread_id, entry) for entry in entries]
@@ -161,19 +161,19 @@ class ThreadFolders:
         return chain_of(find, self.read(thread_id, newest, whole=True))
 
     def _tidy(self, folder: Path, hashed: str) -> None:
-        """Remove what dead writers left in a thread's folder, unless somebody writes there."""
+        """Delete the files of dead writers in a thread's folder, unless a process writes there."""
         with contextlib.suppress(BlockingIOError), locked(self._lock(hashed), wait=False):
             journal.complete(folder)
             remove_asides(folder)
 
     def complete(self, threads: Iterable[str]) -> None:
-        """Do what is left of the changes that dead writers began."""
+        """Carry out the rest of the changes that dead writers began."""
         for thread in threads:
             journal.complete(self.folder(thread))
 
     @contextmanager
     def locked(self, *threads: str, shared: bool = False) -> Generator[None]:
-        """Hold the locks of these threads; always taken in one order."""
+        """Hold the locks of these threads; they are always taken in the same order."""
         if threads and not shared:
             self._check_base()
             (self.base / _LOCKS).mkdir(parents=True, exist_ok=True)
@@ -185,19 +185,19 @@ class ThreadFolders:
             yield
 
     def _lock(self, hashed: str) -> Path:
-        # A fixed set of lock files: one that came and went with its thread would be no lock.
+        # A fixed set of lock files: a file created and deleted with its thread would not be a lock.
         return self.base / _LOCKS / f"{hashed[:2]}.lock"
 
     def _check_base(self) -> None:
-        """Refuse to take a folder that went away for one without threads.
+        """Refuse an empty path in place of a folder that existed before.
 
         Raises:
-            BackendUnavailableError: It was there, and is not any more.
+            BackendUnavailableError: The folder existed before, and does not now.
         """
         if self.is_made and not self.base.is_dir():
             raise BackendUnavailableError(
-                f"file {self.base}: the folder was removed or unmounted while it was open; bring "
-                "it back, or make a new checkpointer to begin with an empty one"
+                f"file {self.base}: the folder was deleted or unmounted while it was open; bring "
+                "it back, or open a new checkpointer to begin with an empty one"
             )
 
     def folder(self, thread_id: str) -> Path:
@@ -216,12 +216,12 @@ class ThreadFolders:
         if not names:
             self._check_base()
         entries = _records(names)
-        # A process that died while it replaced a checkpoint may have left both records.
+        # A process that died while it replaced a checkpoint may leave both records.
         latest = {entry.digest: entry for entry in entries}
         return [entry for entry in entries if latest[entry.digest] is entry]
 
     def read(self, thread_id: str, entry: Entry, *, whole: bool = False) -> Record:
-        """Return a record, with an empty payload unless it is read whole."""
+        """Return a record, with an empty payload unless `whole` is true."""
         return decode_record(self.folder(thread_id) / entry.name, entry, thread_id, whole=whole)
 
     def names(self) -> Iterator[str]:
@@ -241,19 +241,19 @@ class ThreadFolders:
                 yield name
 
     def _hashed_thread(self, folder: Path) -> str | None:
-        """Return the thread of a folder whose name does not tell, from one of its records."""
+        """Return the thread of a folder with a hashed name, from one of its records."""
         hashed = hashed_name(folder.name)
         if hashed is None:
             return None
         with locked(self._lock(hashed), shared=True):
             for entry in _records(names_in(folder)):
-                # Where there are no locks, it may be gone by now.
+                # Without locks, it may be deleted by now.
                 with contextlib.suppress(FileNotFoundError):
                     return decode_record(folder / entry.name, entry, None).thread_id
         return None
 
     def _write(self, entry: Entry, record: Record) -> None:
-        """Write a record's file so that it is there whole, or not at all."""
+        """Write a record's file so that it is complete or absent."""
         folder = self.folder(record.thread_id)
         aside = aside_in(folder)
         try:
@@ -270,10 +270,10 @@ class ThreadFolders:
             self._write(places[record.revision], record)
 
     def copy(self, source: str, target: str, through: int | None) -> int:
-        """Copy records so that the target is there whole, or not at all.
+        """Copy records so that the target is complete or absent.
 
         Raises:
-            CheckpointConflictError: There is a target.
+            CheckpointConflictError: The target exists.
         """
         if there := self.entries(target):
             newest = self.read(target, there[-1])
@@ -290,7 +290,7 @@ class ThreadFolders:
                 content = encode_record(copied(record, target, through))
                 write_synced(aside / entry.name, content)
             sync_folder(aside)
-            # The folder of a removed thread may have stayed, for a file that is not a record.
+            # The folder of a deleted thread may still exist, with a file that is not a record.
             remove_asides(folder)
             for name in names_in(folder):
                 (folder / name).replace(aside / name)
@@ -304,15 +304,15 @@ class ThreadFolders:
         return len(entries)
 
     def _aside(self, thread_id: str) -> Path:
-        """Return a name for a folder of this thread that is not there yet, or not any more."""
+        """Return the path of a new temporary folder for this thread."""
         (self.base / _ASIDE).mkdir(exist_ok=True)
         return self.base / _ASIDE / f"{_hash(thread_id)[:2]}-{uuid4().hex}"
 
     def discard_dead(self, *mine: str) -> None:
-        """Remove the folders that dead writers left aside.
+        """Delete the temporary folders of dead writers.
 
         Args:
-            mine: Threads whose locks are held; the other locks are taken if nobody has them.
+            mine: Threads whose locks are held; other locks are taken if they are free.
         """
         held = {_hash(thread_id)[:2] for thread_id in mine}
         for name in names_in(self.base / _ASIDE):
@@ -324,10 +324,10 @@ class ThreadFolders:
                 discard(folder)
 
     def _remove(self, thread_id: str, entries: Sequence[Entry]) -> None:
-        """Remove a thread at once."""
+        """Delete a thread at once."""
         folder = self.folder(thread_id)
         if not all(map(Entry.parse, names_in(folder))):
-            # There are files that are not records.
+            # Some files are not records.
             self._change(thread_id, entries, (), entries)
         elif entries:
             aside = self._aside(thread_id)
@@ -342,7 +342,7 @@ class ThreadFolders:
         rebased: Sequence[Record],
         removed: Sequence[Entry],
     ) -> None:
-        """Replace some records and remove others, all or nothing."""
+        """Replace some records and delete others, all or nothing."""
         if not rebased and len(removed) <= 1:
             self._unlink(thread_id, removed)
             return
@@ -355,7 +355,7 @@ class ThreadFolders:
             folder.rmdir()
 
     def _unlink(self, thread_id: str, removed: Sequence[Entry]) -> None:
-        """Remove records, the newest first: what is left at any moment has its bases."""
+        """Delete records, the newest first, so that the others have their bases at any moment."""
         folder = self.folder(thread_id)
         for entry in sorted(removed, reverse=True):
             (folder / entry.name).unlink(missing_ok=True)
@@ -369,7 +369,7 @@ def _hash(thread_id: str) -> str:
 
 
 def _hash_of(folder: str) -> str | None:
-    """Return the hash of the thread whose folder has this name; `None`: it is of no thread."""
+    """Return the hash of the thread with this folder name; `None`: it is not a thread's."""
     thread = thread_name(folder)
     return hashed_name(folder) if thread is None else _hash(thread)
 
@@ -389,7 +389,7 @@ def _records(names: Iterable[str]) -> list[Entry]:
 
 
 def _is_stale(path: Path) -> bool:
-    """Whether a file or folder was left by a process that died long ago."""
+    """Return whether a process that died long ago left a file or folder."""
     try:
         return path.stat().st_mtime < time.time() - _STALE_SECONDS
     except FileNotFoundError:

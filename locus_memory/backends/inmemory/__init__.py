@@ -1,6 +1,6 @@
-"""The in-memory backend: exact, fast, gone with the process.
+"""The in-memory backend: exact and fast; its data ends with the process.
 
-Its store is the reference that every other store is compared with. Its checkpoints are those of
+Its store is the reference for the tests of every other store. Its checkpoints are those of
 `checkpoint/inmemory.py`.
 
 Read `store.py` first, then `space.py` and `index.py`.

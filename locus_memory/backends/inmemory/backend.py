@@ -1,4 +1,4 @@
-"""The in-memory backend: both contracts, gone with the process."""
+"""The in-memory backend: both contracts, with data that ends with the process."""
 
 from __future__ import annotations
 

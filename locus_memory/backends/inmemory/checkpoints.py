@@ -12,7 +12,7 @@ __all__ = ["InMemoryDeltaStorage", "MemoryCheckpointer"]
 
 
 class MemoryCheckpointer(DeltaCheckpointer[StateT]):
-    """Checkpoints in memory, gone with the process; the options are `DeltaCheckpointer`'s."""
+    """Checkpoints in memory, lost with the process; takes the options of `DeltaCheckpointer`."""
 
     def __init__(self, **options: Unpack[CheckpointerOptions[StateT]]) -> None:
         super().__init__(InMemoryDeltaStorage(), **options)

@@ -24,8 +24,8 @@ class TextIndex:
 
     Attributes:
         postings: For each word, how often each key has it.
-        lengths: How many words each key has.
-        total: How many words there are altogether.
+        lengths: The number of words of each key.
+        total: The number of words of all keys.
     """
 
     __slots__ = ("lengths", "postings", "total")
@@ -36,14 +36,14 @@ class TextIndex:
         self.total = 0
 
     def add(self, key: str, words: Mapping[str, int]) -> None:
-        """Add a key that is not there, with its words and their counts."""
+        """Add a key that the index does not have, with its words and their counts."""
         for word, count in words.items():
             self.postings.setdefault(word, {})[key] = count
         self.lengths[key] = sum(words.values())
         self.total += self.lengths[key]
 
     def remove(self, key: str, words: Mapping[str, int]) -> None:
-        """Take out a key and the words it was added with."""
+        """Delete a key and the words with which it was added."""
         for word in words:
             keys = self.postings[word]
             del keys[key]
@@ -53,9 +53,9 @@ class TextIndex:
 
 
 def rank(indexes: Sequence[TextIndex], words: Sequence[str]) -> list[dict[str, float]]:
-    """Return the BM25 score of each key that has any of the words, one mapping an index.
+    """Return the BM25 score of each key that has any of the words, one mapping per index.
 
-    Words are weighed by how rare they are in all the indexes together.
+    The weight of a word depends on how rare it is in all the indexes together.
     """
     documents = sum(len(index.lengths) for index in indexes)
     mean_length = sum(index.total for index in indexes) / max(documents, 1)
@@ -86,7 +86,7 @@ class VectorIndex:
         self._matrices.clear()
 
     def remove(self, key: str) -> None:
-        """Take out the vector of a key."""
+        """Delete the vector of a key."""
         del self._vectors[key]
         self._matrices.clear()
 
@@ -96,7 +96,7 @@ class VectorIndex:
         return {len(vector) // 4 for vector in self._vectors.values()}
 
     def similarities(self, query: bytes) -> Iterator[tuple[str, float]]:
-        """Yield each key that has a vector as long as `query`, with the cosine."""
+        """Yield each key whose vector has the length of `query`, with the cosine."""
         import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
 
         keys, matrix = self._matrix(len(query))
@@ -114,7 +114,7 @@ class VectorIndex:
 
 
 class Expiry:
-    """When names expire, soonest first."""
+    """The expiry moments of names, soonest first."""
 
     __slots__ = ("_heap", "_moments")
 
@@ -123,13 +123,13 @@ class Expiry:
         self._heap: list[tuple[float, Any]] = []
 
     def set(self, name: Any, moment: float | None) -> None:
-        """Let `name` expire at `moment`, in seconds since the epoch, or never."""
+        """Set the expiry of `name` to `moment`, in seconds since the epoch, or to never."""
         if moment is None:
             self._moments.pop(name, None)
             return
         self._moments[name] = moment
         heapq.heappush(self._heap, (moment, name))
-        # Entries that were replaced stay in the heap: bound them.
+        # Replaced entries stay in the heap: bound them.
         if len(self._heap) > 2 * len(self._moments) + 64:
             self._heap = [(moment, name) for name, moment in self._moments.items()]
             heapq.heapify(self._heap)

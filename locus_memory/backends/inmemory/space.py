@@ -28,7 +28,7 @@ __all__ = ["Content", "Hit", "Record", "Space", "best", "newest", "ranked", "sim
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a put brings: JSON as bytes, so that nobody can hold an alias of it."""
+    """The content of a put: JSON as bytes, so that no caller has an alias of it."""
 
     value: bytes
     metadata: bytes
@@ -37,7 +37,7 @@ class Content:
 
     @classmethod
     def of(cls, put: Put, embedding: bytes | None) -> Content:
-        """Return the content of a put and its vector, checked."""
+        """Check a put, and return its content."""
         return cls(
             value=encode_json(put.value),
             metadata=encode_metadata(put.metadata),
@@ -48,7 +48,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An item at rest; `sequence` numbers the writes of the store."""
+    """A stored item; `sequence` numbers the writes of the store."""
 
     content: Content
     created_at: float
@@ -69,7 +69,7 @@ class Space:
     vectors: VectorIndex = field(default_factory=VectorIndex)
 
     def add(self, key: str, record: Record) -> None:
-        """Add a record under a key that is free."""
+        """Add a record under an unused key."""
         self.records[key] = record
         bisect.insort(self.keys, key)
         self.text.add(key, record.content.words)
@@ -77,7 +77,7 @@ class Space:
             self.vectors.add(key, record.content.embedding)
 
     def remove(self, key: str) -> None:
-        """Take out the record of a key."""
+        """Delete the record of a key."""
         record = self.records.pop(key)
         del self.keys[bisect.bisect_left(self.keys, key)]
         self.text.remove(key, record.content.words)
@@ -85,7 +85,7 @@ class Space:
             self.vectors.remove(key)
 
     def item(self, key: str, score: float | None = None) -> StoreItem:
-        """Return the item under a key, decoded afresh."""
+        """Return the item under a key, newly decoded."""
         record = self.records[key]
         return StoreItem(
             namespace=self.namespace,
@@ -114,7 +114,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A candidate of a search; of equals, the one written last is the better."""
+    """A candidate of a search; among equals, the one written last is better."""
 
     space: Space
     key: str
@@ -125,7 +125,7 @@ class Hit:
         return self.space.item(self.key, self.score)
 
     def order(self) -> tuple[float, int]:
-        """Return what is greater for a better hit."""
+        """Return the sort key, which is greater for a better hit."""
         return self.score or 0.0, self.space.records[self.key].sequence
 
     def semantic(self) -> SemanticSearchResult:
@@ -148,7 +148,7 @@ def ranked(spaces: Sequence[Space], words: Iterable[str]) -> Iterator[Hit]:
 
 
 def similar(spaces: Sequence[Space], query: bytes, threshold: float | None) -> list[Hit]:
-    """Return a hit for each item whose vector is as long as the query, and near enough.
+    """Return a hit for each item whose vector has the query's length and is near enough.
 
     Raises:
         InvalidEmbeddingError: All the vectors have another length.
@@ -175,7 +175,7 @@ def best(hits: Iterable[Hit], condition: Condition, page: Page) -> Iterator[Hit]
     """Yield a page of the hits that satisfy the filter, best first."""
     ordered = sorted(hits, key=Hit.order, reverse=True)
     kept = (hit for hit in ordered if _satisfies(hit, condition))
-    # islice takes no larger numbers.
+    # islice accepts no larger numbers.
     start, stop = min(page.offset, sys.maxsize), min(page.offset + page.limit, sys.maxsize)
     return itertools.islice(kept, start, stop)
 

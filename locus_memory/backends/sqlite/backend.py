@@ -23,9 +23,9 @@ class SQLiteBackend(Backend):
     """A store and a checkpointer in one database file, over one writer and its readers.
 
     Args:
-        path: The file, or `":memory:"`; made on first use.
-        database: A database to share, which is then not closed here; the options of the
-            connection are ignored.
+        path: The file, or `":memory:"`; created at its first use.
+        database: A database to share, which the backend does not close; the options of the
+            connection are ignored then.
         readers: See `SQLiteDatabase`.
         busy_timeout: See `SQLiteDatabase`.
         synchronous: See `SQLiteDatabase`.
@@ -69,11 +69,11 @@ class SQLiteBackend(Backend):
 
     @override
     async def problems(self) -> list[str]:
-        """Return what SQLite finds, and what has lost what belongs to it."""
+        """Return the problems that SQLite finds, and rows whose other parts are missing."""
         return await find_problems(self._database)
 
     async def open(self) -> None:
-        """Open the file and set it up now, rather than on first use."""
+        """Open the file and set it up now, rather than at its first use."""
         await self._store.open()
         await self._checkpointer.open()
 

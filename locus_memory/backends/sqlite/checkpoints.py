@@ -125,8 +125,8 @@ WHERE thread_id > :after AND thread_id >= :prefix AND (:bound IS NULL OR thread_
 ORDER BY thread_id LIMIT :limit
 """
 
-# A XOR, by which a seal goes with its record to another thread; see `record.moved`. A payload says
-# by its first byte whether the seal is one of before, which has no thread in it.
+# A XOR transfers a seal with its record to another thread; see `record.moved`. The first byte of a
+# payload tells whether its seal is of an earlier version, which does not cover the thread.
 _COPY: Final = """
 INSERT INTO checkpoints
   (thread, checkpoint_id, revision, base, level, created_at, metadata, size, seal, forked_from,
@@ -149,15 +149,15 @@ SELECT {HEAD} FROM checkpoints WHERE thread = ({_THREAD}) AND sequence = ?
 _NO_BOUND: Final = 2**63 - 1
 
 _PAGES: Final = 2000
-"""How many pages are given back in one transaction, so that nobody waits long for it."""
+"""How many pages are given back in one transaction, so that other writers do not wait long."""
 
 
 class SQLiteDeltaStorage(DeltaStorage):
-    """Records in a SQLite file, safe with many tasks and processes.
+    """Records in a SQLite file, safe for many tasks and processes.
 
     Args:
-        path: The file, or `":memory:"`; made on first use.
-        database: A database to share, which is then not closed here; the rest is ignored.
+        path: The file, or `":memory:"`; created at its first use.
+        database: A database to share, which the storage does not close; the rest is ignored then.
         busy_timeout: See `SQLiteDatabase`.
         synchronous: See `SQLiteDatabase`.
     """
@@ -311,7 +311,7 @@ class SQLiteDeltaStorage(DeltaStorage):
             try:
                 rows = connection.execute(_MATCHING % matching, parameters).fetchall()
             except sqlite3.OperationalError:
-                # Some metadata may not even be JSON: say whose.
+                # Some metadata may not even be JSON: name its record.
                 for row in connection.execute(_MATCHING % "1", {"most": -1}):
                     read_head(read_thread(row[-1]), row)
                 raise
@@ -338,7 +338,7 @@ class SQLiteDeltaStorage(DeltaStorage):
 def _seals_of_copies(
     connection: sqlite3.Connection, source: str, target: str, through: int | None
 ) -> dict[str, Any]:
-    """Return what `_COPY` is told of the fork point, and what the seals change by."""
+    """Return the parameters of `_COPY` for the fork point and for the change of the seals."""
     mask = moved(source, target, None, None)
     known: dict[str, Any] = {"mask": mask, "fork": None, "fork_mask": mask, "forked_from": None}
     if through is None:
@@ -353,7 +353,7 @@ def _seals_of_copies(
 
 
 def _append(connection: sqlite3.Connection, row: dict[str, Any]) -> int | None:
-    """Append in one statement; `None` if there is more to it than that."""
+    """Append in one statement; `None` if one statement is not enough."""
     try:
         cursor = connection.execute(_APPEND, row)
     except sqlite3.IntegrityError:
@@ -367,7 +367,7 @@ def _make_room(
     expected_parent: str | Unset | None,
     rebased: Sequence[Record],
 ) -> None:
-    """Raise unless the record may be appended once the one of its name is gone."""
+    """Raise unless the record may be appended once the one of its name is deleted."""
     heads = _heads(connection, record.thread_id, None, None)
     check_parent(record.thread_id, expected_parent, heads[0].checkpoint_id if heads else None)
     removed = {head.revision for head in heads if head.checkpoint_id == record.checkpoint_id}
@@ -386,13 +386,13 @@ def _add_thread(connection: sqlite3.Connection, thread: str) -> int:
 
 
 def _give_pages_back(connection: sqlite3.Connection) -> bool:
-    """Return some free pages to the system; returns whether there are more to return."""
+    """Return some free pages to the system; returns whether more are left."""
 
     def free() -> int:
         return int(connection.execute("PRAGMA freelist_count").fetchone()[0])
 
     before = free()
-    # The statement frees a page a step, and the driver steps it once.
+    # The statement frees one page per step, and the driver makes one step.
     for _ in range(min(before, _PAGES)):
         connection.execute("PRAGMA incremental_vacuum(1)")
     return 0 < free() < before
@@ -444,11 +444,11 @@ def _heads(
 
 
 class SQLiteCheckpointer(DeltaCheckpointer[StateT]):
-    """Checkpoints in a SQLite file; the other options are `DeltaCheckpointer`'s.
+    """Checkpoints in a SQLite file; the other options are those of `DeltaCheckpointer`.
 
     Args:
-        path: The file, or `":memory:"`; made on first use.
-        database: A database to share, which is then not closed here.
+        path: The file, or `":memory:"`; created at its first use.
+        database: A database to share, which the checkpointer does not close.
         busy_timeout: See `SQLiteDatabase`.
         synchronous: See `SQLiteDatabase`.
         options: See `DeltaCheckpointer`.

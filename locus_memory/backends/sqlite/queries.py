@@ -1,7 +1,7 @@
-"""Every statement the store runs.
+"""All statements of the store.
 
-What varies is put together from the constants here; whatever a caller chose is bound.
-`:now` is the moment, `:path` an encoded namespace and `:bound` the end of its descendants.
+Variable parts are put together from the constants here, and all values of a caller are bound.
+`:now` is the present moment, `:path` an encoded namespace and `:bound` the end of its descendants.
 """
 
 # ruff: noqa: S608 - no text of a caller ever gets into a statement
@@ -54,7 +54,7 @@ _LIVE: Final = "(i.expires_at IS NULL OR i.expires_at > :now)"
 _SOURCE: Final = "namespaces AS n CROSS JOIN items AS i ON i.namespace = n.id"
 _HERE: Final = "n.path = :path"
 _BELOW: Final = "n.path >= :path AND n.path < :bound"
-# Texts as bytes: the driver would not say in which row it cannot decode a text.
+# Texts as bytes: the driver does not report in which row it cannot decode a text.
 _ITEM: Final = """
     CAST(n.path AS BLOB), CAST(i.key AS BLOB), CAST(i.value AS BLOB), CAST(i.metadata AS BLOB),
     i.created_at, i.updated_at, i.version, i.expires_at, i.checksum"""
@@ -84,10 +84,10 @@ ADD_TEXT: Final = "INSERT INTO texts (rowid, scope, text) VALUES (?, 'n' || ?, ?
 REMOVE_ITEM: Final = "DELETE FROM items WHERE id = ?"
 REMOVE_VECTOR: Final = "DELETE FROM vectors WHERE id = ?"
 COUNT_VECTOR: Final = "UPDATE namespaces SET vector_deletes = vector_deletes + 1 WHERE id = ?"
-# FTS5 must be told what it indexed.
+# FTS5 needs the indexed text to delete it.
 REMOVE_TEXT: Final = """
     INSERT INTO texts (texts, rowid, scope, text) VALUES ('delete', ?, 'n' || ?, ?)"""
-# FTS5 keeps the words of what was deleted, marked so, until it merges them with the rest.
+# FTS5 keeps the words of deleted rows, with a mark, until it merges them with the rest.
 COMPACT_TEXTS: Final = "INSERT INTO texts (texts) VALUES ('optimize')"
 REMOVE_EMPTY: Final = """
     DELETE FROM namespaces
@@ -148,7 +148,7 @@ def newest_items(condition: str, *, recursive: bool) -> str:
         return f"""
             SELECT {_ITEM}, NULL FROM {_SOURCE} WHERE {scope} AND {_LIVE} AND {condition}
             ORDER BY i.revision DESC LIMIT :limit OFFSET :offset"""
-    # Ids first: sorting must not carry the values along.
+    # Ids first: sorting must not carry the values.
     return f"""
         SELECT {_ITEM}, NULL
         FROM (
@@ -159,14 +159,14 @@ def newest_items(condition: str, *, recursive: bool) -> str:
         ORDER BY i.revision DESC"""
 
 
-# A row, if the namespace has at least a quarter of as many items as there are or were.
+# Returns a row if the namespace has at least a quarter of as many items as exist or existed.
 IS_LARGE: Final = """
     SELECT 1 FROM items WHERE namespace = ?
     LIMIT 1 OFFSET (SELECT coalesce(max(id), 0) / 4 FROM items)"""
 
 
-# A row, if more items match than three quarters of a namespace, or without one, of as many as
-# there are or were. What few have is not worth the question.
+# Returns a row if more items match than three quarters of a namespace, or without one, of all items
+# that exist or existed. A rare word is not worth the query.
 IS_COMMON: Final = """
     SELECT 1 FROM texts WHERE texts MATCH :match
     LIMIT 1 OFFSET (
@@ -185,17 +185,17 @@ def _matches(condition: str, *, recursive: bool) -> str:
 
 
 def count_matches(condition: str, *, recursive: bool) -> str:
-    """Return the query for how many items `search_items` would find."""
+    """Return the query for the number of items that `search_items` would find."""
     return f"SELECT count(*) {_matches(condition, recursive=recursive)}"
 
 
 def search_items(condition: str, *, recursive: bool, whole: bool) -> str:
-    """Return the query for what matches `:match`, the best first: full items, or ids.
+    """Return the query for the matches of `:match`, the best first: full items, or ids.
 
-    They are those of the namespace of the id `:namespace`, or below `:path`. Full items come
-    with their scores, ids with revisions and scores; scores are times `:weight`.
+    They are in the namespace with the id `:namespace`, or below `:path`. Full items come
+    with their scores, ids with revisions and scores; scores are multiplied by `:weight`.
     """
-    # The scope column only selects: it weighs nothing in the ranking.
+    # The scope column only selects: it does not count in the ranking.
     hits = f"""
           SELECT texts.rowid AS id, i.revision AS revision,
             -bm25(texts, 0.0, 1.0) * :weight AS score
@@ -219,7 +219,7 @@ VECTORS_AFTER: Final = """
 
 
 def vector_namespaces(*, recursive: bool) -> str:
-    """Return the query for the namespaces to search, each with what tells its vectors changed."""
+    """Return the query for the namespaces to search, each with the state of its vectors."""
     return f"""
         SELECT n.id, n.vector_deletes,
           (SELECT max(id) FROM vectors WHERE namespace = n.id AND dimension = :dimension)
@@ -235,7 +235,7 @@ def vector_dimension(*, recursive: bool) -> str:
 
 
 def vector_expired(*, recursive: bool) -> str:
-    """Return the query for the vectors of items that have expired and are still there."""
+    """Return the query for the vectors of items that have expired and still exist."""
     return f"""
         SELECT v.id FROM items AS i
         CROSS JOIN vectors AS v ON v.id = i.revision

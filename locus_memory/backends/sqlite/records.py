@@ -1,4 +1,4 @@
-"""A checkpoint's record as a row of SQLite, and what to make of a row that is damaged."""
+"""A checkpoint's record as a row of SQLite, and the errors of a damaged row."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ __all__ = [
 
 R = TypeVar("R", bound=RecordHead)
 
-# Text as bytes: the driver does not say in which row it cannot decode a text.
+# Text as bytes: the driver does not report in which row it cannot decode a text.
 HEAD: Final = """
   CAST(checkpoint_id AS BLOB), revision, base, level, sequence, created_at,
   CAST(metadata AS BLOB), size, length(payload), seal, CAST(forked_from AS BLOB)
 """
-"""The columns that `read_head` and `read_record` take first; a payload comes last."""
+"""The first columns of rows for `read_head` and `read_record`; a payload comes last."""
 
 _LARGEST: Final = 2**63 - 1
 
 
 def clamped(number: int) -> int:
-    """Return the number, or the largest that SQLite knows."""
+    """Return the number, or the largest that SQLite can store."""
     return min(number, _LARGEST)
 
 
 def to_row(record: Record) -> dict[str, Any]:
-    """Return what the parameters of the statements that write a record are bound to."""
+    """Return the parameters of the statements that write a record."""
     return {
         "thread": encode_text(record.thread_id),
         "name": encode_text(record.checkpoint_id),
@@ -60,24 +60,24 @@ def to_row(record: Record) -> dict[str, Any]:
 
 
 def to_text(forked_from: ForkPoint | None) -> str | None:
-    """Return what the column of a fork point holds."""
+    """Return the value of the column for a fork point."""
     return None if forked_from is None else orjson.dumps(forked_from).decode()
 
 
 def read_head(thread_id: str, row: Sequence[Any]) -> RecordHead:
-    """Return the head a row holds.
+    """Return the head of a row.
 
     Raises:
-        CheckpointCorruptError: The row is not what was written.
+        CheckpointCorruptError: The row is damaged.
     """
     return RecordHead(**_fields(thread_id, row)).verified(row[9])
 
 
 def read_record(thread_id: str, row: Sequence[Any]) -> Record:
-    """Return the record a row holds.
+    """Return the record of a row.
 
     Raises:
-        CheckpointCorruptError: The head is not what was written.
+        CheckpointCorruptError: The head is damaged.
     """
     record = Record(**_fields(thread_id, row), payload=row[-1]).verified(row[9])
     if type(row[-1]) is not bytes:
@@ -109,10 +109,10 @@ def _fields(thread_id: str, row: Sequence[Any]) -> dict[str, Any]:
 
 
 def check_name(head: R, checkpoint_id: str) -> R:
-    """Return the head an index led to, if it has the name that was looked up.
+    """Return the head that an index found, if it has the requested name.
 
     Raises:
-        CheckpointCorruptError: It has another.
+        CheckpointCorruptError: It has another name.
     """
     if head.checkpoint_id != checkpoint_id:
         raise head.corrupt(f"it was found as {quote(checkpoint_id)}")
@@ -123,7 +123,7 @@ def read_thread(encoded: bytes) -> str:
     """Return the name of a thread.
 
     Raises:
-        CheckpointCorruptError: It is no name.
+        CheckpointCorruptError: It is not a name.
     """
     try:
         return decode_text(encoded.decode())
@@ -133,11 +133,11 @@ def read_thread(encoded: bytes) -> str:
 
 @contextlib.contextmanager
 def blaming(thread_id: str, checkpoint_id: str | None = None) -> Generator[None]:
-    """Name the checkpoint that was asked for when its pages or texts are damaged.
+    """Name the requested checkpoint if its pages or texts are damaged.
 
     Raises:
-        CheckpointCorruptError: They are.
-        BackendCorruptError: It is not the rows that are damaged, but the file as a whole.
+        CheckpointCorruptError: The rows are damaged.
+        BackendCorruptError: The file as a whole is damaged.
     """
     try:
         yield

@@ -1,7 +1,7 @@
 """The tables of a locus_memory SQLite file.
 
-`MIGRATIONS` is ordered: after group `n` the file's `user_version` is `n + 1`. A group that
-was released never changes; a new one is appended.
+`MIGRATIONS` is ordered: after group `n` the file's `user_version` is `n + 1`. A released group
+never changes; a new one is appended.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Final
 __all__ = ["APPLICATION_ID", "MIGRATIONS"]
 
 APPLICATION_ID: Final = 0x4C4D454D
-"""What marks a file as ours: `LMEM` in ASCII, at byte 68 of the file."""
+"""The mark of this library's files: `LMEM` in ASCII, at byte 68 of the file."""
 
 # Each put takes a new revision, and no revision is ever used twice. So their order is the
-# order of writes whatever the clock does, and a vector, whose id is the revision of the put
-# that brought it, never changes. An item's id stays, and is its row in the text index.
+# order of writes, whatever the clock does. The id of a vector is the revision of its put, so
+# a vector never changes. An item's id stays the same, and is its row in the text index.
 #
-# The store keeps its tables in step itself. A trigger, a foreign key or a statement that may
+# The store itself keeps its tables consistent. A trigger, a foreign key or a statement that may
 # fail after its first row makes SQLite open a savepoint, and at each savepoint FTS5 writes its
 # index out, which takes longer than the rest of a put.
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
@@ -56,8 +56,8 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         CREATE INDEX items_by_expiry ON items (expires_at, namespace)
           WHERE expires_at IS NOT NULL
         """,
-        # The scope is a word that only the items of one namespace have, so that the search of a
-        # small namespace does not read through the matches of a large one.
+        # The scope is a word that only the items of one namespace have, so the search of a
+        # small namespace does not read the matches of a large one.
         """
         CREATE VIEW searchable (id, scope, text) AS
           SELECT id, 'n' || namespace, text FROM items WHERE text <> ''
@@ -76,9 +76,9 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "CREATE TABLE revisions (id INTEGER PRIMARY KEY, last INTEGER)",
         "INSERT INTO revisions (id, last) VALUES (0, 0)",
     ),
-    # JSON of the thread and the checkpoint that a fork began with; checksums as `store.checksum`
-    # has them, NULL in a row of before. A process that has the file open and knows of none cannot
-    # put from here on: it would leave the checksum of the value before.
+    # JSON of the source thread and checkpoint of a fork; checksums in the format of
+    # `store.checksum`, NULL in a row of an earlier version. Older code that has the file open
+    # cannot put from now on: it would leave the checksum of the old value.
     (
         "ALTER TABLE revisions RENAME COLUMN last TO latest",
         "ALTER TABLE checkpoints ADD COLUMN forked_from TEXT",

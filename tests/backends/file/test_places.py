@@ -107,7 +107,7 @@ async def test_a_file_in_place_of_the_folder_itself(checkpointer, base, name):
 async def test_a_folder_that_went_away_is_not_an_empty_one(checkpointer, base, name):
     shutil.rmtree(base)
     call = checkpointer.list_threads() if name == "threads" else CALLS[name](checkpointer)
-    with pytest.raises(BackendUnavailableError, match="removed or unmounted"):
+    with pytest.raises(BackendUnavailableError, match="deleted or unmounted"):
         await call
     assert not base.exists()
 

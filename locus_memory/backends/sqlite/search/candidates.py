@@ -1,7 +1,7 @@
-"""The candidates of a ranking: what two searches of one moment found, each item decoded once.
+"""The candidates of a ranking: the hits of two searches in one transaction, decoded once.
 
-An item never changes under its revision, for every put takes a new one. So what was decoded is
-held by its revision, and a search reads only what is new.
+An item never changes under its revision, since every put takes a new one. So decoded items are
+cached by revision, and a search reads only new ones.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from locus_memory.store.item import StoreItem
 __all__ = ["Found", "Held", "ItemCache"]
 
 _CAPACITY: Final = 16 * 2**20
-"""How many bytes of items are held, about."""
+"""About how many bytes of items are cached."""
 
 _VALUE, _METADATA = -7, -6
-"""Where a row has the two, whatever it begins with."""
+"""The positions of both in a row, whatever its first columns are."""
 
 _OVERHEAD: Final = 1_000
-"""What an item takes beside the text of its value and its metadata, about."""
+"""About how many bytes an item takes beside the text of its value and its metadata."""
 
 
 class Found(NamedTuple):
-    """What a search found, not read yet.
+    """A hit of a search, not read yet.
 
     Attributes:
-        id: The id of the item; of a vector, its revision.
-        revision: That of the item.
-        score: How good it is.
+        id: The id of the item; for a vector, its revision.
+        revision: The revision of the item.
+        score: The score of the hit.
     """
 
     id: int
@@ -45,16 +45,16 @@ class Found(NamedTuple):
 
 
 class Held(NamedTuple):
-    """An item, and how many bytes it takes, about."""
+    """An item, and about how many bytes it takes."""
 
     item: StoreItem
     size: int
 
 
 class ItemCache:
-    """The items that were candidates last; the reader threads share it.
+    """A cache of the last candidates, shared by the reader threads.
 
-    Those of two generations are held: when the younger one is full, the older one goes.
+    It holds two generations: when the younger one is full, the older one is dropped.
     """
 
     def __init__(self) -> None:
@@ -69,10 +69,10 @@ class ItemCache:
         by_text: Sequence[Found],
         by_vector: Sequence[Found],
     ) -> tuple[Candidates, Mapping[int, Held]]:
-        """Return what was found, with its items, and those among them that are not held yet.
+        """Return the hits with their items, and the hits whose items are not cached.
 
         Raises:
-            BackendCorruptError: An item is not there, or not what was written.
+            BackendCorruptError: An item does not exist, or is damaged.
         """
         held = self._held(each.revision for each in (*by_text, *by_vector))
         new: dict[int, Held] = {}
@@ -90,17 +90,17 @@ class ItemCache:
         return Candidates(_scored(by_text, items), _scored(by_vector, items), kept=True), new
 
     def hold(self, items: Mapping[int, Held]) -> None:
-        """Hold items from now on.
+        """Add items to the cache.
 
-        Only once the transaction that saw them is over: it may have seen what is undone
-        later, and then its revision comes again.
+        Call it only after the transaction that read them: it may have read a write that is rolled
+        back later, and then its revision is used again.
         """
         with self._lock:
             for revision, held in items.items():
                 self._add(revision, held)
 
     def _held(self, revisions: Iterable[int]) -> dict[int, Held]:
-        """Return those that are held."""
+        """Return the cached items."""
         found: dict[int, Held] = {}
         with self._lock:
             for revision in revisions:
@@ -119,7 +119,7 @@ class ItemCache:
 
 
 def _held(item: StoreItem, row: Sequence[Any]) -> Held:
-    """Return an item, and about what it takes: its row says how long its documents are."""
+    """Return an item and about its size, from the lengths of its documents in the row."""
     value, metadata = row[_VALUE], row[_METADATA]
     return Held(item, len(value) + len(metadata) + _OVERHEAD)
 

@@ -1,8 +1,8 @@
-r"""Filters as SQL: every path and operand is bound, and the answer is that of `matches`.
+r"""Filters as SQL: every path and operand is bound, and the result equals that of `matches`.
 
-SQLite reads a JSON document a little differently than Python does: numbers are rounded
-otherwise, `\u0000` cuts a string short, some keys have no path. Where that could show, the
-SQL asks the function `locus_matches`, which is Python's own `matches`.
+SQLite reads a JSON document a little differently than Python does: it rounds numbers in other
+ways, `\u0000` ends a string, some keys have no path. Where this could matter, the
+SQL calls the function `locus_matches`, which is Python's own `matches`.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _ORDER: Final = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 def compile_filter(
     condition: Condition, *, metadata: str, value: str
 ) -> tuple[str, dict[str, Any]]:
-    """Return an SQL expression that is 1 or 0, and what its parameters are bound to.
+    """Return an SQL expression with the value 1 or 0, and its parameters.
 
     Args:
         condition: A parsed filter.
-        metadata: The column with the metadata, a JSON text; with its table's name, for
+        metadata: The column with the metadata, a JSON text; with its table's name, since
             `json_each` has a `value` too.
         value: The column with the value, likewise; `"NULL"` if there is none.
     """
@@ -55,7 +55,7 @@ def compile_filter(
 
 
 def _size(condition: Condition) -> int:
-    """Return how many comparisons and levels a condition has."""
+    """Return the number of comparisons and levels of a condition."""
     if isinstance(condition, Comparison):
         return len(condition.operand) if condition.operator == "$in" else 1
     if isinstance(condition, Negation):
@@ -65,7 +65,7 @@ def _size(condition: Condition) -> int:
 
 @dataclass(slots=True)
 class _Compiler:
-    """Gathers the parameters of one filter."""
+    """A compiler that collects the parameters of one filter."""
 
     metadata: str
     value: str
@@ -105,7 +105,7 @@ class _Compiler:
         return f"CASE {' '.join(here)} ELSE 0 END"
 
     def test_for(self, comparison: Comparison) -> str:
-        """Return what to ask of a field that is there; `{document}` and `{path}` say where."""
+        """Return the test of an existing field; `{document}` and `{path}` are its place."""
         if comparison.operator == "$exists":
             return "1"
         found = "json_type({document}, {path})", "json_extract({document}, {path})"
@@ -129,7 +129,7 @@ class _Compiler:
         same = f"{found} {sign} {self.bind(operand)}"
         if isinstance(operand, str):
             return f"CASE {kind} WHEN 'text' THEN {same} ELSE 0 END"
-        # A fraction, or an integer of more than 63 bits, is rounded when SQLite reads it.
+        # SQLite rounds a fraction, or an integer of more than 63 bits, as it reads it.
         return (
             f"CASE WHEN {kind} NOT IN ('integer', 'real') THEN 0"
             f" WHEN typeof({found}) = 'integer' THEN {same}"
@@ -138,7 +138,7 @@ class _Compiler:
 
 
 def _has_path(comparison: Comparison) -> bool:
-    """Whether SQLite can name the field; digits may be a key or an index."""
+    """Return whether SQLite can name the field; digits may be a key or an index."""
     return all(
         step and not step.isdigit() and step.isprintable() and not set(step) & set('"\\')
         for step in comparison.path
@@ -146,7 +146,7 @@ def _has_path(comparison: Comparison) -> bool:
 
 
 def _has_operand(comparison: Comparison) -> bool:
-    """Whether SQLite can hold the operand."""
+    """Return whether SQLite can store the operand."""
     operand = comparison.operand
     if isinstance(operand, int):
         return operand in _INT64
@@ -156,7 +156,7 @@ def _has_operand(comparison: Comparison) -> bool:
 
 
 def register_functions(connection: sqlite3.Connection) -> None:
-    """Give the connection the SQL function that compiled filters fall back to."""
+    """Register the SQL function that compiled filters call as a fallback."""
     connection.create_function("locus_matches", 3, _matches, deterministic=True)
 
 
@@ -166,7 +166,7 @@ def _matches(condition: str, value: str | None, metadata: str) -> bool:
 
 
 def _document(condition: Condition) -> Any:
-    """Return the condition as JSON: an operator's name first."""
+    """Return the condition as JSON, each operator's name first."""
     if isinstance(condition, Comparison):
         operand = condition.operand
         listed = list(operand) if isinstance(operand, tuple) else operand
@@ -183,7 +183,7 @@ def _condition(written: str) -> Condition:
 
 
 def _read_condition(document: list[Any]) -> Condition:
-    """Return the condition that `_document` wrote."""
+    """Return the condition of a document that `_document` returned."""
     name, *parts = document
     if name == "not":
         return Negation(_read_condition(parts[0]))

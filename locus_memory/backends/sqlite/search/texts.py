@@ -16,28 +16,28 @@ from locus_memory.store.filters import Condition
 __all__ = ["TextSearch"]
 
 _USES: Final = 256
-"""How many searches go by what was found of the size of a namespace, or of a word."""
+"""How many searches reuse the result of a check of a namespace's or word's size."""
 
 _UNASKED: Final = 2
-"""How many searches a word is in before it is asked whether it is common: most never come again."""
+"""How many searches a word is in before it is checked: most words never come again."""
 
 _LITTLE: Final = 1e-9
-"""What such words weigh: FTS5 gives no word less than a millionth."""
+"""The weight of common words: FTS5 gives no word less than a millionth."""
 
 _REMEMBERED: Final = 1_024
-"""Of how many of them."""
+"""The number of cached namespaces or words."""
 
 
 class TextSearch:
-    """Searches, and remembers which namespaces and which words fill much of the database.
+    """A text search that caches which namespaces and words fill much of the database.
 
-    To rank, FTS5 reads of each word in how many items it is. A namespace is a word as well, so
-    that a search for it meets no match of another namespace, and all of its items are read for
-    its sake. For one that holds much of the database, it is quicker to look where each match is.
+    To rank, FTS5 reads for each word in how many items it is. A namespace is a word as well, so
+    a search for it reads no match of another namespace, but all of its own items. For a namespace
+    that holds much of the database, it is faster to check the namespace of each match.
 
-    A word that nearly all items there have weighs nothing (what more than half have, FTS5 gives a
-    millionth), and to rank what only such words find takes the longest of all. So that comes
-    after what the others find, and is looked for only where the page is not full by then.
+    A word that nearly all items have weighs nothing (to a word of more than half of the items,
+    FTS5 gives a millionth), and ranking the matches of such words alone takes the longest. So these
+    matches come after those of other words, and are searched only if the page is not full.
     """
 
     def __init__(self) -> None:
@@ -54,15 +54,15 @@ class TextSearch:
         *,
         whole: bool = True,
     ) -> list[Any]:
-        """Return what has any of the words and satisfies the condition, the best first.
+        """Return the matches of any of the words that satisfy the condition, the best first.
 
         Args:
-            connection: Where to search.
-            scope: Which namespaces.
-            words: What to search for.
+            connection: The connection.
+            scope: The namespaces.
+            words: The words to find.
             condition: A filter.
-            page: Which part of the hits is wanted.
-            whole: Whether the rows are of full items with their scores, or of ids with
+            page: The wanted part of the hits.
+            whole: Whether the rows are full items with their scores, or ids with
                 revisions and scores.
         """
         values: dict[str, object] = {}
@@ -98,7 +98,7 @@ class TextSearch:
         return _remembered(self._large, namespace, look, unasked=0)
 
     def _is_common(self, connection: sqlite3.Connection, namespace: int | None, word: str) -> bool:
-        """Whether nearly all items have a word: those of a namespace, or without one, all."""
+        """Return whether nearly all items of a namespace, or without one all items, have a word."""
 
         def look() -> bool:
             match = "" if namespace is None else _only(namespace)
@@ -109,7 +109,7 @@ class TextSearch:
 
 
 def _only(namespace: int) -> str:
-    """Return what restricts a match to a namespace."""
+    """Return the expression that restricts a match to a namespace."""
     return f'scope : "n{namespace}" AND '
 
 
@@ -119,7 +119,7 @@ _T = TypeVar("_T")
 def _remembered(
     known: dict[_T, tuple[bool, int]], name: _T, look: Callable[[], bool], *, unasked: int
 ) -> bool:
-    """Return what is remembered, for so many uses; what is new is no, for `unasked` uses."""
+    """Return a cached result, for `_USES` uses; a new name is false for `unasked` uses first."""
     found, uses = known.get(name, (False, unasked))
     if uses == 0:
         found, uses = look(), _USES
@@ -135,15 +135,15 @@ def _any_of(words: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """A search but for its words.
+    """A search without its words.
 
     Attributes:
-        connection: Where to search.
+        connection: The connection.
         where: The compiled filter.
-        scope: Which namespaces.
-        values: What the statement binds.
-        within: What comes before each match.
-        whole: Whether full items are wanted, or ids.
+        scope: The namespaces.
+        values: The parameters of the statement.
+        within: The expression before each match.
+        whole: Whether to return full items, or ids.
     """
 
     connection: sqlite3.Connection
@@ -154,7 +154,7 @@ class _Search:
     whole: bool
 
     def page(self, match: str, page: Page, weight: float = 1.0) -> list[Any]:
-        """Return a page of the matches as rows, the best first, scores times the weight."""
+        """Return a page of the matches as rows, the best first, with scores times the weight."""
         recursive = self.scope.recursive
         statement = queries.search_items(self.where, recursive=recursive, whole=self.whole)
         values = self.values | {"match": self.within + match, "weight": weight}
@@ -162,7 +162,7 @@ class _Search:
         return self.connection.execute(statement, values).fetchall()
 
     def count(self, match: str) -> int:
-        """Return how many matches there are."""
+        """Return the number of matches."""
         statement = queries.count_matches(self.where, recursive=self.scope.recursive)
         values = self.values | {"match": self.within + match}
         return int(self.connection.execute(statement, values).fetchone()[0])

@@ -1,8 +1,8 @@
-"""Exact vector search: float32 rows in the file, one matrix a namespace in memory.
+"""Exact vector search: float32 rows in the file, one matrix per namespace in memory.
 
-Loads numpy, so the store imports it at the first search. A vector never changes, for every
-put takes a new revision: the newest id and the number of deletions tell whether a matrix is up to
-date, and a refresh reads only what is new.
+The module loads numpy, so the store imports it at the first search. A vector never changes, since
+every put takes a new revision: the newest id and the number of deletions tell whether a matrix is
+up to date, and a refresh reads only new vectors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Rows = NDArray[np.float32]
 Floats = NDArray[np.float64]
 
 _CHUNK: Final = 4096
-# float32 arithmetic is closer than this; what is this close to the last hit is compared anew.
+# float32 arithmetic is more precise than this; hits this near to the last one are recomputed.
 _MARGIN: Final = 1e-5
 _DIGITS: Final = 12
 _LENGTH_MARGIN: Final = 1e-3
@@ -40,7 +40,7 @@ _LENGTH_MARGIN: Final = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class VectorQuery:
-    """What to look for: a unit vector as float32 bytes, and what else must hold."""
+    """The query of a vector search: a unit vector as float32 bytes, and the conditions."""
 
     vector: bytes
     threshold: float | None
@@ -59,7 +59,7 @@ class _Shelf:
     Attributes:
         namespace: Its id.
         dimension: The length of the vectors.
-        deletes: How many vectors the namespace has lost so far.
+        deletes: How many vectors of the namespace were deleted so far.
         newest: The highest id.
     """
 
@@ -102,35 +102,35 @@ class _Matrix:
             id_buffer = np.empty(room, np.int64)
             row_buffer = np.empty((room, rows.shape[1]), np.float32)
             id_buffer[: self.count], row_buffer[: self.count] = self.ids, self.rows
-        # Whoever still uses this matrix looks at its own rows only.
+        # Other users of this matrix read its own rows only.
         id_buffer[self.count : count], row_buffer[self.count : count] = ids, rows
         return _Matrix(count, id_buffer, row_buffer)
 
 
 class NearVector(NamedTuple):
-    """A vector that was found, known by the revision of its item, and its cosine."""
+    """A vector that was found, by the revision of its item, and its cosine."""
 
     id: int
     cosine: float
 
     @property
     def score(self) -> float:
-        """How near it is, from 0 to 1."""
+        """Its similarity, from 0 to 1."""
         return max(0.0, self.cosine)
 
 
 class VectorCache:
-    """The matrices used last, up to a number of bytes; the reader threads share it."""
+    """A cache of the last matrices, up to a number of bytes, shared by the reader threads."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._held: OrderedDict[tuple[int, int], tuple[_Shelf, _Matrix]] = OrderedDict()
         self._lock = threading.Lock()
         self.size = 0
-        """How many bytes it holds."""
+        """The size of the cache in bytes."""
 
     def find(self, connection: sqlite3.Connection, shelf: _Shelf) -> _Matrix | None:
-        """Return the vectors as this transaction sees them; `None`: too many to hold."""
+        """Return the vectors as this transaction sees them; `None`: too many to cache."""
         name = shelf.namespace, shelf.dimension
         with self._lock:
             known, matrix = self._held.get(name, (None, None))
@@ -155,7 +155,7 @@ class VectorCache:
         if known is not None and matrix is not None:
             matrix = _refreshed(connection, shelf, known, matrix)
         if matrix is None or matrix.count != count:
-            # Unknown, or this transaction still sees a vector that is gone by now.
+            # Not cached, or this transaction still sees a vector that was deleted since.
             matrix = _read(connection, shelf)
         self._hold(shelf, matrix)
         return matrix
@@ -176,7 +176,7 @@ class VectorCache:
 def _refreshed(
     connection: sqlite3.Connection, shelf: _Shelf, known: _Shelf, matrix: _Matrix
 ) -> _Matrix:
-    """Return a matrix without what is gone and with what is new."""
+    """Return a matrix without the deleted vectors and with the new ones."""
     if shelf.deletes != known.deletes or shelf.newest < known.newest:
         found = connection.execute(queries.VECTOR_IDS, (shelf.namespace, shelf.dimension))
         kept = np.isin(matrix.ids, _ids(found), assume_unique=True)
@@ -210,10 +210,10 @@ def _chunks(
 
 
 def _check_lengths(rows: Rows) -> None:
-    """Raise unless all vectors are of length 1, as every vector is that was written.
+    """Raise unless all vectors have the length 1, as every written vector has.
 
     Raises:
-        BackendCorruptError: One is not.
+        BackendCorruptError: A vector has another length.
     """
     with np.errstate(all="ignore"):
         lengths = np.einsum("ij,ij->i", rows, rows)
@@ -233,7 +233,7 @@ def search_vectors(
     query: VectorQuery,
     page: Page,
 ) -> list[SemanticSearchResult]:
-    """Return the items whose vectors point most nearly the same way, the best first.
+    """Return the items whose vectors are nearest to the query by cosine, the best first.
 
     Raises:
         InvalidEmbeddingError: All vectors in the scope have another dimension.
@@ -253,10 +253,10 @@ def find_vectors(
     query: VectorQuery,
     page: Page,
 ) -> list[NearVector]:
-    """Return the vectors that point most nearly the same way, the best first.
+    """Return the vectors that are nearest to the query by cosine, the best first.
 
-    Exact: float32 picks the candidates and float64 ranks them; of equals, the newest write
-    comes first.
+    The result is exact: float32 selects the candidates and float64 ranks them. Among equals, the
+    newest write comes first.
 
     Raises:
         InvalidEmbeddingError: All vectors in the scope have another dimension.
@@ -316,14 +316,14 @@ def _blocks(
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """Which ids may be hits: those listed, or all but those listed."""
+    """The ids that may be hits: those listed, or all but those listed."""
 
     listed: Ids
     allowed: bool
 
     @classmethod
     def of(cls, connection: sqlite3.Connection, scope: Scope, query: VectorQuery) -> _Candidates:
-        """Ask SQL for the ids that satisfy the filter or, without one, for the expired ones."""
+        """Select the ids that satisfy the filter or, without one, the expired ones."""
         values = _values(scope, query)
         if query.condition == All(()):
             statement = queries.vector_expired(recursive=scope.recursive)
@@ -351,6 +351,6 @@ def _best(ids: Ids, rows: Rows, vector: bytes, wanted: int) -> tuple[Ids, Floats
         near = np.flatnonzero(scores >= last - _MARGIN)
         ids, rows = ids[near], rows[near]
     exact, target = rows.astype(np.float64), query.astype(np.float64)
-    # Summed a row at a time, equal vectors get equal cosines, wherever they stand.
+    # Summed row by row, equal vectors get equal cosines at any position.
     lengths = np.sqrt((exact * exact).sum(axis=1) * (target * target).sum())
     return ids, np.round((exact * target).sum(axis=1) / lengths, _DIGITS)
