@@ -1,9 +1,9 @@
 """The `locus-memory` command.
 
-Each command uses the public names of the library, answers people with tables and programs with
-JSON, and ends with an exit code of one table. Errors of the library become one line on stderr.
+Each command uses only public names of the library. It prints tables for people and JSON for
+programs. One table defines the exit codes. An error of the library becomes one line on stderr.
 
-Read `app.py` first, then `commands/`; `options/` reads values, `printing/` shows them.
+Read `app.py` first, then `commands/`. `options/` parses values, `printing/` prints results.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and leave the process with its exit code.
+    """Run the command and exit the process with its exit code.
 
     Args:
-        arguments: What follows the command's name; `sys.argv`'s by default.
+        arguments: The arguments after the command's name; those of `sys.argv` by default.
     """
     try:
         code = _run(sys.argv[1:] if arguments is None else list(arguments))
     except KeyboardInterrupt:
-        # While modules are imported, or a moment before the end.
+        # The interrupt came during an import or just before the exit.
         code = 130
     sys.exit(code)
 
 
 def _run(arguments: Sequence[str]) -> int | str:
-    """Return the exit code, or the line to end with; an interrupt may hit each import."""
-    from locus_memory._internal.providers.drivers import require  # noqa: PLC0415 - an interrupt is no traceback
+    """Return the exit code or an error line; an interrupt may come during any import."""
+    from locus_memory._internal.providers.drivers import require  # noqa: PLC0415 - an interrupt prints no traceback
     from locus_memory.errors import MissingDriverError  # noqa: PLC0415
 
     try:

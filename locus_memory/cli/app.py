@@ -1,4 +1,4 @@
-"""The commands, put together, and the one place where their errors end."""
+"""The command-line app: it registers the commands and reports their errors."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from locus_memory.errors import LocusMemoryError
 
 __all__ = ["app", "run"]
 
-_START = "To begin with"
-_MEMORIES = "What is remembered"
-_THREADS = "Threads and their checkpoints"
-_ITEMS = "Items of the store"
-_MODELS = "Models of this machine"
+_START = "Getting started"
+_MEMORIES = "Memories"
+_THREADS = "Threads and checkpoints"
+_ITEMS = "Store items"
+_MODELS = "Local models"
 
 app = typer.Typer(
     name="locus-memory",
@@ -98,7 +98,7 @@ app.add_typer(
 )
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer passes it by position
     if wanted:
         sys.stdout.write(f"locus-memory {__version__}\n")
         raise typer.Exit
@@ -114,7 +114,7 @@ def main(
             "--url",
             metavar="URL",
             envvar="LOCUS_MEMORY_URL",
-            help="Where the data is; sqlite:./locus.db by default.",
+            help="Database URL; sqlite:./locus.db by default.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -125,7 +125,7 @@ def main(
         ),
     ] = False,
 ) -> None:
-    """Look at, change and carry the memory of an agent: its items and its threads."""
+    """Inspect, change and move an agent's memory: its items and its threads."""
     del version
     context.obj = Globals(url, as_json)
 
@@ -133,15 +133,15 @@ def main(
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; every error becomes one line on stderr.
 
-    With `--json`, an error is one document on stdout as well.
+    With `--json`, an error is also one document on stdout.
     """
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until the end
     if sys.stdout is None:
-        return report(CommandError("stdout is closed: there is nowhere to answer"))
+        return report(CommandError("stdout is closed: the command cannot print a result"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that cannot show a character is no reason to fail.
+            # A character that the terminal cannot show must not fail the command.
             stream.reconfigure(errors="backslashreplace")
     try:
         result = app(list(arguments) or ["--help"], prog_name="locus-memory", standalone_mode=False)
@@ -161,5 +161,5 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    """Whether the call asks for JSON, were it one that can be understood."""
+    """Return whether the arguments ask for JSON, even if they are not valid."""
     return "--json" in [*arguments, "--"][: [*arguments, "--"].index("--")]

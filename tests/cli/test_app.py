@@ -56,7 +56,7 @@ def command(*arguments, **options):
 
 
 def test_help_lists_every_command(ok):
-    listed = ok("--help").out.partition("To begin with:\n")[2].partition("Examples:\n")[0]
+    listed = ok("--help").out.partition("Getting started:\n")[2].partition("Examples:\n")[0]
     assert re.findall(r"^  (\w+)", listed, re.MULTILINE) == COMMANDS
 
 
@@ -110,7 +110,7 @@ main(["--help"])
 
 @pytest.mark.parametrize("arguments", READING)
 def test_reading_makes_no_database(fails, empty_directory, arguments):
-    assert fails(1, *arguments) == "error: no database at ./locus.db\n"
+    assert fails(1, *arguments) == "error: no database at ./locus.db: name one with --url\n"
     assert list(empty_directory.iterdir()) == []
 
 
@@ -260,7 +260,7 @@ def test_main_leaves_with_the_exit_code(capsys):
     with pytest.raises(SystemExit) as left:
         main(["get", "n", "k"])
     assert left.value.code == 1
-    assert capsys.readouterr().err == "error: no database at ./locus.db\n"
+    assert capsys.readouterr().err == "error: no database at ./locus.db: name one with --url\n"
 
 
 def test_an_error_drives_no_terminal(capsys):
@@ -297,7 +297,7 @@ def test_a_reader_that_goes_away_is_no_traceback(ok):
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 @pytest.mark.parametrize(
     ("closed", "says"),
-    [(">&-", b"error: stdout is closed: there is nowhere to answer\n"), (">&- 2>&-", b"")],
+    [(">&-", b"error: stdout is closed: the command cannot print a result\n"), (">&- 2>&-", b"")],
 )
 def test_a_closed_stdout(ok, closed, says):
     ok("put", "n", "k", "1")

@@ -151,7 +151,10 @@ def forget(
     request = _Request(key, user, query, kind, threads, prefix, tuple(summaries or ()))
     must_ask = request.asks_first and not dry_run and not yes
     if must_ask and not sys.stdin.isatty():
-        raise UsageError("there is nobody to ask: pass --yes to erase, or --dry-run to look")
+        raise UsageError(
+            "stdin is not a terminal, so confirmation is impossible: "
+            "pass --yes to erase, or --dry-run to look"
+        )
     if dry_run or must_ask:
         plan = session.run(partial(_plan, request=request))
         if dry_run:

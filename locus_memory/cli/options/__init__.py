@@ -1,7 +1,7 @@
-"""The options that several commands share, and how their values are read.
+"""The options that several commands share, and the parsing of their values.
 
-A value of the command line becomes a checked value of the library, or one line that says why not.
-`Session` is one run of a command: its database and its way to answer.
+A value of the command line becomes a checked value of the library, or a one-line error.
+`Session` is one run of a command: its database and its output format.
 
 Read `common.py` first, then `session.py` and `names.py`.
 """

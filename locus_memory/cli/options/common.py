@@ -1,4 +1,4 @@
-"""Options that several commands have, and how their values are read."""
+"""Options that several commands share, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -16,24 +16,28 @@ __all__ = ["AsJson", "Limit", "Offset", "Url", "parse_age", "parse_object"]
 
 Url = Annotated[
     str | None,
-    typer.Option("--url", metavar="URL", help="Where the data is, such as sqlite:./agent.db."),
+    typer.Option("--url", metavar="URL", help="Database URL, such as sqlite:./agent.db."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def _bounded(limit: int) -> int:
-    # No database counts further.
+    # No database accepts a larger number.
     return min(limit, 2**53)
 
 
 Limit = Annotated[
     int,
-    typer.Option("--limit", metavar="N", min=0, help="At most this many.", callback=_bounded),
+    typer.Option(
+        "--limit", metavar="N", min=0, help="Maximum number of results.", callback=_bounded
+    ),
 ]
 
 Offset = Annotated[
     int,
-    typer.Option("--offset", metavar="N", min=0, help="Skip the first N.", callback=_bounded),
+    typer.Option(
+        "--offset", metavar="N", min=0, help="Number of results to skip.", callback=_bounded
+    ),
 ]
 
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
@@ -41,25 +45,27 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 def parse_age(text: str) -> timedelta:
-    """Return the length of time that `90s`, `45m`, `12h`, `30d` or `2w` stands for.
+    """Return the duration that `90s`, `45m`, `12h`, `30d` or `2w` stands for.
 
     Raises:
-        UsageError: It is none of these.
+        UsageError: The text is not an age, or the age is too large.
     """
     found = _AGE.fullmatch(text)
     if not found:
-        raise UsageError(f"an age is a number and s, m, h, d or w, such as 30d, not {text!r}")
+        raise UsageError(
+            f"invalid age {text!r}: give a number and s, m, h, d or w, such as --older-than 30d"
+        )
     try:
         return timedelta(**{_UNITS[found[2]]: float(found[1])})
     except OverflowError:
-        raise UsageError(f"{text} is too long ago") from None
+        raise UsageError(f"age {text!r} is too large: give a shorter one") from None
 
 
 def parse_object(text: str | None, option: str) -> dict[str, Any] | None:
-    """Return the JSON object given to an option; `None` if none was.
+    """Return the JSON object given to an option; `None` if the option is absent.
 
     Raises:
-        UsageError: It is not a JSON object.
+        UsageError: The text is not a JSON object.
     """
     if text is None:
         return None
@@ -68,5 +74,7 @@ def parse_object(text: str | None, option: str) -> dict[str, Any] | None:
     except orjson.JSONDecodeError as error:
         raise UsageError(f"{option} takes a JSON object: {error}") from None
     if not isinstance(value, dict):
-        raise UsageError(f'{option} takes a JSON object, such as \'{{"kind": "note"}}\'')
+        raise UsageError(
+            f'{option} takes a JSON object, such as \'{{"kind": "note"}}\', not {text[:60]!r}'
+        )
     return value

@@ -1,4 +1,4 @@
-"""Asking before something is deleted."""
+"""Confirmation before a command deletes data."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ __all__ = ["confirm", "refuse_unasked"]
 
 
 def refuse_unasked(otherwise: str) -> None:
-    """Make sure that there is somebody to ask.
+    """Check that the command can ask for confirmation.
 
     Args:
-        otherwise: What to do instead, such as `pass --yes to delete`.
+        otherwise: The remedy, such as `pass --yes to delete`.
 
     Raises:
-        UsageError: There is nobody.
+        UsageError: stdin is not a terminal.
     """
     if not _is_interactive():
-        raise UsageError(f"there is nobody to ask: {otherwise}")
+        raise UsageError(f"stdin is not a terminal, so confirmation is impossible: {otherwise}")
 
 
 def confirm(question: str) -> None:
-    """Ask, and end the command unless the answer is yes.
+    """Ask for confirmation, and end the command unless the answer is yes.
 
     Raises:
         CommandError: The answer is no.

@@ -1,4 +1,4 @@
-"""JSON as people wrote it: a number that would come back as another one is refused."""
+"""JSON parsing that refuses a number which cannot be kept exactly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import orjson
 
 __all__ = ["InexactNumberError", "parse_json"]
 
-# Strings first, so that the digits inside them are passed over.
+# Strings match first, so that the digits inside them are skipped.
 _TOKEN = re.compile(
     r'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<number>-?(?:0|[1-9][0-9]*))(?P<rest>\.[0-9]+|[eE][+-]?[0-9]+)*'
 )
@@ -19,16 +19,16 @@ _DIGITS = len(str(_HIGHEST))
 
 
 class InexactNumberError(orjson.JSONDecodeError):
-    """JSON with a number that no value can hold unchanged."""
+    """JSON with a number that no value can hold exactly."""
 
 
 def parse_json(content: str | bytes) -> Any:
-    """Return the value that a JSON text stands for.
+    """Return the value of a JSON text.
 
     Raises:
-        InexactNumberError: An integer in it has more than 64 bits, or it is one number, larger
-            than any float.
-        orjson.JSONDecodeError: It is not JSON.
+        InexactNumberError: An integer has more than 64 bits, or the text is a single number
+            larger than any float.
+        orjson.JSONDecodeError: The text is not JSON.
     """
     text = content if isinstance(content, str) else content.decode()
     try:
@@ -38,7 +38,7 @@ def parse_json(content: str | bytes) -> Any:
         if token and token["number"]:
             raise InexactNumberError("the number is larger than any float", text, 0) from None
         raise
-    # orjson makes a float of a larger integer, silently.
+    # orjson silently turns a larger integer into a float.
     if _LONG.search(text):
         _check_integers(text)
     return value

@@ -1,4 +1,4 @@
-"""Options that the commands on memories share, and the manager they work with."""
+"""Options that the memory commands share, and the manager they use."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ DEFAULT_PREFIX = "locus_memory"
 
 _NO_LIMIT = 2**31
 _PATIENCE = 5.0
-"""Seconds that somebody who leaves waits for memories to be extracted; later is soon enough."""
+"""Seconds to wait for extraction on exit; the jobs that remain stay queued."""
 
 
 class Kind(StrEnum):
-    """The types of memories, known without importing them."""
+    """The memory types, without an import of the memory modules."""
 
     USER = "user"
     FEEDBACK = "feedback"
@@ -44,7 +44,9 @@ class Kind(StrEnum):
 
 UserOption = Annotated[
     str | None,
-    typer.Option("--user", metavar="ID", help="Whose memories; without it, those of no user."),
+    typer.Option(
+        "--user", metavar="ID", help="User of the memories; by default, memories without a user."
+    ),
 ]
 TypeOption = Annotated[Kind | None, typer.Option("--type", help="Only memories of this type.")]
 Prefix = Annotated[
@@ -53,10 +55,10 @@ Prefix = Annotated[
         "--namespace",
         "-n",
         metavar="NAMESPACE",
-        help="Where the agent's manager keeps memories.",
+        help="Namespace of the agent's memories.",
     ),
 ]
-KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The memory's key.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Key of the memory.")]
 
 
 def open_manager(
@@ -64,10 +66,10 @@ def open_manager(
     prefix: str,
     extractor: Extractor | Callable[..., Any] | None = None,
 ) -> LLMMemoryManager:
-    """Return a manager of the memories at a namespace, as `--namespace` names it.
+    """Return a manager of the memories in the namespace that `--namespace` names.
 
-    It lets go of nothing to make room: how many memories there may be is for the application
-    that owns them to say. It extracts in the background: drain it.
+    It never evicts a memory: the limit is the application's to set. It extracts in the
+    background: drain it.
     """
     # Help must be quick.
     from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415
@@ -84,5 +86,5 @@ def open_manager(
 
 
 def for_user(user: str | None) -> str:
-    """Return how a message ends that tells of a user's memories."""
+    """Return the end of a message about a user's memories."""
     return "" if user is None else f" for user {user!r}"

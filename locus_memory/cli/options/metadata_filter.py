@@ -1,4 +1,4 @@
-"""The option `--filter` of commands on checkpoints: what their metadata have to be."""
+"""The option `--filter` of the checkpoint commands: a filter on metadata."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from locus_memory.cli.printing.outcome import UsageError
 __all__ = ["Condition", "FilterOption", "parse_filters"]
 
 Condition = Callable[[Mapping[str, Any]], bool]
-"""Whether a checkpoint is wanted, by its metadata."""
+"""Whether the metadata of a checkpoint matches."""
 
 FilterOption = Annotated[
     list[str] | None,
     typer.Option(
         "--filter",
         metavar="FILTER",
-        help="Only those whose metadata match: NAME=VALUE, or a JSON filter. Several: all of them.",
+        help="Metadata filter: NAME=VALUE or a JSON filter. If repeated, all must match.",
     ),
 ]
 
 
 def parse_filters(texts: Sequence[str]) -> Condition:
-    """Return the condition that all filters make together; none accept everything.
+    """Return one condition that combines all filters; without filters, everything matches.
 
     Args:
-        texts: Each `NAME=VALUE`, where the value is JSON or else text, or a filter as JSON.
+        texts: Each is `NAME=VALUE`, where the value is JSON or else text, or a JSON filter.
 
     Raises:
-        UsageError: One is neither.
-        InvalidFilterError: A JSON filter has an operator that does not exist, or a wrong operand.
+        UsageError: A text is neither.
+        InvalidFilterError: A JSON filter has an unknown operator or an invalid operand.
     """
     from locus_memory.store.filters import matches, parse_filter  # noqa: PLC0415 - help must be quick
 

@@ -1,4 +1,4 @@
-"""Options that name models, and the models that they name."""
+"""Options that name models, and the functions that open these models."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EmbedderOption = Annotated[
         "--embedder",
         metavar="NAME",
         envvar=EMBEDDER_VARIABLE,
-        help="The model of the vectors, such as local or openai:text-embedding-3-small.",
+        help="Embedding model, such as local or openai:text-embedding-3-small.",
     ),
 ]
 RerankerOption = Annotated[
@@ -36,17 +36,17 @@ RerankerOption = Annotated[
     typer.Option(
         "--reranker",
         metavar="NAME",
-        help="Puts the best in order anew: late-interaction or cross-encoder.",
+        help="Reranker of the best hits: late-interaction or cross-encoder.",
     ),
 ]
 
 
 def open_embedder(name: str) -> Embedder:
-    """Return the embedder of a name.
+    """Return the embedder with this name.
 
     Raises:
-        UsageError: Nobody knows the name.
-        ConfigurationError: The model is not there.
+        UsageError: The name is unknown.
+        ConfigurationError: The model is not available.
     """
     from locus_memory.errors import UnknownProviderError  # noqa: PLC0415 - help must be quick
     from locus_memory.retrieval.embedders.registry import get_embedder  # noqa: PLC0415 - the same
@@ -58,11 +58,11 @@ def open_embedder(name: str) -> Embedder:
 
 
 def open_reranker(name: str) -> Reranker:
-    """Return the reranker of a name.
+    """Return the reranker with this name.
 
     Raises:
-        UsageError: Nobody knows the name.
-        ConfigurationError: The model is not there.
+        UsageError: The name is unknown.
+        ConfigurationError: The model is not available.
     """
     from locus_memory.errors import UnknownProviderError  # noqa: PLC0415 - help must be quick
     from locus_memory.retrieval.rerankers.registry import get_reranker  # noqa: PLC0415 - the same

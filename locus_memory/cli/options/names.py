@@ -1,10 +1,10 @@
-r"""How namespaces and checkpoints are written on the command line.
+r"""The notation of namespaces and checkpoints on the command line.
 
-A namespace is its labels joined by `/`. A backslash takes the next character as it is, so
-`a\/b` is one label; what starts with `[` is a JSON list instead: `["a/b", "c"]`.
+A namespace is its labels joined by `/`. A backslash escapes the next character, so `a\/b` is
+one label. A text that starts with `[` is a JSON list of labels: `["a/b", "c"]`.
 
-A checkpoint is `THREAD` (the newest), `THREAD@ID`, or `THREAD@N`, counted from 1 for the
-oldest, or from -1 for the newest.
+A checkpoint is `THREAD` (the newest), `THREAD@ID` or `THREAD@N`, where 1 is the oldest and -1
+the newest.
 """
 
 from __future__ import annotations
@@ -44,17 +44,19 @@ def parse_namespace(text: str) -> Labels:
     """Return the labels of a namespace.
 
     Raises:
-        UsageError: A label is empty, or it is not a JSON list of strings.
+        UsageError: A label is empty, or the JSON is not a list of strings.
     """
     labels = _json_labels(text) if text.startswith("[") else _split(text)
     if not labels or not all(labels):
-        raise UsageError(f"a namespace is labels joined by '/', none empty, not {text!r}")
+        raise UsageError(
+            f"invalid namespace {text!r}: give labels joined by '/', none of them empty"
+        )
     return tuple(labels)
 
 
 def _split(text: str) -> list[str]:
     if (len(text) - len(text.rstrip("\\"))) % 2:
-        raise UsageError(f"a backslash ends the namespace {text!r}")
+        raise UsageError(f"invalid namespace {text!r}: a backslash at the end escapes nothing")
     labels = [""]
     for escaped, slash, plain in _PART.findall(text):
         if slash:
@@ -68,14 +70,14 @@ def _json_labels(text: str) -> list[str]:
     try:
         labels = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise UsageError(f"a namespace that starts with '[' is a JSON list: {error}") from None
+        raise UsageError(f"namespace {text!r} starts with '[' but is not JSON: {error}") from None
     if not all(isinstance(label, str) for label in labels):
-        raise UsageError("a namespace's JSON list holds strings only")
+        raise UsageError(f"invalid namespace {text!r}: the labels of a JSON list are strings")
     return list(labels)
 
 
 def format_namespace(namespace: tuple[str, ...]) -> str:
-    """Return what `parse_namespace` reads."""
+    """Return the notation that `parse_namespace` reads."""
     text = "/".join(re.sub(r"([\\/])", r"\\\1", label) for label in namespace)
     return "\\" + text if text.startswith("[") else text
 
@@ -84,7 +86,7 @@ async def all_checkpoints(checkpointer: BaseCheckpointer, thread_id: str) -> lis
     """Return every checkpoint of a thread, oldest first.
 
     Raises:
-        CheckpointNotFoundError: There is none.
+        CheckpointNotFoundError: The thread has no checkpoints.
     """
     found = page = await checkpointer.list_with_metadata(thread_id, _PAGE)
     while len(page) == _PAGE:
@@ -97,9 +99,9 @@ async def all_checkpoints(checkpointer: BaseCheckpointer, thread_id: str) -> lis
 
 
 async def find_thread(checkpointer: BaseCheckpointer, name: str) -> str:
-    """Return the thread of a name, or else the one of LangGraph's thread of that id.
+    """Return the thread with this name, or else the thread of LangGraph with this id.
 
-    A name of which there is no thread is returned as it is.
+    If neither exists, the name is returned unchanged.
     """
     if await checkpointer.exists(name):
         return name
@@ -114,7 +116,7 @@ async def find_reference(checkpointer: BaseCheckpointer, text: str) -> tuple[str
         CheckpointNotFoundError: There is no such thread or checkpoint.
     """
     thread_id, separator, name = text.rpartition("@")
-    # The whole text comes first: a thread's own name may hold an @.
+    # Try the whole text first: the name of a thread may hold an @.
     whole = await find_thread(checkpointer, text)
     if not separator or not thread_id or not name or await checkpointer.exists(whole):
         return whole, await find_checkpoint(checkpointer, whole, None)
@@ -123,7 +125,7 @@ async def find_reference(checkpointer: BaseCheckpointer, text: str) -> tuple[str
 
 
 async def find_checkpoint(checkpointer: BaseCheckpointer, thread_id: str, name: str | None) -> str:
-    """Return the id of a thread's checkpoint, given its id or place; `None`: the newest.
+    """Return the id of a checkpoint, given its id or place; `None` means the newest.
 
     Raises:
         CheckpointNotFoundError: There is no such thread or checkpoint.
@@ -145,8 +147,8 @@ async def find_checkpoint(checkpointer: BaseCheckpointer, thread_id: str, name: 
 async def find_fork_point(checkpointer: BaseCheckpointer, thread_id: str) -> tuple[str, str] | None:
     """Return the thread and checkpoint that a thread was forked from, or `None`.
 
-    It is what the newest checkpoint that names one says: an older one may be of a thread that
-    the other was forked from in its turn.
+    The newest checkpoint that names a source decides: an older one may stem from an earlier
+    fork.
     """
     page = await checkpointer.list_with_metadata(thread_id, _PAGE)
     while page:
@@ -163,7 +165,7 @@ async def find_fork_point(checkpointer: BaseCheckpointer, thread_id: str) -> tup
 async def all_namespaces(
     store: BaseStore, prefix: Labels, max_depth: int | None = None
 ) -> list[Labels]:
-    """Return the namespaces below a prefix, however many; a `"*"` in it matches any label."""
+    """Return all namespaces below a prefix; a `"*"` in the prefix matches any label."""
     found: list[Labels] = []
     while page := await store.list_namespaces(
         prefix, _PAGE, max_depth=max_depth, after=found[-1] if found else None

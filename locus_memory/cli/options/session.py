@@ -1,4 +1,4 @@
-"""One run of a command: where its data is, and how it answers."""
+"""One run of a command: its database and its output format."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Globals:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Where the data is and how to answer.
+    """The database and the output format of one run.
 
     Attributes:
         url: A provider string.
-        as_json: Whether to answer with JSON.
+        as_json: Whether to print JSON.
     """
 
     url: str
@@ -49,7 +49,7 @@ class Session:
 
     @classmethod
     def of(cls, context: typer.Context, url: str | None, *, as_json: bool) -> Session:
-        """Return the session that the options before and after the command's name ask for."""
+        """Return the session for the options before and after the command's name."""
         given: Globals = context.obj
         return cls(url or given.url or DEFAULT_URL, as_json or given.as_json)
 
@@ -57,7 +57,7 @@ class Session:
         """Return the address the URL resolves to and its provider.
 
         Raises:
-            UsageError: The URL is not one that works.
+            UsageError: The URL is not valid.
         """
         from locus_memory.registry import resolve_address  # noqa: PLC0415 - help must be quick
 
@@ -70,7 +70,7 @@ class Session:
 
     @property
     def path(self) -> Path | None:
-        """The file or folder that holds the data, if it is one."""
+        """The file or folder of the database, or `None` for a server."""
         address, provider = self.resolve()
         if not provider.is_path or address.hint in (None, ":memory:"):
             return None
@@ -80,17 +80,17 @@ class Session:
         """Open the backend, do the work and close it.
 
         Args:
-            work: What to do, given the open backend; its states are plain dicts.
-            create: Whether a database that is not there is made, rather than missed.
+            work: A function that takes the open backend; its states are plain dicts.
+            create: Whether to create a missing database instead of raising.
 
         Raises:
-            CommandError: There is no database.
+            CommandError: The database does not exist.
         """
         import asyncio  # noqa: PLC0415 - help must be quick
 
         path = self.path
         if not create and path is not None and not path.exists():
-            raise CommandError(f"no database at {self.resolve()[0].hint}")
+            raise CommandError(f"no database at {self.resolve()[0].hint}: name one with --url")
         return asyncio.run(self._run(work))
 
     async def _run(self, work: Callable[[Backend], Awaitable[Answer]]) -> Answer:
@@ -101,11 +101,11 @@ class Session:
             async with backend:
                 return await work(backend)
         finally:
-            # One that could not be opened holds something all the same.
+            # A backend that failed to open may still hold resources.
             await backend.close()
 
     def answer(self, document: Any, render: Callable[[Console], None]) -> None:
-        """Print the JSON document, or let `render` print it for people."""
+        """Print the JSON document, or let `render` print it as text."""
         if self.as_json:
             print_json(document)
         else:

@@ -172,7 +172,10 @@ def test_a_key_that_is_not_there_may_be_somebody_elses_or_somebody(fails, told):
 def test_more_than_a_key_needs_a_yes_where_nobody_can_be_asked(fails, ok, told, asked):
     before = rows()
     line = fails(2, "forget", *asked)
-    assert line == ("error: there is nobody to ask: pass --yes to erase, or --dry-run to look\n")
+    assert line == (
+        "error: stdin is not a terminal, so confirmation is impossible: "
+        "pass --yes to erase, or --dry-run to look\n"
+    )
     assert rows() == before
 
 

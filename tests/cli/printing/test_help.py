@@ -79,8 +79,8 @@ def test_commands_come_in_groups(ok):
     text = ok("--help").out
     titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)
     assert titles == [
-        "Options", "To begin with", "What is remembered", "Threads and their checkpoints",
-        "Items of the store", "Models of this machine", "Examples",
+        "Options", "Getting started", "Memories", "Threads and checkpoints",
+        "Store items", "Local models", "Examples",
     ]  # fmt: skip
 
 

@@ -259,7 +259,7 @@ def _moment_before(age: str) -> datetime:
     try:
         return datetime.now(UTC) - parse_age(age)
     except OverflowError:
-        raise UsageError(f"{age} is too long ago") from None
+        raise UsageError(f"age {age!r} is too large: give a shorter one") from None
 
 
 def stats(
