@@ -376,7 +376,7 @@ def _current(versions: list[Memory]) -> dict[str, Memory]:
 
 
 def _render_undone(console: Console, *, document: dict[str, Any]) -> None:
-    rows = [("taken back", document["taken_back"]), ("now", document["current"])]
+    rows = [("undone", document["taken_back"]), ("now", document["current"])]
     name = next(row for _, row in rows if row is not None)
     console.out(f"{name['type']} {visible_name(name['key'])}", highlight=False)
     for title, row in rows:

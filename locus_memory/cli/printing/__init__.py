@@ -1,7 +1,7 @@
-"""The answers of the commands: tables for people, lines for a pipe, JSON documents for programs.
+"""The output of the commands: tables on a terminal, lines on a pipe, JSON for programs.
 
-Every text from a database is made visible before a terminal sees it. Exit codes and error lines
-are made in one place, `outcome.py`.
+Control characters in text from a database are escaped before a terminal sees them. `outcome.py`
+defines the exit codes and the error lines.
 
 Read `output.py` first, then `tables.py` and `outcome.py`.
 """

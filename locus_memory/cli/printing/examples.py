@@ -1,4 +1,4 @@
-"""The examples that the help of each command ends with."""
+"""The examples at the end of each command's help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How help is laid out: commands by what they are about, and examples that can be pasted."""
+"""The layout of the help: commands in panels, and examples ready to paste."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from typing_extensions import override
 __all__ = ["Command", "Group"]
 
 if TYPE_CHECKING:
-    # Typer brings a copy of Click from some version on, and depends on Click before it.
+    # Newer versions of Typer bundle a copy of Click; older ones depend on Click.
     Context = Any
     HelpFormatter = Any
 
 
 class Command(TyperCommand):
-    """A command whose help ends with examples, a line each in `epilog`."""
+    """A command whose help ends with examples; `epilog` has one per line."""
 
     @override
     def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the examples, each on a line of its own."""
+        """Write the examples, one per line."""
         _write_examples(self.epilog, formatter)
 
 
 class Group(TyperGroup):
-    """Commands, told by the panels they are in."""
+    """A group whose help lists the commands by panel."""
 
     @override
     def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the examples, each on a line of its own."""
+        """Write the examples, one per line."""
         _write_examples(self.epilog, formatter)
 
     @override
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the commands of each panel, with all of their first lines."""
+        """Write the commands of each panel with the first lines of their help, uncut."""
         panels: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             command: Any = self.get_command(ctx, name)
             panel = getattr(command, "rich_help_panel", None) or "Commands"
             rows = panels.setdefault(str(panel), [])
-            # Typer lists what has commands of its own last.
+            # Typer lists groups last.
             place = 0 if isinstance(command, TyperGroup) else len(rows)
             rows.insert(place, (name, _first_line(command)))
         width = max(len(name) for rows in panels.values() for name, _ in rows)

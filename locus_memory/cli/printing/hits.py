@@ -1,4 +1,4 @@
-"""How the hits of a search are shown: who said what, and why it ranks where it does."""
+"""The output of a search: speaker, text and place of each hit, and the parts of its score."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ __all__ = ["hit_fields", "print_explained", "print_hits"]
 
 _SNIPPET = 160
 _ROOM = 60
-"""How long a sum may be to have its result on the same line, in a terminal of 80 columns."""
+"""Longest sum whose result fits on the same line of a terminal with 80 columns."""
 
 
 def hit_fields() -> Fields:
-    """Return where items tell their text, speaker and place; imported turns among them."""
+    """Return the fields with the text, speaker and place of items and imported turns."""
     from locus_memory.retrieval.ranking.fields import Fields  # noqa: PLC0415 - help must be quick
 
     return Fields(position=("position", "turn"))
 
 
 def print_hits(console: Console, items: Sequence[StoreItem], query: str) -> None:
-    """Print what a search found, the query's words highlighted."""
+    """Print the hits, with the query's words highlighted."""
     rows: list[list[Cell]] = [
         [f"{item.score or 0:.2f}", _where(item), _said(item, query)] for item in items
     ]
@@ -44,14 +44,14 @@ def print_hits(console: Console, items: Sequence[StoreItem], query: str) -> None
 
 
 def print_explained(console: Console, hits: Sequence[Hit], query: str) -> None:
-    """Print what a search found, each hit with what its score is made of."""
+    """Print the hits, each with the parts of its score."""
     rows: list[list[Cell]] = [[f"{hit.score:.2f}", _explained(hit, query)] for hit in hits]
     records = [[*_record(hit.item), _why(hit)] for hit in hits]
-    print_table(console, [">score", "*what, and why"], rows, records=records)
+    print_table(console, [">score", "*what and why"], rows, records=records)
 
 
 def _record(item: StoreItem) -> list[Cell]:
-    """Return a hit for a pipe, all of its text with it."""
+    """Return a hit as a record of a pipe, with its whole text."""
     passage = hit_fields().read(item)
     speaker = passage.speakers[0] if passage.speakers else ""
     when = _moment(item) or ("" if passage.day is None else passage.day.isoformat())
@@ -75,7 +75,7 @@ def _explained(hit: Hit, query: str) -> Text:
 
 
 def _said(item: StoreItem, query: str) -> Text:
-    """Return who said it, when, and the words around the first match."""
+    """Return the speaker, the time and the words around the first match."""
     from locus_memory.store.text import tokens  # noqa: PLC0415 - help must be quick
 
     passage = hit_fields().read(item)
@@ -95,7 +95,7 @@ def _said(item: StoreItem, query: str) -> Text:
 
 
 def _start(body: str, first: int) -> int:
-    """Return where to begin, at the start of a word some way before the first match."""
+    """Return the start of a word at some distance before the first match."""
     start = max(0, first - _SNIPPET // 2)
     return body.find(" ", start, first) + 1 or start if start else 0
 
@@ -115,7 +115,7 @@ def _speaker(speakers: Sequence[str], when: str | None) -> Text:
 
 
 def _reasons(parts: Explanation, score: float) -> list[str]:
-    """Return how a score came about, as a sum that can be checked."""
+    """Return the parts of a score, as a sum that the reader can check."""
     evidence = [
         f"text {parts.text:.2f} (#{parts.text_rank})" if parts.text_rank else "",
         f"vector {parts.vector:.2f} (#{parts.vector_rank})" if parts.vector_rank else "",
@@ -129,14 +129,14 @@ def _reasons(parts: Explanation, score: float) -> list[str]:
     ]
     sums = [" + ".join(filter(None, evidence)), ", ".join(filter(None, changes))]
     if len(sums[0]) > _ROOM and not sums[1]:
-        sums[1] = "all together"
+        sums[1] = "in total"
     lines = list(filter(None, sums))
     lines[-1] += f" = {parts.score:.2f}"
     if parts.rerank is not None:
-        lines.append(f"reranker {parts.rerank:.3g}, blended: {score:.2f}")
+        lines.append(f"blended with reranker {parts.rerank:.3g}: {score:.2f}")
     elif f"{score:.2f}" != f"{parts.score:.2f}":
-        # A long search ranks one window of candidates after another.
-        lines.append(f"of a later window, so not above those before: {score:.2f}")
+        # A long search ranks its candidates window by window.
+        lines.append(f"from a later window, so capped at {score:.2f}")
     if parts.superseded_by is not None:
         lines.append(f"superseded by {visible_name(parts.superseded_by)}")
     return lines

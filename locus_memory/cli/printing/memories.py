@@ -1,4 +1,4 @@
-"""What the commands on memories tell of a memory: as JSON, and as a row of a table."""
+"""The output of the memory commands: a memory as JSON and as a row of a table."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _CONTENT = 160
 _KEY = 80
 _NAME = 16
 _DAY = 10
-_ENDINGS = {"update": "replaced", "delete": "deleted", "evict": "let go", "undo": "taken back"}
+_ENDINGS = {"update": "replaced", "delete": "deleted", "evict": "evicted", "undo": "undone"}
 
 
 async def describe(
     manager: LLMMemoryManager, sources: Sources, memory: Memory, user: str | None
 ) -> Row:
-    """Return what is known of a current memory, and what it replaced."""
+    """Return a current memory as JSON, with the version that it replaced."""
     before = await earlier(manager, memory)
     return {
         "user": user,
@@ -41,7 +41,7 @@ async def describe(
 
 
 async def version(sources: Sources, memory: Memory) -> Row:
-    """Return what is known of one version of a memory."""
+    """Return one version of a memory as JSON."""
     return {
         "type": memory.type.value,
         "key": memory.key,
@@ -55,7 +55,7 @@ async def version(sources: Sources, memory: Memory) -> Row:
 
 
 async def earlier(manager: LLMMemoryManager, memory: Memory) -> list[Memory]:
-    """Return the versions that a current memory goes back to, the newest first."""
+    """Return the earlier versions of a current memory, the newest first."""
     number = _replaced(memory)
     if number is None:
         return []
@@ -114,12 +114,12 @@ def _before(row: Row) -> str:
 
 
 def _said(row: Row) -> list[str]:
-    """Return what the messages say that a memory comes from."""
+    """Return the texts of a memory's source messages."""
     return [source["text"] for source in row["sources"] if source["text"] is not None]
 
 
 def print_versions(console: Console, rows: Sequence[Row]) -> None:
-    """Print the versions of memories, each current one before its past."""
+    """Print the versions of memories, each current one before its earlier ones."""
     cells: list[list[Cell]] = [
         [
             row["type"],
@@ -135,7 +135,7 @@ def print_versions(console: Console, rows: Sequence[Row]) -> None:
 
 
 def _content(row: Row, *, with_sources: bool) -> Text:
-    """Return the content, what it replaced under it, and what was said."""
+    """Return the content, and below it the replaced content and the source texts."""
     lines = Text(snippet(row["content"], _CONTENT))
     if row["replaced"] is not None:
         lines.append(f"\n  before: {snippet(row['replaced']['content'], _CONTENT)}", style="dim")
@@ -157,9 +157,9 @@ def _day(moment: str | None) -> str:
 
 
 def origin(row: Row) -> str:
-    """Return the thread and the places of the messages there, or who remembered it.
+    """Return the thread and the places of the source messages, or the extractor's name.
 
-    Of what a tool said, not the user, it says so.
+    A memory from a tool's message is marked.
     """
     told = ["(a tool)"] if row["origin"] == "tool" else []
     if not row["sources"]:

@@ -1,4 +1,4 @@
-"""How a command ends: its exit codes, and how it says why."""
+"""The end of a command: its exit codes and its error line."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ INTERRUPTED = 130
 
 
 class CommandError(Exception):
-    """The command cannot do what it was asked; the text is what the user reads.
+    """The command failed; the message is the line that the user reads.
 
     Args:
-        message: Why.
+        message: The error line.
         hint: A command that helps, or `None`.
-        answered: Whether stdout has the command's JSON document already.
+        answered: Whether the command's JSON document is already on stdout.
     """
 
     exit_code = 1
@@ -39,19 +39,19 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """The command was called in a way it cannot understand."""
+    """The arguments of the command are invalid."""
 
     exit_code = 2
 
 
 class Interrupted(CommandError):  # noqa: N818 - nothing is wrong
-    """Somebody ended the command before it was done."""
+    """The user interrupted the command."""
 
     exit_code = INTERRUPTED
 
 
 class Terminated(Interrupted):
-    """The system ended the command before it was done."""
+    """The system terminated the command."""
 
     exit_code = 143
 
@@ -65,7 +65,7 @@ _HINTS = {
 
 
 def report(error: BaseException, *, as_json: bool = False) -> int:
-    """Write one line on stderr, and perhaps a document on stdout; returns the exit code."""
+    """Write one line on stderr, and with JSON a document on stdout; returns the exit code."""
     foreseen = isinstance(error, LocusMemoryError | OSError) or hasattr(error, "exit_code")
     kind = "error" if foreseen else f"internal error: {type(error).__name__}"
     if as_json and not getattr(error, "answered", False):
@@ -81,19 +81,19 @@ def report(error: BaseException, *, as_json: bool = False) -> int:
 def _document(error: BaseException) -> dict[str, Any]:
     """Return an error as JSON."""
     hints = (hint for kind, hint in _HINTS.items() if isinstance(error, kind))
-    # Typer's own errors of a wrong call have nothing but the exit code in common with ours.
+    # Typer's usage errors share nothing but the exit code with `UsageError`.
     is_usage = getattr(error, "exit_code", None) == UsageError.exit_code
     hint = getattr(error, "hint", None) or (_HELP if is_usage else next(hints, None))
     return {"type": type(error).__name__, "message": _line(error), "hint": hint}
 
 
 def silence() -> None:
-    """Let the interpreter's last flush go nowhere: nobody reads stdout any more."""
+    """Redirect stdout to the null device, since its reader has gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _line(error: BaseException) -> str:
-    # A message of typer's may be wrapped over several lines.
+    # A message of Typer may span several lines.
     message = getattr(error, "format_message", error.__str__)()
     if isinstance(error, OSError) and error.strerror and error.filename:
         message = f"{error.filename}: {error.strerror}"

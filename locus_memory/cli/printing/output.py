@@ -1,4 +1,4 @@
-"""What commands print: text for people, one JSON document for programs."""
+"""Basic output of the commands: text for people, one JSON document for programs."""
 
 from __future__ import annotations
 
@@ -29,50 +29,50 @@ _KEPT = {code: escape for code, escape in _CONTROLS.items() if code not in (9, 1
 
 
 class _Console(Console):
-    """Rich's console, which leaves it to the command to say that nobody reads any more."""
+    """Rich's console, which leaves the handling of a broken pipe to the command."""
 
     @override
     def on_broken_pipe(self) -> None:
-        """Raise what was caught."""
+        """Raise the error again."""
         raise BrokenPipeError
 
     @override
     def print(self, *objects: Any, crop: bool = False, **options: Any) -> None:
-        """Print; what has no room on a line is not cropped."""
+        """Print without cropping long lines."""
         super().print(*objects, crop=crop, **options)
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console for stdout or stderr; no colours where it is no terminal."""
+    """Return a console for stdout or stderr; it uses colours only on a terminal."""
     return _Console(file=sys.stderr if stderr else sys.stdout, highlight=False, emoji=False)
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document, indented, a line feed after it."""
+    """Print one indented JSON document and a line feed."""
     sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
 def note(text: str, *, verbatim: bool = False) -> None:
-    """Tell, on one line of stderr, what is neither an answer nor an error.
+    """Print a note on one line of stderr: neither a result nor an error.
 
     Args:
-        text: What.
-        verbatim: Whether its spaces matter, as those of a command do.
+        text: The note.
+        verbatim: Whether to keep its spaces, as in a command.
     """
     line = visible_name(text) if verbatim else visible(" ".join(text.split()))
-    # What was answered before is read before, where both go to one place.
+    # Keep the order of both streams where they share one terminal.
     sys.stdout.flush()
     sys.stderr.write(f"({line})\n")
     sys.stderr.flush()
 
 
 def sees_progress(output: Console) -> bool:
-    """Whether whoever reads sees a bar that moves."""
+    """Return whether the output can show a progress bar."""
     return output.is_terminal and not output.is_dumb_terminal
 
 
 def remark(output: Console, text: str) -> None:
-    """Print what is no record, such as that there is none; a pipe is not to read it."""
+    """Print a remark, which is no record: on a pipe, it goes to stderr as a note."""
     if output.is_terminal:
         output.out(visible(text), highlight=False)
     else:
@@ -80,12 +80,12 @@ def remark(output: Console, text: str) -> None:
 
 
 def visible(text: str) -> str:
-    """Return `text` with control characters written out, so that data drives no terminal."""
+    """Return `text` with control characters escaped, so that data cannot drive a terminal."""
     return text.translate(_KEPT)
 
 
 def visible_name(text: str) -> str:
-    """Return a name on one line, with line feeds and tabs written out as well."""
+    """Return a name on one line, with line feeds and tabs escaped as well."""
     return text.translate(_CONTROLS)
 
 
@@ -96,7 +96,7 @@ def snippet(text: str, width: int = 200) -> str:
 
 
 def compact(value: Any) -> str:
-    """Return a JSON value on one line; a string as it is."""
+    """Return a JSON value on one line; a string stays unchanged."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
@@ -106,5 +106,5 @@ def moment(when: datetime) -> str:
 
 
 def number(value: int) -> str:
-    """Return an integer with thousands separated."""
+    """Return an integer with thousands separators."""
     return f"{value:,}"

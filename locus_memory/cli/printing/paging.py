@@ -1,4 +1,4 @@
-"""How a list says that there is more of it, and which command shows the rest."""
+"""The note below a list that was cut: how many rows remain, and the command that shows them."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ if TYPE_CHECKING:
 __all__ = ["COUNTED", "how_many", "same_command", "tell_more"]
 
 COUNTED = 10_000
-"""How many rows are counted that are not shown; to count on would walk through everything."""
+"""Largest number of further rows to count; a full count would read the whole list."""
 
 
 def how_many(count: int) -> str:
-    """Return the number of rows that are left, as far as they were counted."""
+    """Return the number of rows that remain, as far as they were counted."""
     return f"{count:,}" if count < COUNTED else f"at least {count:,}"
 
 
 def tell_more(context: typer.Context, count: int, what: str = "more", **options: Any) -> None:
-    """Tell, on stderr, how many rows a list left out and the command that shows them.
+    """Print on stderr how many rows a list left out and the command that shows them.
 
     Args:
         context: The command that printed the list.
-        count: How many rows it left out; nothing is told of none.
-        what: What they are.
-        options: The options, by parameter, that differ in the command to show them.
+        count: Number of rows left out; 0 prints nothing.
+        what: Name of the rows.
+        options: The options of the command that differ, by parameter.
     """
     if context.params.get("limit") == 0:
-        # The same would show nothing, again.
+        # With the same limit, the command would show nothing again.
         options = {"limit": None, **options}
     if count:
         note(f"{how_many(count)} {what}: {same_command(context, **options)}", verbatim=True)
 
 
 def same_command(context: typer.Context, **changed: Any) -> str:
-    """Return the command that was called, with other options, as a shell takes it.
+    """Return the command that was called, with changed options, quoted for a shell.
 
-    A password in the URL is left out.
+    A password in the URL is masked.
     """
     words: list[str] = []
     arguments: list[str] = []
@@ -77,7 +77,7 @@ def _option(names: list[str]) -> str:
 
 
 def _values(name: str, value: Any) -> Iterator[str]:
-    """Yield how a parameter's value is written, once for each time it is given."""
+    """Yield the text of a parameter's value, once for each time it is given."""
     for each in value if isinstance(value, (list, tuple)) else [value]:
         if each is None or each is False:
             continue
@@ -92,7 +92,7 @@ def _without_password(url: str) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Return a word as a shell reads it, control characters written out."""
+    """Return a word quoted for a shell, with control characters escaped."""
     if word == visible_name(word):
         return shlex.quote(word)
     escaped = word.replace("\\", "\\\\").replace("'", "\\'")

@@ -1,4 +1,4 @@
-"""What a search survives, told on stderr."""
+"""Notes on stderr about the parts that a search had to do without."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["search_notes"]
 
 @contextmanager
 def search_notes(*, has_embedder: bool) -> Generator[None]:
-    """Tell of each thing that a search does without, once.
+    """Print a note, once, for each part that a search does without.
 
     Args:
-        has_embedder: Whether one was asked for; to do without is no news otherwise.
+        has_embedder: Whether an embedder was given; without one, text search is expected.
     """
     from locus_memory.events import subscribe  # noqa: PLC0415 - help must be quick
 
@@ -46,5 +46,5 @@ def _text(event: Event, *, has_embedder: bool) -> str:
         return f"not reranked: {why}"
     if event.name == "retrieval.degraded" and has_embedder:
         reasons = filter(None, [str(event.attributes.get("reason", "")), why])
-        return f"searched by {event.attributes.get('mode')} alone: {': '.join(reasons)}"
+        return f"{event.attributes.get('mode')} search only: {': '.join(reasons)}"
     return ""

@@ -1,16 +1,16 @@
-"""Tables for people, and one record a line for programs that read a pipe.
+"""Tables on a terminal, and one record per line on a pipe.
 
-A column's title says how its cells are laid out on a terminal:
+The title of a column gives the layout of its cells on a terminal:
 
 | title | cells |
 |---|---|
-| `name` | never broken |
-| `>name` | never broken, aligned to the right |
+| `name` | never wrapped |
+| `>name` | never wrapped, aligned to the right |
 | `*name` | wrapped |
-| `~name` | cut off to what the others leave of the line |
+| `~name` | cut to the width that the other columns leave |
 
-Where the terminal is too narrow for that, each row becomes a few lines of its own. On a pipe, a
-row is one line whatever its length: its cells with tabs between them, and no titles.
+On a terminal that is too narrow, each row becomes a few lines. On a pipe, a row is one line of
+any length: its cells with tabs between them, without titles.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ __all__ = ["Cell", "Cut", "print_records", "print_table"]
 
 _GAP = 2
 _NARROWEST = 16
-"""How wide a column that wraps must be to be read."""
+"""Smallest readable width of a column that wraps."""
 
 _MARKS = ">~*"
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A text that a terminal shows the beginning of, on one line, and a pipe all of.
+    """A text that a terminal shows cut to one line, and a pipe shows whole.
 
     Attributes:
         text: The text.
-        width: How many characters a terminal shows.
+        width: Number of characters on a terminal.
     """
 
     text: str
@@ -51,7 +51,7 @@ class Cut:
 
 
 Cell = str | int | datetime | Cut | Text
-"""What stands in a row: a name, a number, a time in UTC, a content, or a text with styles."""
+"""A cell of a row: a name, a number, a time in UTC, a content, or a text with styles."""
 
 
 def print_table(
@@ -61,13 +61,13 @@ def print_table(
     *,
     records: Sequence[Sequence[Cell]] | None = None,
 ) -> None:
-    """Print a table on a terminal, and one record a line on a pipe.
+    """Print a table on a terminal, and one record per line on a pipe.
 
     Args:
-        output: Where to.
+        output: The console.
         columns: The titles; see the table of this module.
         rows: The cells of each row.
-        records: The rows for a pipe, where a row of the table does not fit on one line.
+        records: The rows for a pipe, if they differ from those of the table.
     """
     if not output.is_terminal:
         print_records(output, rows if records is None else records)
@@ -82,7 +82,7 @@ def print_table(
 def print_records(output: Console, records: Sequence[Sequence[Cell]]) -> None:
     """Print rows as lines, with a tab between two cells."""
     if not output.quiet:
-        # Rich would make spaces of the tabs.
+        # Rich would turn the tabs into spaces.
         output.file.writelines("\t".join(map(_plain, record)) + "\n" for record in records)
 
 
@@ -128,12 +128,12 @@ def _name(title: str) -> str:
 
 
 def _bends(title: str) -> bool:
-    """Whether the cells of a column may be narrower than what is in them."""
+    """Whether the cells of a column may be narrower than their content."""
     return title.startswith(("~", "*"))
 
 
 def _least(columns: Sequence[str], cells: Sequence[Sequence[Text]]) -> int:
-    """Return how wide a terminal must be for the table to be read."""
+    """Return the smallest width of a terminal for a readable table."""
     widths = [_widest(columns, cells, place) for place in range(len(columns))]
     needed = (
         min(width, _NARROWEST) if _bends(title) else width
@@ -150,7 +150,7 @@ def _widest(columns: Sequence[str], cells: Sequence[Sequence[Text]], place: int)
 def _room(
     output: Console, columns: Sequence[str], cells: Sequence[Sequence[Text]], place: int
 ) -> int:
-    """Return how wide a column may be without squeezing the others."""
+    """Return the largest width of a column that leaves room for the others."""
     others = [other for other in range(len(columns)) if other != place]
     taken = sum(_GAP + _widest(columns, cells, other) for other in others)
     return max(_NARROWEST, output.width - taken - _GAP)
@@ -159,7 +159,7 @@ def _room(
 def _print_stacked(
     output: Console, columns: Sequence[str], cells: Sequence[Sequence[Text]]
 ) -> None:
-    """Print each row as lines: its first cell, then the other short ones, then the long ones."""
+    """Print each row as lines: its first cell, the other short cells, then the long ones."""
     short = [place for place, title in enumerate(columns) if not _bends(title)]
     long = [place for place, title in enumerate(columns) if _bends(title)]
     for row in cells:
@@ -174,7 +174,7 @@ def _print_stacked(
 
 
 def _filled(parts: Sequence[str], width: int) -> list[str]:
-    """Return the parts on lines as full as may be; one that is too long is left in one piece."""
+    """Return the parts packed into lines; a part that is too long stays in one piece."""
     lines: list[str] = []
     for part in parts:
         if lines and len(lines[-1]) + len(part) + _GAP <= width:

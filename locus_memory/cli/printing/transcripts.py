@@ -1,4 +1,4 @@
-"""How a conversation looks on a terminal."""
+"""The output of a conversation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["message_line", "message_record", "print_message", "print_text", "print_transcript"]
 
 _EDGE = 6
-"""How wide the number of a message is, with the space around it."""
+"""Width of a message's number, with the space around it."""
 
 _NARROWEST = 16
 
@@ -23,7 +23,7 @@ _COLOURS = {"user": "cyan", "assistant": "green", "system": "magenta", "tool": "
 
 
 def print_transcript(console: Console, messages: Iterable[tuple[int, Any]]) -> None:
-    """Print numbered messages, with a heading where a session begins."""
+    """Print numbered messages, with a heading at the start of each session."""
     heading = ""
     for place, message in messages:
         current = _session(message)
@@ -34,17 +34,17 @@ def print_transcript(console: Console, messages: Iterable[tuple[int, Any]]) -> N
 
 
 def print_text(console: Console, text: Text) -> None:
-    """Print text, wrapped on a terminal only: a pipe gets one line for each of its lines."""
+    """Print text, wrapped on a terminal; on a pipe, its lines stay unchanged."""
     console.print(text, soft_wrap=not console.is_terminal)
 
 
 def print_message(console: Console, line: Text, sign: Text | None = None) -> None:
-    """Print a numbered message: on a terminal below itself, on a pipe on one line.
+    """Print a numbered message: on a terminal with a hanging indent, on a pipe on one line.
 
     Args:
-        console: Where to.
+        console: The console.
         line: The message, as `message_line` returns it.
-        sign: What stands before it.
+        sign: A prefix of the line, such as `+`.
     """
     text = line if sign is None else sign.append_text(line)
     if not console.is_terminal:
@@ -58,7 +58,7 @@ def print_message(console: Console, line: Text, sign: Text | None = None) -> Non
 
 
 def message_line(place: int, message: Any, style: str = "") -> Text:
-    """Return a message as one numbered line; `style` colours it all."""
+    """Return a message as one numbered line; `style` applies to the whole line."""
     if not isinstance(message, dict):
         return Text(f"{place:>4}  {visible(compact(message))}", style=style)
     role = str(message.get("role", "?"))
@@ -69,7 +69,7 @@ def message_line(place: int, message: Any, style: str = "") -> Text:
 
 
 def message_record(place: int, message: Any) -> list[str]:
-    """Return a message as a record of a pipe: its place, who says it, and what."""
+    """Return a message as a record of a pipe: its place, its speaker and its content."""
     if not isinstance(message, dict):
         return [str(place), "", compact(message)]
     role = str(message.get("role", "?"))

@@ -1,4 +1,4 @@
-"""What a command tells its user in words of its own, kept out of the log that goes to stderr."""
+"""A filter that keeps events out of the log, for a command that prints its own notes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["unlogged"]
 
 @contextmanager
 def unlogged(*prefixes: str) -> Generator[None]:
-    """Leave events whose name begins with one of the prefixes out of the log."""
+    """Keep events whose name starts with one of the prefixes out of the log."""
     logger = logging.getLogger("locus_memory")
 
     def is_kept(record: logging.LogRecord) -> bool:

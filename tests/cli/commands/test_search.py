@@ -170,7 +170,7 @@ def test_a_model_that_fails_is_a_note(run, fails, notes, register):
     assert (found.code, keys(found), found.json["mode"]) == (0, ["boat"], "text")
     assert found.json["embedder"] is None
     assert found.err == (
-        "(searched by text alone: the embedder failed: ConnectionError: nobody answers)\n"
+        "(text search only: the embedder failed: ConnectionError: nobody answers)\n"
     )
     for mode in ("hybrid", "vector"):
         assert "nobody answers" in fails(1, "search", "boat", "--embedder", "away", "--mode", mode)
@@ -196,7 +196,10 @@ def test_a_reranker_has_its_say(ok, register):
     assert found.json["reranker"] == "made-up"
     reranked = {item["key"]: item["explanation"]["rerank"] for item in found.json["items"]}
     assert reranked == {"short": 23.0, "long": 60.0}
-    assert "reranker 60, blended: " in ok("search", "boat", "--reranker", "length", "--explain").out
+    assert (
+        "blended with reranker 60: "
+        in ok("search", "boat", "--reranker", "length", "--explain").out
+    )
 
 
 def test_a_reranker_that_fails_is_a_note(run, ok, register):
@@ -259,7 +262,7 @@ def test_a_later_window_says_so(ok, write):
     turns = [{"role": "user", "content": "boat " * (place % 7 + 1)} for place in range(150)]
     ok("import", write("chat.json", turns))
     out = ok("search", "boat", "--limit", "150", "--explain").out
-    first, later = out.split("of a later window, so not above those before: ", 1)
+    first, later = out.split("from a later window, so capped at ", 1)
     assert first.count("turns/chat") == 101
     assert later.count("turns/chat") == 49
 
