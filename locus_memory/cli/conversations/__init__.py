@@ -1,7 +1,7 @@
-"""Conversations in files and in threads: how they are read, written, imported and measured.
+"""Conversations in files and in threads: reading, writing, importing and measuring them.
 
-A transcript becomes a thread of checkpoints and searchable turns, and goes back to a file without
-a loss. Threads that a framework keeps are decoded here, without building a class of its own.
+A transcript becomes a thread of checkpoints and searchable turns, and can be exported without
+loss. Threads of a framework are decoded without building any of the framework's classes.
 
 Read `transcripts.py` first, then `importer.py`.
 """

@@ -1,4 +1,4 @@
-"""Threads that a framework keeps with us: how they are named, and which of them people read."""
+"""Threads that a framework stores with this library: their names and their parts."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ __all__ = ["Foreign"]
 
 
 class Foreign:
-    """LangGraph's threads among ours, told by their names; LangGraph need not be installed."""
+    """Threads of LangGraph, recognized by their names; LangGraph need not be installed."""
 
     @staticmethod
     def hides(name: str) -> bool:
-        """Whether a thread holds pending writes only, which belong to another thread."""
+        """Return whether a thread holds only the pending writes of another thread."""
         place = Place.named(name)
         return place is not None and name == place.writes
 
     @staticmethod
     def parts(name: str) -> list[str]:
-        """Return the threads that belong together with one, itself among them."""
+        """Return a thread and the threads that belong to it."""
         place = Place.named(name)
         return [name] if place is None or name != place.name else [place.name, place.writes]
 
     @staticmethod
     def beside(name: str, thread_id: str) -> str:
-        """Return what a fork of a thread is called: LangGraph finds a fork of its own, too."""
+        """Return the name of a fork, so that LangGraph finds the fork of its own thread."""
         place = Place.named(name)
         if place is None or name != place.name or Place.named(thread_id) is not None:
             return thread_id
@@ -32,5 +32,5 @@ class Foreign:
 
     @staticmethod
     def name_of(thread_id: str) -> str:
-        """Return the thread that keeps the checkpoints of LangGraph's thread of an id."""
+        """Return the thread with the checkpoints of the LangGraph thread with this id."""
         return Place.at(thread_id, "").name

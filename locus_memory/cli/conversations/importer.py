@@ -1,9 +1,9 @@
-"""A conversation becomes a thread of checkpoints and stored, searchable turns.
+"""Import of a conversation as a thread of checkpoints and as searchable turns.
 
-Every turn is one checkpoint, whose id is its place and a digest of the conversation up to
-it, and one item of the namespace `("turns", thread id)`, whose key is its place. So a second
-import of the same conversation finds what is there and writes nothing, one that was killed
-goes on where it stopped, and one whose file has grown adds what is new.
+Every turn is one checkpoint and one item. The checkpoint's id is the turn's place and a digest
+of the conversation up to it. The item's namespace is `("turns", thread id)` and its key is the
+place. So a second import of the same conversation writes nothing, an import after a kill
+continues where the first one stopped, and an import of a longer file adds the new turns.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ __all__ = [
 ]
 
 TURNS = "turns"
-"""The first label of the namespaces that hold turns; the thread's id is the second."""
+"""The first label of the namespaces of turns; the second is the thread's id."""
 
 _BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did.
+    """The result of an import.
 
     Attributes:
         thread_id: The thread.
         source: The file.
-        turns: How many turns the conversation has.
-        saved: How many checkpoints this import wrote.
-        stored: How many items this import wrote.
+        turns: Number of turns of the conversation.
+        saved: Number of checkpoints that this import wrote.
+        stored: Number of items that this import wrote.
     """
 
     thread_id: str
@@ -72,20 +72,20 @@ async def import_conversation(
     on_turn: Callable[[int], None] = lambda _: None,
     batch: int = _BATCH,
 ) -> Imported:
-    """Import what is not there yet; with an embedder, vectors of its model as well.
+    """Import the missing turns of a conversation; with an embedder, their vectors as well.
 
-    Turns are stored a batch at a time, each batch before its checkpoints; whatever a kill
-    leaves missing of either, the next import adds.
+    Turns are stored in batches, each batch before its checkpoints. After a kill, the next
+    import adds the missing items and checkpoints.
 
     Args:
-        backend: Where to.
-        conversation: What.
-        embedder: Makes a vector of each turn that has words.
-        on_turn: Called with the number of turns that are in the thread, once a turn.
-        batch: How many turns are stored at once.
+        backend: The target.
+        conversation: The conversation to import.
+        embedder: Creates a vector of each turn that has text.
+        on_turn: Called after each turn with the number of turns in the thread.
+        batch: Number of turns per write.
 
     Raises:
-        CommandError: The thread exists and holds something else.
+        CommandError: The thread holds another conversation.
     """
     ids = checkpoint_ids(conversation.messages)
     done = await _resume_at(backend.checkpointer, conversation, ids)
@@ -105,7 +105,7 @@ async def import_conversation(
 
 
 def checkpoint_ids(messages: list[dict[str, Any]]) -> list[str]:
-    """Return the id of each turn's checkpoint: its place and what was said up to there."""
+    """Return the id of each turn's checkpoint: its place and a digest of the turns up to it."""
     digest = b""
     ids = []
     for place, message in enumerate(messages, 1):
@@ -115,12 +115,12 @@ def checkpoint_ids(messages: list[dict[str, Any]]) -> list[str]:
 
 
 def turn_key(place: int) -> str:
-    """Return the key of a turn, counted from 1; keys sort as turns follow each other."""
+    """Return the key of a turn, counted from 1; keys sort in the order of the turns."""
     return f"{place:06d}"
 
 
 def turn_value(message: dict[str, Any], place: int) -> dict[str, Any]:
-    """Return what the store holds of a turn."""
+    """Return the stored value of a turn."""
     metadata = message.get("metadata", {})
     value = {
         "turn": place,
@@ -135,10 +135,10 @@ def turn_value(message: dict[str, Any], place: int) -> dict[str, Any]:
 
 
 async def turns_there(checkpointer: BaseCheckpointer, conversation: Conversation) -> int:
-    """Return how many turns of a conversation its thread holds.
+    """Return the number of turns of a conversation in its thread.
 
     Raises:
-        CommandError: The thread exists and holds something else.
+        CommandError: The thread holds another conversation.
     """
     return await _resume_at(checkpointer, conversation, checkpoint_ids(conversation.messages))
 
@@ -146,18 +146,18 @@ async def turns_there(checkpointer: BaseCheckpointer, conversation: Conversation
 async def _resume_at(
     checkpointer: BaseCheckpointer, conversation: Conversation, ids: list[str]
 ) -> int:
-    """Return how many turns the thread holds already."""
+    """Return the number of turns that the thread already holds."""
     newest = await checkpointer.list_checkpoints(conversation.thread_id, 1)
     if not newest:
         return 0
     if newest[0] in ids:
         return ids.index(newest[0]) + 1
-    # The thread may have gone on since the import.
+    # The thread may have continued since the import.
     if await checkpointer.exists(conversation.thread_id, ids[-1]):
         return len(ids)
     raise CommandError(
         f"{conversation.source}: thread {conversation.thread_id!r} exists and holds another "
-        "conversation; choose another with --thread"
+        "conversation; name another thread with --thread"
     )
 
 
@@ -185,8 +185,8 @@ async def _save_turn(
         )
     except CheckpointConflictError:
         raise CommandError(
-            f"{conversation.source}: somebody else writes thread {conversation.thread_id!r}; "
-            "run the import again when they are done"
+            f"{conversation.source}: another process writes thread {conversation.thread_id!r}; "
+            "run the import again when that process has finished"
         ) from None
 
 
@@ -201,7 +201,7 @@ def _store_of(backend: Backend) -> BaseStore | None:
 async def _missing_turns(
     store: BaseStore, conversation: Conversation, embedder: Embedder | None
 ) -> list[int]:
-    """Return the places of the turns that are not stored as they are, counted from 1."""
+    """Return the places, from 1, of the turns whose stored items are missing or differ."""
     namespace = (TURNS, conversation.thread_id)
     there = {item.key: item async for item in scan_all(store, namespace)}
     return [
@@ -260,7 +260,7 @@ def _words(value: dict[str, Any]) -> str:
 
 
 def _day(moment: object) -> str | None:
-    """Return the day that `9:05 pm on 17 February, 2025` is, as a search reads it."""
+    """Return the ISO date of a text such as `9:05 pm on 17 February, 2025`."""
     found = find_dates(moment) if isinstance(moment, str) else ()
     if len(found) != 1 or found[0].every_year or found[0].first != found[0].last:
         return None

@@ -1,4 +1,4 @@
-"""What an import that was interrupted has done, and how to go on with it."""
+"""The progress of an interrupted import, and the command that continues it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["Account"]
 
 _PATIENCE = 2.0
-"""Seconds that a database may take to say what it holds, before it is left."""
+"""Seconds to wait for the database to report its turns."""
 
 
 class Account:
-    """What of each conversation is in the database."""
+    """The number of imported turns of each conversation."""
 
     def __init__(self) -> None:
         self._sizes: dict[str, int] = {}
@@ -30,16 +30,16 @@ class Account:
         self._is_terminated = False
 
     def of(self, conversations: Sequence[Conversation]) -> None:
-        """Take note of what is to be imported."""
+        """Set the conversations to import."""
         self._sizes = {each.thread_id: len(each.messages) for each in conversations}
 
     def has(self, thread_id: str, turns: int) -> None:
-        """Take note that so many turns of a thread are in the database."""
+        """Set the number of turns of a thread in the database."""
         self._turns[thread_id] = turns
 
     @contextmanager
     def stopped_by_sigterm(self) -> Generator[None]:
-        """Let SIGTERM cancel the task that runs, so that it ends between two turns."""
+        """Let SIGTERM cancel the current task, so that the import ends between two turns."""
         import asyncio  # noqa: PLC0415 - help must be quick
 
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -52,7 +52,7 @@ class Account:
         try:
             loop.add_signal_handler(signal.SIGTERM, stop)
         except (NotImplementedError, RuntimeError, ValueError):
-            # Windows has no such signal, and a thread of its own gets none.
+            # Windows has no such signal, and only the main thread receives signals.
             yield
             return
         try:
@@ -64,9 +64,9 @@ class Account:
     async def recounted(
         self, checkpointer: BaseCheckpointer, conversation: Conversation
     ) -> AsyncGenerator[None]:
-        """Look how many turns are in the database, if the work on a conversation is cut off.
+        """Count the turns in the database if the import of a conversation is cancelled.
 
-        The turn that was under way may be there or not.
+        The current turn may or may not be saved.
         """
         import asyncio  # noqa: PLC0415 - help must be quick
 
@@ -83,14 +83,14 @@ class Account:
 
     @contextmanager
     def told_when_interrupted(self, command: str) -> Generator[None]:
-        """Say what is in the database, and how to go on, if the work is interrupted.
+        """Report the progress and the command that continues, if the import is interrupted.
 
         Args:
-            command: What to call to go on.
+            command: The command that continues the import.
 
         Raises:
-            Interrupted: The user ended it.
-            Terminated: The system did.
+            Interrupted: The user interrupted the import.
+            Terminated: The system terminated the import.
         """
         import asyncio  # noqa: PLC0415 - help must be quick
 
@@ -98,17 +98,17 @@ class Account:
             yield
         except (KeyboardInterrupt, asyncio.CancelledError):
             kind: Any = Terminated if self._is_terminated else Interrupted
-            message = f"{self._told()}; to go on, call it again: {command}"
+            message = f"{self._told()}; to continue, run: {command}"
             raise kind(message, hint=command) from None
 
     def _told(self) -> str:
-        """Return what is in the database."""
+        """Return the progress as text."""
         if not self._turns:
-            return "interrupted: nothing is in yet"
+            return "interrupted: no turn is imported yet"
         name = list(self._turns)[-1]
         turns, size = number(self._turns[name]), number(self._sizes[name])
-        told = f"interrupted: {turns} of {size} turns of {name!r} are in"
+        told = f"interrupted: {turns} of {size} turns of {name!r} are imported"
         if len(self._sizes) == 1:
             return told
         whole = sum(self._turns.get(each) == size for each, size in self._sizes.items())
-        return f"{told}, and {whole} of {len(self._sizes)} conversations are in whole"
+        return f"{told}, and {whole} of {len(self._sizes)} conversations are complete"

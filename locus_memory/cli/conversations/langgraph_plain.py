@@ -1,6 +1,6 @@
-"""What LangGraph stored, as plain data: no class is built, whatever the bytes name.
+"""LangGraph's stored values as plain data: no class that the bytes name is built.
 
-An object is shown by its fields, a message of LangChain's as a message of ours.
+An object becomes its fields. A message of LangChain becomes a message of this library.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ _ROLES: Final = {
 }
 _NOTED: Final = ("response_metadata", "usage_metadata", "additional_kwargs", "artifact")
 _FIELDS: Final = 3
-"""How many parts an encoded object has at least: its module, its class and its fields."""
+"""Smallest number of parts of an encoded object: its module, its class and its fields."""
 
 
 class PlainSerializer:
-    """Reads what LangGraph's serializer wrote, as JSON with the messages of a conversation."""
+    """Reads the output of LangGraph's serializer as JSON with the messages of a conversation."""
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        """Refuse: who only looks writes nothing."""
-        raise NotImplementedError(f"nothing is written here, not even {type(obj).__name__}")
+        """Raise: this serializer only reads."""
+        raise NotImplementedError(
+            f"this serializer only reads; it cannot write {type(obj).__name__}"
+        )
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        """Return the plain data of typed bytes; of those that cannot be read, their size."""
+        """Return the plain data of typed bytes, or their size if the type is unknown."""
         kind, content = data
         if kind == "null":
             return None
@@ -55,7 +57,7 @@ def _unpacked(content: bytes) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
+    """Return a value in the types of JSON."""
     if isinstance(value, Mapping):
         return {str(name): _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -66,10 +68,10 @@ def _plain(value: Any) -> Any:
 
 
 def _extended(_: int, content: bytes) -> Any:
-    """Return the fields of an encoded object; the number of its kind does not matter."""
+    """Return the fields of an encoded object; its extension number is ignored."""
     parts = _unpacked(content)
     if not isinstance(parts, list) or len(parts) < _FIELDS or not isinstance(parts[0], str):
-        # The value of a delta channel, which stands alone.
+        # This is the value of a delta channel, without a class.
         return parts
     module, name, fields = parts[:_FIELDS]
     if module.startswith(_MESSAGES) and isinstance(fields, dict):
@@ -80,7 +82,7 @@ def _extended(_: int, content: bytes) -> Any:
 
 
 def _message(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return a message of LangChain's as one of ours."""
+    """Return a message of LangChain as a message of this library."""
     kind = str(fields.get("type", "")).removesuffix("MessageChunk").lower()
     wire: dict[str, Any] = {"role": _ROLES.get(kind) or str(fields.get("role") or kind)}
     if wire["role"] not in _ROLES.values():
@@ -95,7 +97,7 @@ def _message(fields: dict[str, Any]) -> dict[str, Any]:
     try:
         return read_message(wire, "a message of LangGraph")
     except CommandError:
-        # A message in a form that nobody has seen is shown as it is.
+        # A message in an unknown form stays unchanged.
         return fields
 
 
@@ -106,7 +108,7 @@ def _call(call: Any) -> dict[str, Any]:
 
 
 def _noted(value: Any) -> Any:
-    """Return what a message notes besides, without the calls, which it has already."""
+    """Return an additional field of a message without the tool calls, which are kept apart."""
     if not isinstance(value, dict):
         return value
     return {name: each for name, each in value.items() if name != "tool_calls"}

@@ -1,4 +1,4 @@
-"""Where memories come from: the messages of threads that are still there."""
+"""The sources of memories: messages of threads that still exist."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["Sources"]
 
 
 class Sources:
-    """Finds the messages that memories were made from; each thread is loaded once.
+    """Finds the source messages of memories; each thread is loaded once.
 
     Args:
-        backend: Where the threads are; its states are plain dicts.
+        backend: The backend with the threads; its states are plain dicts.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -29,7 +29,7 @@ class Sources:
         self._threads: dict[str, list[dict[str, Any]]] = {}
 
     async def of(self, memory: Memory) -> list[dict[str, Any]]:
-        """Return the messages a memory names, with their places and texts if they are there."""
+        """Return the source messages of a memory, with their places and texts if they exist."""
         thread_id, ids = (memory.metadata.get(name) for name in ("thread_id", "message_ids"))
         if not isinstance(thread_id, str):
             return []
@@ -52,7 +52,7 @@ class Sources:
             checkpoint_id = await find_checkpoint(self._checkpointer, name, None)
             state = await read_state(self._checkpointer, name, checkpoint_id)
         except (CheckpointError, MissingDriverError):
-            # `show` says what is wrong with it; here, the message is just not to be had.
+            # `show` reports the error of such a thread; here, its messages are just unavailable.
             return []
         return [each for each in messages_of(state)[0] if isinstance(each, dict)]
 
@@ -76,7 +76,7 @@ def _source(thread_id: str, name: str, messages: list[dict[str, Any]]) -> dict[s
 
 
 def _place(name: str, messages: list[dict[str, Any]]) -> int | None:
-    """Return the place of a message, from 1; `#N` is the Nth that is no system message."""
+    """Return the place of a message, from 1; `#N` is the Nth that is not a system message."""
     for place, message in enumerate(messages, 1):
         if message.get("id") == name:
             return place

@@ -1,4 +1,4 @@
-"""One message, from the OpenAI chat format to a state's message and back."""
+"""Conversion of a message between the OpenAI chat format and the format of a state."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _KEPT_FIELDS = {"role", "parts", "tool_calls", "fields"}
 
 
 def read_message(document: Any, where: str) -> dict[str, Any]:
-    """Return the message as a state holds it.
+    """Return the message in the format of a state.
 
     Raises:
-        CommandError: It is not a message; `where` says which.
+        CommandError: The document is not a message; the error begins with `where`.
     """
     if not isinstance(document, dict):
-        raise CommandError(f"{where}: is not an object")
+        raise CommandError(f"{where}: not an object")
     rest = dict(document)
     kept: dict[str, Any] = {}
     message: dict[str, Any] = {"role": _read_role(rest, kept, where)}
@@ -47,7 +47,7 @@ def read_message(document: Any, where: str) -> dict[str, Any]:
 
 
 def write_message(message: dict[str, Any], *, bare: bool = False) -> dict[str, Any]:
-    """Return what `read_message` read; `bare` leaves out `id` and `metadata`."""
+    """Return the document that `read_message` read; `bare` leaves out `id` and `metadata`."""
     metadata = dict(message.get("metadata") or {})
     kept = metadata.pop(_KEPT, {}) if _is_kept(metadata.get(_KEPT)) else {}
     wire: dict[str, Any] = {"role": kept.get("role", message["role"])}
@@ -97,7 +97,7 @@ def _read_calls(rest: dict[str, Any], kept: dict[str, Any], where: str) -> list[
     if not isinstance(calls, list):
         raise CommandError(f"{where}: 'tool_calls' is not a list")
     read = [_read_call(call, where) for call in calls]
-    # What the model wrote as arguments may be no JSON, or spaced in its own way.
+    # A model's arguments may be invalid JSON, or have other whitespace.
     if [_write_call(call) for call in read] != calls and calls:
         kept["tool_calls"] = calls
     return read

@@ -1,4 +1,4 @@
-"""What threads cost: bytes stored, and the full JSON of every state for who wants to compare."""
+"""The size of threads: stored bytes, and the full JSON of every state for comparison."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PAGE = 500
 async def measure_threads(
     backend: Backend, *, thread: str | None = None, deep: bool = True, quiet: bool = False
 ) -> list[dict[str, Any]]:
-    """Return what one thread costs, or every thread; nothing for one that is not there."""
+    """Return the sizes of one thread or of all threads; an unknown thread gives no row."""
     checkpointer = backend.checkpointer
     if thread is None:
         names = await all_threads(checkpointer)
@@ -39,13 +39,13 @@ async def measure_threads(
 async def measure_thread(
     checkpointer: BaseCheckpointer, thread_id: str, *, deep: bool = True, quiet: bool = False
 ) -> dict[str, Any]:
-    """Return what a thread costs.
+    """Return the size of a thread.
 
     Args:
-        checkpointer: Where the thread is.
+        checkpointer: The checkpointer of the thread.
         thread_id: The thread.
-        deep: Whether every state is loaded, to know its JSON.
-        quiet: Whether no progress is shown.
+        deep: Whether to load every state and measure its JSON.
+        quiet: Whether to hide the progress bar.
     """
     usage = await checkpointer.get_storage_stats(thread_id)
     json_bytes = await _json_bytes(checkpointer, thread_id, quiet=quiet) if deep else None
@@ -61,7 +61,7 @@ async def measure_thread(
 
 
 async def _json_bytes(checkpointer: BaseCheckpointer, thread_id: str, *, quiet: bool) -> int:
-    """Return how long the JSON of all states of a thread is."""
+    """Return the total size of the JSON of all states of a thread."""
     json_bytes = 0
     output = console(stderr=True)
     shown = sees_progress(output) and not quiet
@@ -82,7 +82,7 @@ async def all_threads(checkpointer: BaseCheckpointer) -> list[str]:
 
 
 def size_on_disk(path: Path | None) -> int | None:
-    """Return the bytes of a database file, its write-ahead log included, or of a folder."""
+    """Return the size in bytes of a database file and its write-ahead log, or of a folder."""
     if path is None:
         return None
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""How commands read a state: LangGraph's are decoded, so that they read like any other."""
+"""The reading of states by commands: a state of LangGraph is decoded to plain data."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 __all__ = ["read_metadata", "read_state"]
 
 _INTERNAL = ("__start__", "__pregel_", "branch:to:")
-"""What the names of channels begin with that LangGraph keeps for itself."""
+"""Prefixes of the names of LangGraph's internal channels."""
 
 
 async def read_state(checkpointer: BaseCheckpointer, thread_id: str, checkpoint_id: str) -> Any:
-    """Return a state as people read it.
+    """Return a state as plain data.
 
-    Of a graph of LangGraph, that is the values of its channels. No class is built that the stored
-    bytes name.
+    For a graph of LangGraph, that is the values of its channels. No class that the stored bytes
+    name is built.
 
     Raises:
-        CheckpointNotFoundError: There is no such checkpoint.
-        MissingDriverError: It is LangGraph's, which is not installed.
+        CheckpointNotFoundError: The checkpoint does not exist.
+        MissingDriverError: The state is LangGraph's, and LangGraph is not installed.
     """
     place = Place.named(thread_id)
     if place is None or thread_id != place.name:
@@ -43,19 +43,19 @@ async def read_state(checkpointer: BaseCheckpointer, thread_id: str, checkpoint_
         raise CheckpointNotFoundError(thread_id, checkpoint_id)
     values: dict[str, Any] = found.checkpoint["channel_values"]
     for channel in set(found.metadata.get(COUNTERS) or ()).difference(values):
-        note(f"channel {channel!r} is stored as changes, which only its graph can put together")
+        note(f"channel {channel!r} is stored as deltas, which only its graph can combine")
     return {
         name: _snapshot(value) for name, value in values.items() if not name.startswith(_INTERNAL)
     }
 
 
 def _snapshot(value: Any) -> Any:
-    """Return a channel's value without the wrapper that LangGraph puts around a snapshot."""
+    """Return a channel's value without LangGraph's wrapper of a snapshot."""
     return getattr(value, "value", value)
 
 
 def read_metadata(thread_id: str, metadata: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a checkpoint's metadata without what the integration of LangGraph notes for itself."""
+    """Return a checkpoint's metadata without the internal fields of the LangGraph integration."""
     if metadata is None or Place.named(thread_id) is None:
         return metadata
     return {name: value for name, value in metadata.items() if not name.startswith("~")}

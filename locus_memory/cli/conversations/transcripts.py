@@ -1,14 +1,13 @@
-"""Chat transcripts: files read into conversations, conversations written as files.
+"""Chat transcripts: reading files into conversations, and writing conversations to files.
 
-Two formats are read. OpenAI-style messages: a JSON list of messages, an object with
-`messages`, a list of such objects, or JSON Lines of either. And sessions: an object, or a
-list of objects, with `speakers` and `sessions`, each with a `date_time` and `turns` of
-`speaker` and `text`.
+Two formats are supported. OpenAI messages: a JSON list of messages, an object with `messages`,
+a list of such objects, or JSON Lines of either. Sessions: an object, or a list of objects, with
+`speakers` and `sessions`, each with a `date_time` and `turns` of `speaker` and `text`.
 
-A message in a state is `role`, `content`, and where there are any `name`, `id`,
-`tool_calls`, `tool_call_id` and `metadata`: what `locus_memory.messages.Message` reads. What
-the OpenAI format has beyond that is kept in the metadata under `openai`, so that writing a
-message gives back what was read.
+A message of a state has `role` and `content`, and optionally `name`, `id`, `tool_calls`,
+`tool_call_id` and `metadata`, as `locus_memory.messages.Message` reads them. Other fields of the
+OpenAI format are kept in the metadata under `openai`, so that an exported message equals the
+imported one.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -31,7 +30,7 @@ __all__ = ["Conversation", "Format", "read_conversations", "write_messages"]
 
 
 class Format(StrEnum):
-    """What a file is taken for."""
+    """The format of a file."""
 
     AUTO = "auto"
     OPENAI = "openai"
@@ -43,10 +42,10 @@ class Conversation:
     """A conversation, ready to become a thread.
 
     Attributes:
-        thread_id: The thread it becomes.
-        messages: Its messages, as a state holds them.
-        metadata: What is known of it as a whole.
-        source: The file it comes from.
+        thread_id: The id of its thread.
+        messages: Its messages, in the format of a state.
+        metadata: The metadata of the conversation.
+        source: The file.
     """
 
     thread_id: str
@@ -61,24 +60,26 @@ def read_conversations(
     """Return the conversations of one file.
 
     Args:
-        content: The file.
-        source: Its name, for messages and, without a better one, for the thread's id.
-        thread_id: The thread's id, for a file of one conversation.
-        kind: What to take it for.
+        content: The bytes of the file.
+        source: The file's name, for error messages and as the default of the thread's id.
+        thread_id: The thread's id, for a file with one conversation.
+        kind: The format of the file.
 
     Raises:
-        CommandError: It cannot be read; names the file and the entry.
+        CommandError: The file is not valid; the error names the file and the entry.
     """
     entries = _split(_parse(content, source))
     if thread_id is not None and len(entries) != 1:
-        raise CommandError(f"{source}: has {len(entries)} conversations, --thread names only one")
+        raise CommandError(
+            f"{source}: --thread needs one conversation, the file has {len(entries)}"
+        )
     found = []
     for place, (where, entry) in enumerate(entries, 1):
         read = _reader(entry, kind, f"{source}{where}")
         messages, metadata = read(entry, f"{source}{where}")
         name = thread_id or _name(entry, source, place if len(entries) > 1 else None)
         if not messages:
-            raise CommandError(f"{source}{where}: has no messages")
+            raise CommandError(f"{source}{where}: the conversation has no messages")
         found.append(Conversation(name, messages, metadata, source))
     return found
 
@@ -88,10 +89,10 @@ def write_messages(messages: list[Any], *, bare: bool = False) -> list[dict[str,
 
     Args:
         messages: The messages of a state.
-        bare: Leave out `id` and `metadata`, which the API does not know.
+        bare: Whether to leave out `id` and `metadata`, which the OpenAI API does not accept.
 
     Raises:
-        CommandError: They are not messages.
+        CommandError: An entry is not a message.
     """
     for place, message in enumerate(messages, 1):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
@@ -107,7 +108,7 @@ def _parse(content: bytes, source: str) -> Any:
         line = content[: error.start].count(b"\n") + 1
         raise CommandError(f"{source}, line {line}: not UTF-8") from None
     if not content.strip():
-        raise CommandError(f"{source}: is empty")
+        raise CommandError(f"{source}: the file is empty")
     try:
         return parse_json(content)
     except InexactNumberError as error:
@@ -121,7 +122,7 @@ def _parse(content: bytes, source: str) -> Any:
 
 
 class _Lines(list[tuple[int, Any]]):
-    """The documents of a JSON Lines file, with the numbers of their lines."""
+    """The documents of a JSON Lines file, each with its line number."""
 
 
 def _is_object(line: bytes) -> bool:
@@ -139,7 +140,7 @@ def _parse_line(line: bytes, source: str, number: int) -> Any:
 
 
 def _split(document: Any) -> list[tuple[str, Any]]:
-    """Return the conversations of a document, each with the words that say where it is."""
+    """Return the conversations of a document, each with its position as text."""
     if isinstance(document, _Lines):
         if _is_message(document[0][1]):
             return [("", document)]
@@ -199,17 +200,17 @@ def _placed(entry: list[Any]) -> Iterator[tuple[str, Any]]:
 
 def _checked(document: dict[str, Any], where: str) -> dict[str, Any]:
     try:
-        # A state, and a delta even more, nests a message deeper than its file does.
+        # A state, and even more a delta, nests a message deeper than its file does.
         encode_json([[[[[[[[document]]]]]]]])
     except ValueNotSerializableError:
-        # Whatever was parsed can be written again, if not at any depth.
-        raise CommandError(f"{where}: is nested too deeply") from None
+        # Parsed JSON can always be written again, but not at any depth.
+        raise CommandError(f"{where}: the JSON is nested too deeply") from None
     return document
 
 
 def _read_sessions(entry: Any, where: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     if not isinstance(entry, dict):
-        raise CommandError(f"{where}: is not an object with 'speakers' and 'sessions'")
+        raise CommandError(f"{where}: not an object with 'speakers' and 'sessions'")
     speakers = _field(entry, "speakers", list, where)
     if not all(isinstance(speaker, str) for speaker in speakers):
         raise CommandError(f"{where}: 'speakers' is not a list of names")
@@ -231,7 +232,7 @@ def _read_turn(turn: Any, speakers: list[str], where: str) -> dict[str, Any]:
     if speaker not in speakers:
         raise CommandError(f"{where}: speaker {speaker!r} is not one of 'speakers'")
     message = {
-        # The first speaker takes the user's part, whoever else speaks answers.
+        # The first speaker is the user, all others are assistants.
         "role": "user" if speaker == speakers[0] else "assistant",
         "content": _field(turn, "text", str, where),
         "name": speaker,
@@ -243,13 +244,16 @@ def _read_turn(turn: Any, speakers: list[str], where: str) -> dict[str, Any]:
     return {**message, "metadata": {"image_caption": caption} if caption else {}}
 
 
+_KINDS: Final = {str: "a string", list: "a list", dict: "an object"}
+
+
 def _field(entry: Any, name: str, kind: type[Any], where: str, *, optional: bool = False) -> Any:
     if not isinstance(entry, dict):
-        raise CommandError(f"{where}: is not an object")
+        raise CommandError(f"{where}: not an object")
     value = entry.get(name)
     if value is None and optional:
         return None
     if not isinstance(value, kind):
-        what = "is missing" if name not in entry else f"is not a {kind.__name__}"
+        what = "is missing" if name not in entry else f"is not {_KINDS[kind]}"
         raise CommandError(f"{where}: {name!r} {what}")
     return value

@@ -179,7 +179,7 @@ def test_a_thread_that_went_on_is_left_alone(ok, chat):
 def test_another_conversation_of_that_name_is_refused(ok, fails, write, chat):
     before = everything()
     other = write("other.json", {"id": "chat", "messages": [{"role": "user", "content": "x"}]})
-    assert "choose another with --thread" in fails(1, "import", other)
+    assert "name another thread with --thread" in fails(1, "import", other)
     assert everything() == before
     ok("import", other, "--thread", "chat-2")
 

@@ -63,11 +63,12 @@ def test_an_interrupted_import_says_what_is_in(interrupted, ok, number, code):
     status, out, err = interrupted(number)
     assert (status, out) == (code, "")
     assert err == (
-        "error: interrupted: 3 of 6 turns of 'two' are in, and 1 of 2 conversations are in whole; "
-        "to go on, call it again: locus-memory import 'two talks.json'\n"
+        "error: interrupted: 3 of 6 turns of 'two' are imported, "
+        "and 1 of 2 conversations are complete; "
+        "to continue, run: locus-memory import 'two talks.json'\n"
     )
     assert len(ok("checkpoints", "two", "--json").json["checkpoints"]) == 3
-    command = shlex.split(err.rpartition("again: ")[2])
+    command = shlex.split(err.rpartition("run: ")[2])
     done = ok(*command[1:], "--json").json
     assert (done["turns"], done["saved"]) == (10, 3)
     assert len(ok("checkpoints", "two", "--json").json["checkpoints"]) == 6
@@ -89,4 +90,4 @@ def test_interrupted_before_anything_was_written(run, write, monkeypatch):
     monkeypatch.setattr("locus_memory.cli.commands.transfer.read_conversations", interrupt)
     done = run("import", write("a.json", [{"role": "user", "content": "hi"}]))
     assert done.code == 130
-    assert done.err.startswith("error: interrupted: nothing is in yet; to go on, ")
+    assert done.err.startswith("error: interrupted: no turn is imported yet; to continue, ")

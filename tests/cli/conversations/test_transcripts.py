@@ -141,8 +141,8 @@ def test_the_thread_may_be_named():
 
 TURN = {"speaker": "Bo", "text": "x"}
 BAD = [
-    (b"", "f: is empty"),
-    (b" \n ", "f: is empty"),
+    (b"", "f: the file is empty"),
+    (b" \n ", "f: the file is empty"),
     (b'{"a": "\xff"}', "f, line 1: not UTF-8"),
     (b"[\n1,\n\xe9]", "f, line 3: not UTF-8"),
     ("hello", "f: not JSON"),
@@ -151,12 +151,12 @@ BAD = [
     ("3", "f: neither messages"),
     ("[3]", "f, conversation 1: neither messages"),
     ("{}", "f: neither messages"),
-    ("[]", "f: has no messages"),
-    ('{"messages": []}', "f: has no messages"),
+    ("[]", "f: the conversation has no messages"),
+    ('{"messages": []}', "f: the conversation has no messages"),
     ('{"messages": {}}', "f: 'messages' is not a list"),
     (json.dumps([*MESSAGES, {"role": "robot"}]), "f, message 3: unknown role 'robot'"),
     (json.dumps([*MESSAGES, {"content": "x"}]), "f, message 3: 'role' is missing"),
-    (json.dumps([*MESSAGES, 7]), "f, message 3: is not an object"),
+    (json.dumps([*MESSAGES, 7]), "f, message 3: not an object"),
     (lines(*MESSAGES, {"role": "user", "content": 7}), "f, line 3: 'content' is neither"),
     (lines(*MESSAGES, {"role": "user", "name": 7}), "f, line 3: 'name' is not a string"),
     (json.dumps([{"role": "user", "metadata": 7}]), "f, message 1: 'metadata' is not an object"),
@@ -166,11 +166,11 @@ BAD = [
     (json.dumps([sessions(), sessions(sessions=3)]), "f, conversation 2: 'sessions' is not a list"),
     (json.dumps(sessions(speakers=None)), "f: 'speakers' is not a list"),
     (json.dumps(sessions(speakers=[1])), "f: 'speakers' is not a list of names"),
-    (json.dumps(sessions(sessions=[])), "f: has no messages"),
-    (json.dumps(sessions(sessions=[3])), "f, session 1: is not an object"),
+    (json.dumps(sessions(sessions=[])), "f: the conversation has no messages"),
+    (json.dumps(sessions(sessions=[3])), "f, session 1: not an object"),
     (json.dumps(sessions(sessions=[{"turns": [TURN, {}]}])), "turn 2: 'speaker' is missing"),
     (json.dumps(sessions(sessions=[{"turns": [{**TURN, "speaker": "X"}]}])), "speaker 'X' is not"),
-    (json.dumps(sessions(sessions=[{"turns": [{**TURN, "text": 3}]}])), "'text' is not a str"),
+    (json.dumps(sessions(sessions=[{"turns": [{**TURN, "text": 3}]}])), "'text' is not a string"),
 ]
 
 
