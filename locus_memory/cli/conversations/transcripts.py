@@ -244,7 +244,7 @@ def _read_turn(turn: Any, speakers: list[str], where: str) -> dict[str, Any]:
     return {**message, "metadata": {"image_caption": caption} if caption else {}}
 
 
-_KINDS: Final = {str: "a string", list: "a list", dict: "an object"}
+_KINDS: Final[dict[type[Any], str]] = {str: "a string", list: "a list", dict: "an object"}
 
 
 def _field(entry: Any, name: str, kind: type[Any], where: str, *, optional: bool = False) -> Any:
