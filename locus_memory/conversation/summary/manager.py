@@ -18,7 +18,7 @@ from locus_memory.conversation.cache import MessageCache
 from locus_memory.conversation.groups import Group
 from locus_memory.conversation.selection import Size, newest_run
 from locus_memory.conversation.summary.room import SummaryRoom
-from locus_memory.conversation.summary.store import SummaryStore
+from locus_memory.conversation.summary.stored_summaries import SummaryStore
 from locus_memory.conversation.summary.summarizer import (
     SummarizeFunction,
     summarize,

@@ -25,7 +25,7 @@ from typing_extensions import override
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
-from locus_memory.integrations.langgraph.items.filters import compile_filter
+from locus_memory.integrations.langgraph.items.filter_translation import compile_filter
 from locus_memory.integrations.langgraph.items.index import Vector, VectorIndex
 from locus_memory.integrations.langgraph.items.namespaces import list_namespaces
 from locus_memory.integrations.langgraph.items.notes import updated_at

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from locus_memory.backends.redis.connection.connection import Call, RedisConnection, tag
 from locus_memory.backends.redis.connection.lost_keys import named
 from locus_memory.backends.redis.items.items import Operation, moment
-from locus_memory.backends.redis.items.registry import Registry
+from locus_memory.backends.redis.items.namespace_registry import Registry
 from locus_memory.backends.redis.items.scripts import script
 from locus_memory.backends.redis.search.layout import Layout, LayoutChangedError
 from locus_memory.backends.redis.search.stems import labels

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
-from locus_memory.integrations.langgraph.items.filters import NOTES
+from locus_memory.integrations.langgraph.items.filter_translation import NOTES
 from locus_memory.store.hidden_namespaces import further_vectors
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.store.json_values import encode_json

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from locus_memory.errors import InvalidEmbeddingError
-from locus_memory.integrations.langgraph.items.filters import Filter
+from locus_memory.integrations.langgraph.items.filter_translation import Filter
 from locus_memory.integrations.langgraph.items.index import Vector
 from locus_memory.integrations.langgraph.items.namespaces import roots
 from locus_memory.integrations.langgraph.items.notes import (

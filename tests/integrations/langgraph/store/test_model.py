@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore, _compare_values
 
-from locus_memory.integrations.langgraph.items.filters import compile_filter
+from locus_memory.integrations.langgraph.items.filter_translation import compile_filter
 from locus_memory.integrations.langgraph.store import LocusStore
 from locus_memory.store.filters import matches, parse_filter
 from locus_memory.store.hidden_namespaces import FURTHER_VECTORS
