@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import MISSING, FrozenInstanceError, fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,6 +40,8 @@ from locus_memory.memory.options import (
     RecallOptions,
 )
 from locus_memory.registry import get_checkpointer, get_store, open_backend
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 CLASSES = [
     DeltaCheckpointer,
@@ -165,6 +169,22 @@ def test_a_value_of_options_is_frozen_and_keyword_only_and_has_a_default_for_eac
     for name in named.__annotations__:
         with pytest.raises(FrozenInstanceError):
             setattr(made, name, 5)
+
+
+@pytest.mark.parametrize(
+    ("value", "page"),
+    [
+        (RedisOptions, "backends/redis.md"),
+        (PostgreSQLOptions, "backends/postgresql.md"),
+        (RecallOptions, "memory.md"),
+        (ExtractionOptions, "memory.md"),
+    ],
+    ids=name_of,
+)
+def test_the_table_of_a_page_says_which_value_holds_an_option(value, page):
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", (DOCS / page).read_text("utf-8"), re.MULTILINE)
+    told = [name for name, holder in rows if holder == value.__name__]
+    assert sorted(told) == sorted(field.name for field in fields(value))
 
 
 def needed(made):
