@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -13,10 +13,10 @@ from redis.asyncio import Redis, RedisCluster
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.redis.connection.connection import RedisConnection, connection_for
 from locus_memory.backends.redis.connection.lost_keys import named
 from locus_memory.backends.redis.items.items import (
-    KeyRange,
     Operation,
     Preparer,
     decode_item,
@@ -26,9 +26,9 @@ from locus_memory.backends.redis.items.items import (
 from locus_memory.backends.redis.items.namespaces import list_namespaces
 from locus_memory.backends.redis.items.reading import read_values, scan
 from locus_memory.backends.redis.items.scripts import script
-from locus_memory.backends.redis.items.spaces import Spaces
+from locus_memory.backends.redis.items.spaces import Space, Spaces
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
-from locus_memory.backends.redis.search.hits import Page
+from locus_memory.backends.redis.search import hits
 from locus_memory.backends.redis.search.indexed import (
     Target,
     search_indexed_text,
@@ -44,9 +44,8 @@ from locus_memory.backends.redis.search.layout import (
 from locus_memory.backends.redis.search.newest import newest
 from locus_memory.backends.redis.search.texts import search_text
 from locus_memory.backends.redis.search.vectors import VectorQuery, search_vectors
+from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.errors import BackendError, ConfigurationError
-from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
-from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import (
     Delete,
     Namespace,
@@ -54,16 +53,9 @@ from locus_memory.store.item import (
     SemanticSearchResult,
     StoreCapabilities,
     StoreItem,
-    check_embedding,
-    check_key,
-    check_limit,
-    check_namespace,
-    check_text,
-    check_threshold,
 )
 from locus_memory.store.listing import Listing
-from locus_memory.store.long_texts import from_query, prepared
-from locus_memory.store.text import query_words
+from locus_memory.store.long_texts import prepared
 
 __all__ = ["RedisStore"]
 
@@ -71,7 +63,7 @@ _ATTEMPTS: Final = 5
 """How often a write looks for the layout again, that somebody else has changed."""
 
 
-class RedisStore(BaseStore):
+class RedisStore(CheckedStore[Operation]):
     """Items in Redis 6 or later, or Valkey, safe for any number of tasks and processes.
 
     Text search ranks by BM25, over an index that the store keeps itself or, if that is asked for,
@@ -128,7 +120,8 @@ class RedisStore(BaseStore):
         self._clock = clock
         self._spaces = Spaces(self._connection, clock)
         self._layouts = Layouts(self._connection, search_index)
-        self._prepared = Preparer(embedding_dimension, has_text=text_index)
+        self._dimension = embedding_dimension
+        self._prepared = Preparer(has_text=text_index)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._connection.place!r})"
@@ -145,7 +138,7 @@ class RedisStore(BaseStore):
         return StoreCapabilities(
             search=self._prepared.has_text and not layout.text_problem,
             semantic_search=vectors,
-            embedding_dimension=self._prepared.dimension if vectors else None,
+            embedding_dimension=self._dimension if vectors else None,
             ttl=True,
             list_namespaces=True,
             batch_operations=atomic,
@@ -153,30 +146,44 @@ class RedisStore(BaseStore):
         )
 
     @override
-    async def put(
-        self,
-        namespace: Namespace,
-        key: str,
-        value: Any,
-        metadata: Mapping[str, Any] | None = None,
-        *,
-        ttl: float | None = None,
-        if_version: int | None = None,
-        text: str | None = None,
-    ) -> int:
-        put = Put(
-            namespace=namespace,
-            key=key,
-            value=value,
-            metadata=metadata,
-            ttl=ttl,
-            if_version=if_version,
-            text=text,
-        )
-        return (await self._write([put]))[0]
+    def _encode(self, operation: Put | Delete, vector: bytes | None) -> Operation:
+        return self._prepared.operation(operation, vector)
 
     @override
-    async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
+    async def _write(self, operations: Sequence[Operation]) -> list[int]:
+        return await self._spaces.write(operations)
+
+    @override
+    async def _write_all(self, operations: Sequence[Put | Delete]) -> Sequence[int]:
+        """Write the operations, encoded for the layout that the data have by then."""
+        if not any(isinstance(each, Put) for each in operations):
+            # A delete is the same in each layout.
+            return await super()._write_all(operations)
+        layout = self._layouts.latest or Layout()
+        encoded = await prepared(partial(self._encode_for, layout), operations)
+        dimensions = {each.dimension for each in encoded} - {0}
+        for _ in range(_ATTEMPTS):
+            known, layout = layout, await self._layouts.current(dimensions)
+            if dimensions:
+                await self._need("semantic_search")
+            if (known.text, known.vectors) != (layout.text, layout.vectors):
+                encoded = await prepared(partial(self._encode_for, layout), operations)
+            try:
+                return await self._spaces.write(encoded, layout)
+            except LayoutChangedError:
+                self._layouts.forget(layout)
+        return await self._spaces.write(encoded, layout)
+
+    def _encode_for(self, layout: Layout, operations: Sequence[Put | Delete]) -> list[Operation]:
+        preparer = replace(
+            self._prepared,
+            searched_text=layout.text == "redisearch",
+            searched_vectors=layout.vectors == "redisearch",
+        )
+        return [preparer.operation(each, self._check(each)) for each in operations]
+
+    @override
+    async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
         name = self._item_name(namespace, key)
         found = await self._connection.execute("HMGET", name, "h", "v", "m", again=True)
         if self._is_gone(found[0]):
@@ -184,63 +191,35 @@ class RedisStore(BaseStore):
         return decode_item(namespace, [key.encode(), *(each or b"" for each in found)])
 
     @override
-    async def exists(self, namespace: Namespace, key: str) -> bool:
+    async def _exists(self, namespace: Namespace, key: str) -> bool:
         name = self._item_name(namespace, key)
         return not self._is_gone(await self._connection.execute("HGET", name, "h", again=True))
 
     @override
-    async def delete(
-        self, namespace: Namespace, key: str, *, if_version: int | None = None
-    ) -> bool:
-        operation = Operation.delete(namespace, key, if_version)
-        return bool((await self._spaces.write([operation]))[0])
+    async def _get_values(
+        self, names: Sequence[tuple[Namespace, str]]
+    ) -> dict[tuple[Namespace, str], Any]:
+        return await read_values(self._spaces, names)
 
     @override
-    async def scan(
-        self,
-        namespace: Namespace,
-        limit: int = 100,
-        *,
-        prefix: str | None = None,
-        after: str | None = None,
-        descending: bool = False,
-    ) -> list[StoreItem]:
+    async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
         space = self._spaces.space(namespace)
-        keys = KeyRange(check_text(prefix, "prefix"), check_text(after, "after"), descending)
-        found = await scan(self._spaces, space, keys, check_limit(limit), whole=True)
+        found = await scan(self._spaces, space, keys, limit, whole=True)
         return [decode_item(namespace, row) for row in found]
 
     @override
-    async def list_keys(
-        self,
-        namespace: Namespace,
-        limit: int = 100,
-        *,
-        prefix: str | None = None,
-        after: str | None = None,
-    ) -> list[str]:
+    async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
         space = self._spaces.space(namespace)
-        keys = KeyRange(check_text(prefix, "prefix"), check_text(after, "after"))
-        found = await scan(self._spaces, space, keys, check_limit(limit), whole=False)
+        found = await scan(self._spaces, space, keys, limit, whole=False)
         return [key.decode() for (key,) in found]
 
     @override
-    async def list_namespaces(
-        self,
-        prefix: Namespace | None = None,
-        limit: int = 100,
-        *,
-        suffix: Namespace | None = None,
-        max_depth: int | None = None,
-        after: Namespace | None = None,
-    ) -> list[Namespace]:
-        listing = Listing.of(prefix, suffix, max_depth, after)
-        check_limit(limit)
+    async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
         await self._connection.open()
         return await list_namespaces(self._spaces, listing, limit)
 
     @override
-    async def clear_namespace(self, namespace: Namespace, *, recursive: bool = False) -> int:
+    async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
         return await self._spaces.clear(await self._spaces.within(namespace, recursive=recursive))
 
     @override
@@ -253,118 +232,42 @@ class RedisStore(BaseStore):
             low = page[-1].path + b"\x00"
 
     @override
-    async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
-        return await self._write(as_puts(items))
-
-    @override
-    async def get_batch(
-        self, keys: Iterable[tuple[Namespace, str]]
-    ) -> dict[tuple[Namespace, str], Any]:
-        names = dict.fromkeys(
-            (check_namespace(namespace), check_key(key)) for namespace, key in as_names(keys)
+    async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
+        return await newest(
+            self._spaces, await self._targets_of(selection), _wanted(selection, page)
         )
-        return await read_values(self._spaces, list(names))
 
     @override
-    async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:
-        names = as_names(keys)
-        return sum(await self._spaces.write([Operation.delete(*name) for name in names]))
-
-    @override
-    async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
-        given = as_operations(operations)
-        await self._connection.open()
-        if not self.capabilities.transactions:
-            self._unsupported("transactions", "on a cluster, use put_batch and delete_batch")
-        results = await self._write(given)
-        return [
-            bool(result) if isinstance(each, Delete) else result
-            for each, result in zip(given, results, strict=True)
-        ]
-
-    @override
-    async def search(
-        self,
-        namespace: Namespace,
-        query: str | None = None,
-        limit: int = 10,
-        *,
-        filter: Mapping[str, Any] | None = None,
-        offset: int = 0,
-        recursive: bool = False,
+    async def _search_text(
+        self, selection: Selection, page: Page, words: list[str]
     ) -> list[StoreItem]:
-        condition = parse_filter(filter)
-        page = Page(check_limit(limit), check_limit(offset, "offset"), condition)
-        check_namespace(namespace)
-        words = None if query is None else await from_query(query_words, query)
-        layout = Layout() if words is None else await self._need_texts()
-        targets = await self._spaces.within(namespace, recursive=recursive)
-        if words is None:
-            return await newest(self._spaces, targets, page)
+        layout = await self._layout_with("search")
+        targets, wanted = await self._targets_of(selection), _wanted(selection, page)
         if layout.text == "own":
-            return await search_text(self._spaces, targets, words, page)
-        target = Target(namespace, targets, recursive=recursive)
-        return await search_indexed_text(self._layouts, self._spaces, target, words, page)
+            return await search_text(self._spaces, targets, words, wanted)
+        target = Target(selection.namespace, targets, recursive=selection.recursive)
+        return await search_indexed_text(self._layouts, self._spaces, target, words, wanted)
 
     @override
-    async def put_with_embedding(
-        self,
-        namespace: Namespace,
-        key: str,
-        value: Any,
-        embedding: Sequence[float],
-        metadata: Mapping[str, Any] | None = None,
-        *,
-        ttl: float | None = None,
-        if_version: int | None = None,
-        text: str | None = None,
-    ) -> int:
-        # None, which is no embedding, would pass for a plain put.
-        check_embedding(embedding, self._prepared.dimension)
-        put = Put(
-            namespace=namespace,
-            key=key,
-            value=value,
-            metadata=metadata,
-            ttl=ttl,
-            if_version=if_version,
-            text=text,
-            embedding=embedding,
-        )
-        return (await self._write([put]))[0]
-
-    @override
-    async def get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
-        space, name = self._spaces.space(namespace), check_key(key)
-        layout = await self._need_vectors()
-        args = [self._spaces.now(), name, int(layout.vectors == "redisearch")]
+    async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
+        space = self._spaces.space(namespace)
+        layout = await self._layout_with("semantic_search")
+        args = [self._spaces.now(), key, int(layout.vectors == "redisearch")]
         with named([space]):
             found = await self._connection.run(script("vector"), [space.base], args)
-        return None if found is None else decode_vector(namespace, name, *found)
+        return None if found is None else decode_vector(namespace, key, *found)
 
     @override
-    async def search_by_embedding(
-        self,
-        namespace: Namespace,
-        query_embedding: Sequence[float],
-        limit: int = 10,
-        threshold: float | None = None,
-        metadata_filter: Mapping[str, Any] | None = None,
-        *,
-        offset: int = 0,
-        recursive: bool = False,
+    async def _search_vectors(
+        self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
-        condition = parse_filter(metadata_filter)
-        page = Page(check_limit(limit), check_limit(offset, "offset"), condition)
-        vector = check_embedding(query_embedding, self._prepared.dimension)
-        query = VectorQuery(vector, check_threshold(threshold))
-        check_namespace(namespace)
-        layout = await self._need_vectors()
-        targets = await self._spaces.within(namespace, recursive=recursive)
+        layout = await self._layout_with("semantic_search")
+        targets, wanted = await self._targets_of(selection), _wanted(selection, page)
+        query = VectorQuery(vector, threshold)
         if layout.vectors == "own":
-            return await search_vectors(self._spaces, targets, query, page)
-        target = Target(namespace, targets, recursive=recursive)
-        return await search_indexed_vectors(self._layouts, self._spaces, target, query, page)
+            return await search_vectors(self._spaces, targets, query, wanted)
+        target = Target(selection.namespace, targets, recursive=selection.recursive)
+        return await search_indexed_vectors(self._layouts, self._spaces, target, query, wanted)
 
     @override
     async def open(self) -> None:
@@ -377,47 +280,32 @@ class RedisStore(BaseStore):
             await self._connection.close()
 
     def _item_name(self, namespace: Namespace, key: str) -> bytes:
-        return self._spaces.item_name(self._spaces.space(namespace), check_key(key).encode())
+        return self._spaces.item_name(self._spaces.space(namespace), key.encode())
 
     def _is_gone(self, head: bytes | None) -> bool:
         return head is None or is_expired(head, self._clock())
 
-    async def _need_texts(self) -> Layout:
-        if not self._prepared.has_text:
-            self._unsupported("search", "make the store with text_index=True")
+    async def _targets_of(self, selection: Selection) -> list[Space]:
+        return await self._spaces.within(selection.namespace, recursive=selection.recursive)
+
+    async def _layout_with(self, capability: str) -> Layout:
+        """Return the layout, which may be known only now, if it has a capability."""
         layout = await self._layouts.current()
-        if layout.text_problem:
-            self._unsupported("search", layout.text_problem)
+        await self._need(capability)
         return layout
 
-    async def _need_vectors(self, dimensions: Collection[int] = ()) -> Layout:
-        layout = await self._layouts.current(dimensions)
-        if not layout.has_vectors:
-            missing = "it takes the vector sets of Redis 8, or RediSearch"
-            self._unsupported("semantic_search", layout.vector_problem or missing)
-        return layout
-
-    async def _write(self, given: Sequence[Put | Delete]) -> list[int]:
-        """Write what is given, made for the layout that the data have by then."""
+    @override
+    def _remedy(self, capability: str) -> str | None:
         layout = self._layouts.latest or Layout()
-        operations = await prepared(partial(self._operations, layout=layout), given)
-        dimensions = {each.dimension for each in operations} - {0}
-        for _ in range(_ATTEMPTS):
-            known, layout = layout, await self._layouts.current(dimensions)
-            if dimensions:
-                await self._need_vectors()
-            if (known.text, known.vectors) != (layout.text, layout.vectors):
-                operations = await prepared(partial(self._operations, layout=layout), given)
-            try:
-                return await self._spaces.write(operations, layout)
-            except LayoutChangedError:
-                self._layouts.forget(layout)
-        return await self._spaces.write(operations, layout)
+        if capability == "transactions":
+            return "on a cluster, use put_batch and delete_batch"
+        if capability == "semantic_search":
+            missing = "it takes the vector sets of Redis 8, or RediSearch"
+            return layout.vector_problem or missing
+        if not self._prepared.has_text:
+            return "make the store with text_index=True"
+        return layout.text_problem or super()._remedy(capability)
 
-    def _operations(self, given: Sequence[Put | Delete], layout: Layout) -> list[Operation]:
-        preparer = replace(
-            self._prepared,
-            searched_text=layout.text == "redisearch",
-            searched_vectors=layout.vectors == "redisearch",
-        )
-        return [preparer.operation(each) for each in given]
+
+def _wanted(selection: Selection, page: Page) -> hits.Page:
+    return hits.Page(page.limit, page.offset, selection.condition)

@@ -10,9 +10,10 @@ from redis.asyncio import Redis
 
 from locus_memory.backends.redis.connection.connection import RedisConnection, tag
 from locus_memory.backends.redis.items import spaces as spaces_module
-from locus_memory.backends.redis.items.items import KeyRange
+from locus_memory.backends.redis.items.reading import bounds
 from locus_memory.backends.redis.items.spaces import Spaces
 from locus_memory.backends.redis.store import RedisStore
+from locus_memory.backends.selection import KeyRange
 from locus_memory.errors import (
     BackendCorruptError,
     ConfigurationError,
@@ -326,8 +327,8 @@ async def test_a_cluster_of_three_finds_everything(three_masters, prefix):
 def test_bounds_of_keys_are_bytes(prefix_of, after):
     keys = ["a", "b", "bb", "c", "\xff", "\ue000", "\U0010ffff", "\U0010ffffz"]
     for descending in (False, True):
-        bounds = KeyRange(prefix_of, after, descending).bounds()
-        low, high = bounds[::-1] if descending else bounds
+        found = bounds(KeyRange(prefix_of, after, descending))
+        low, high = found[::-1] if descending else found
         inside = [key for key in keys if above(low, key) and below(high, key)]
         wanted = [key for key in keys if key.startswith(prefix_of or "")]
         assert inside == [key for key in wanted if (key < after if descending else key > after)]

@@ -18,25 +18,19 @@ from locus_memory.store.checksum import (
     value_matches,
     vector_checksum,
 )
-from locus_memory.store.encoding import encode_namespace, encode_text, prefix_upper_bound
+from locus_memory.store.encoding import encode_namespace, encode_text
 from locus_memory.store.item import (
     Delete,
     Namespace,
     Put,
     StoreItem,
-    check_embedding,
-    check_key,
-    check_namespace,
     check_text,
-    check_ttl,
-    check_version,
     timestamp,
 )
 from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
 from locus_memory.store.text import searchable, tokens
 
 __all__ = [
-    "KeyRange",
     "Kind",
     "Operation",
     "Preparer",
@@ -54,8 +48,6 @@ __all__ = [
 _NONE: Final = "-"
 _WRAP: Final = 2**64
 _NO_METADATA: Final = b"{}"
-_LAST: Final = b"\xff"
-"""After every key, for UTF-8 has no such byte."""
 
 
 class Kind(NamedTuple):
@@ -91,16 +83,15 @@ class Kind(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """A put or a delete, checked and encoded: the key, then what the kind says."""
+    """A put or a delete, encoded: the key, then what the kind says."""
 
     kind: Kind
     arguments: Sequence[bytes]
 
     @classmethod
     def delete(cls, namespace: Namespace, key: str, if_version: int | None = None) -> Self:
-        """Return the deletion of an item, checked."""
-        version = check_version(if_version)
-        return cls(Kind(check_namespace(namespace), version), (check_key(key).encode(),))
+        """Return the deletion of an item."""
+        return cls(Kind(namespace, if_version), (key.encode(),))
 
     @property
     def dimension(self) -> int:
@@ -120,26 +111,20 @@ class Preparer:
     """Makes operations of what the verbs are given.
 
     Attributes:
-        dimension: The only length of a vector, or `None` for any.
         has_text: Whether texts are indexed.
         searched_text: Whether RediSearch holds the texts.
         searched_vectors: Whether it holds the vectors.
     """
 
-    dimension: int | None
     has_text: bool
     searched_text: bool = False
     searched_vectors: bool = False
 
-    def operation(self, given: Put | Delete) -> Operation:
-        """Return a put or a delete, checked and encoded."""
+    def operation(self, given: Put | Delete, vector: bytes | None) -> Operation:
+        """Return a put, with its vector, or a delete; value, metadata and text are checked."""
+        namespace, key = given.namespace, given.key
         if isinstance(given, Delete):
-            return Operation.delete(given.namespace, given.key, given.if_version)
-        namespace, key = check_namespace(given.namespace), check_key(given.key)
-        version = check_version(given.if_version)
-        vector = b""
-        if given.embedding is not None:
-            vector = check_embedding(given.embedding, self.dimension)
+            return Operation.delete(namespace, key, given.if_version)
         # The value is checked before anything walks through it.
         value = encode_json(given.value)
         parts, arguments = "v", [key.encode(), value]
@@ -151,12 +136,14 @@ class Preparer:
             parts += "s" if self.searched_text else "t"
             arguments.append(text)
         place = name_checksum(*encoded_name(namespace, key))
-        arguments.append(_packed(place, value, metadata, vector, is_exact=self.searched_vectors))
+        arguments.append(
+            _packed(place, value, metadata, vector or b"", is_exact=self.searched_vectors)
+        )
         parts += "c"
         if vector:
             parts += "f" if self.searched_vectors else "e"
             arguments.append(vector)
-        return Operation(Kind(namespace, version, parts, check_ttl(given.ttl)), arguments)
+        return Operation(Kind(namespace, given.if_version, parts, given.ttl), arguments)
 
     def _text(self, value: Any, text: str | None) -> bytes:
         if self.has_text:
@@ -331,46 +318,6 @@ def decode_values(row: Sequence[bytes]) -> tuple[Any, dict[str, Any]]:
         return decode_json(value), decode_json(metadata) if metadata else {}
     except ValueError as error:
         raise BackendCorruptError(f"redis: the item {quote(key)} is damaged") from error
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """Which keys of a namespace a scan wants, in which order."""
-
-    prefix: str | None
-    after: str | None
-    descending: bool = False
-
-    def bounds(self) -> tuple[bytes, bytes]:
-        """Return the bounds as `ZRANGEBYLEX` takes them, or `ZREVRANGEBYLEX` if descending."""
-        low, high = b"-", b"+"
-        if self.prefix:
-            low = b"[" + self.prefix.encode()
-            bound = prefix_upper_bound(self.prefix)
-            high = b"+" if bound is None else b"(" + bound.encode()
-        if self.after is not None and self.descending:
-            high = min(high, b"(" + self.after.encode(), key=_place)
-        elif self.after is not None:
-            low = max(low, b"(" + self.after.encode(), key=_place)
-        return (high, low) if self.descending else (low, high)
-
-    @property
-    def command(self) -> str:
-        """Return the command that pages through them."""
-        return "ZREVRANGEBYLEX" if self.descending else "ZRANGEBYLEX"
-
-    def beyond(self, key: bytes) -> KeyRange:
-        """Return what comes after a key."""
-        return KeyRange(self.prefix, key.decode(), self.descending)
-
-
-def _place(bound: bytes) -> tuple[bytes, bytes]:
-    """Return what orders bounds; of the same key, `[` comes before `(`."""
-    if bound == b"-":
-        return b"", b""
-    if bound == b"+":
-        return _LAST, b""
-    return bound[1:], b"" if bound[:1] == b"[" else b"("
 
 
 def rows(flat: Sequence[Any], width: int) -> Iterator[Sequence[Any]]:

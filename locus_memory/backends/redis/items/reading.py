@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from locus_memory.backends.redis.connection.connection import Call
 from locus_memory.backends.redis.connection.lost_keys import named
-from locus_memory.backends.redis.items.items import KeyRange, decode_value, rows
+from locus_memory.backends.redis.items.items import decode_value, rows
 from locus_memory.backends.redis.items.scripts import script
 from locus_memory.backends.redis.items.spaces import PAGE, Space, Spaces
+from locus_memory.backends.selection import KeyRange
+from locus_memory.store.encoding import prefix_upper_bound
 from locus_memory.store.item import Namespace
 
-__all__ = ["read_values", "scan"]
+__all__ = ["bounds", "read_values", "scan"]
 
 _WIDTH: Final = 4
 _TOGETHER: Final = 5 * PAGE
 """How many values a script reads."""
+
+_LAST: Final = b"\xff"
+"""After every key, for UTF-8 has no such byte."""
 
 
 async def scan(
@@ -24,16 +30,40 @@ async def scan(
 ) -> list[Sequence[bytes]]:
     """Return rows of key, head, value and metadata, or of the key only, in order."""
     found: list[Sequence[bytes]] = []
+    command = "ZREVRANGEBYLEX" if keys.descending else "ZRANGEBYLEX"
     window: KeyRange | None = keys
     while window is not None and len(found) < limit:
         most = min(limit - len(found), PAGE if whole else 10 * PAGE)
-        args = [spaces.now(), window.command, *window.bounds(), most, int(whole)]
+        args = [spaces.now(), command, *bounds(window), most, int(whole)]
         with named([space]):
             last, gone, flat = await spaces.connection.run(script("scan"), [space.base], args)
         found += rows(flat, _WIDTH if whole else 1)
         await spaces.purge((space, key) for key in gone)
-        window = None if last is None else window.beyond(last)
+        window = None if last is None else replace(window, after=last.decode())
     return found
+
+
+def bounds(keys: KeyRange) -> tuple[bytes, bytes]:
+    """Return the bounds as `ZRANGEBYLEX` takes them, or `ZREVRANGEBYLEX` if descending."""
+    low, high = b"-", b"+"
+    if keys.prefix:
+        low = b"[" + keys.prefix.encode()
+        bound = prefix_upper_bound(keys.prefix)
+        high = b"+" if bound is None else b"(" + bound.encode()
+    if keys.after is not None and keys.descending:
+        high = min(high, b"(" + keys.after.encode(), key=_place)
+    elif keys.after is not None:
+        low = max(low, b"(" + keys.after.encode(), key=_place)
+    return (high, low) if keys.descending else (low, high)
+
+
+def _place(bound: bytes) -> tuple[bytes, bytes]:
+    """Return what orders bounds; of the same key, `[` comes before `(`."""
+    if bound == b"-":
+        return b"", b""
+    if bound == b"+":
+        return _LAST, b""
+    return bound[1:], b"" if bound[:1] == b"[" else b"("
 
 
 async def read_values(

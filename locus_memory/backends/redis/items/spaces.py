@@ -23,7 +23,7 @@ from locus_memory.errors import (
 )
 from locus_memory.events import emit
 from locus_memory.store.encoding import decode_namespace, encode_namespace, namespace_upper_bound
-from locus_memory.store.item import Namespace, check_namespace
+from locus_memory.store.item import Namespace
 
 __all__ = ["PAGE", "Gone", "Space", "Spaces"]
 
@@ -97,8 +97,8 @@ class Spaces:
         return moment(self._clock())
 
     def space(self, namespace: Namespace) -> Space:
-        """Return a namespace, checked."""
-        path = encode_namespace(check_namespace(namespace)).encode()
+        """Return a namespace, encoded."""
+        path = encode_namespace(namespace).encode()
         return Space(namespace, path, self.connection.key("store", tag(path)))
 
     def item_name(self, space: Space, key: bytes) -> bytes:
