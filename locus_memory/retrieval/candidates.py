@@ -1,4 +1,4 @@
-"""The searches of a store that bring the candidates of a ranking."""
+"""The searches of a store that fetch the candidates of a ranking."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from locus_memory.store.item import Namespace
 __all__ = ["Finder", "Found", "Mode", "Request", "check_mode"]
 
 Mode = Literal["hybrid", "text", "vector"]
-"""How to search: by words and by meaning, or by one of them alone."""
+"""The mode of a search: text and vector search together, or one of them alone."""
 
 _T = TypeVar("_T")
 
@@ -36,7 +36,7 @@ _MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 def check_mode(mode: object) -> Mode | None:
-    """Return `mode` if it is one, or `None`.
+    """Return `mode` if it is a mode or `None`.
 
     Raises:
         InvalidArgumentError: It is neither.
@@ -50,7 +50,7 @@ def check_mode(mode: object) -> Mode | None:
 
 
 class Found(NamedTuple):
-    """What was found, and how was searched."""
+    """The candidates found, and the mode of the search."""
 
     mode: Mode
     candidates: Candidates
@@ -58,14 +58,14 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What every search is asked for.
+    """The request to each search.
 
     Attributes:
-        namespaces: Where to look, each once.
-        query: What to look for.
-        wanted: How many hits each way of searching is to bring.
+        namespaces: The namespaces to search, each once.
+        query: The query.
+        wanted: How many hits each search has to return.
         condition: A filter, or `None`.
-        recursive: Whether to look in the descendants of the namespaces as well.
+        recursive: Whether to search the descendants of the namespaces as well.
     """
 
     namespaces: Sequence[Namespace]
@@ -76,11 +76,11 @@ class Request:
 
 
 class Finder:
-    """Searches a store by words and by meaning, at once.
+    """Runs text search and vector search on a store concurrently.
 
     Args:
         store: Any store.
-        embedder: What made the vectors that are in it.
+        embedder: The embedder of the vectors in the store.
     """
 
     def __init__(self, store: BaseStore, embedder: Embedder | None) -> None:
@@ -89,17 +89,17 @@ class Finder:
         self._told = False
 
     async def find(self, request: Request, mode: Mode | None) -> Found:
-        """Return what each search finds.
+        """Return the hits of each search.
 
         Args:
-            request: What to look for.
-            mode: How; `None`: in every way there is, and a failing embedder is survived.
+            request: The request.
+            mode: The mode; `None`: all available searches, and a failing embedder is only reported.
 
         Raises:
             InvalidArgumentError: The mode needs an embedder, and there is none.
-            ConfigurationError: Vectors of another model were met.
+            ConfigurationError: The search found vectors of another model.
             InvalidEmbeddingError: The vectors have another dimension.
-            StoreCapabilityError: The store cannot search so, or not at all.
+            StoreCapabilityError: The store does not support this mode, or no search at all.
             BackendError: The store failed.
         """
         chosen = await self._choose(mode)
@@ -110,7 +110,8 @@ class Finder:
             return Found("text", Candidates(await self._by_words(request), []))
         if chosen == "vector":
             return Found("vector", Candidates([], await self._by_meaning(request) or []))
-        # An embedder that answers at once, from a cache, must not wait for the other's threads.
+        # An embedder that answers at once, from a cache, must not wait for the text search's
+        # threads.
         meaning = self._by_meaning(request, survive=mode is None)
         by_vector, by_text = await _together([meaning, self._by_words(request)])
         if by_vector is None:
@@ -146,7 +147,7 @@ class Finder:
         return Found(mode, Candidates(by_text, by_vector, kept=all(each.kept for each in found)))
 
     async def _choose(self, mode: Mode | None) -> Mode:
-        """Return how to search.
+        """Return the mode of the search.
 
         Raises:
             InvalidArgumentError: As for `find`.
@@ -204,7 +205,7 @@ class Finder:
     async def _by_meaning(
         self, request: Request, *, survive: bool = False
     ) -> list[Candidate] | None:
-        """Return the nearest items; `None`: the embedder failed, and words must do."""
+        """Return the nearest items; `None`: the embedder failed, and text search replaces it."""
         if not request.query.text.strip():
             return []
         vector = await self._embedded(request, survive=survive)
@@ -218,7 +219,7 @@ class Finder:
         return _merged([each.by_vector for each in found], request.wanted)
 
     async def _embedded(self, request: Request, *, survive: bool) -> Sequence[float] | None:
-        """Return the vector of the query; `None`: the embedder failed, and words must do."""
+        """Return the vector of the query; `None`: the embedder failed."""
         if self._embedder is None:
             return None
         try:
@@ -244,7 +245,7 @@ class Finder:
     async def _checked(
         self, namespace: Namespace, request: Request, search: Awaitable[Candidates]
     ) -> Candidates:
-        """Return what a search finds in one namespace.
+        """Return the hits of a search in one namespace.
 
         Raises:
             ConfigurationError: One of the items has the vector of another model.
@@ -254,7 +255,7 @@ class Finder:
         try:
             found = await search
         except InvalidEmbeddingError:
-            # The mark of any item says more than two numbers do.
+            # The mark of an item explains more than two dimensions do.
             if embedder is not None:
                 recursive = request.recursive
                 await check_newest_mark(self._store, embedder, namespace, recursive=recursive)
@@ -265,9 +266,9 @@ class Finder:
 
 
 async def _together(calls: Sequence[Coroutine[Any, Any, _T]]) -> list[_T]:
-    """Return the results of calls that run at once.
+    """Return the results of calls that run concurrently.
 
-    All run to their end, so that none is left running when one fails.
+    All calls run to their end, so that none is left running when one fails.
     """
     if len(calls) == 1:
         return [await calls[0]]
@@ -281,9 +282,9 @@ async def _together(calls: Sequence[Coroutine[Any, Any, _T]]) -> list[_T]:
 
 
 def _merged(found: Sequence[Sequence[Candidate]], wanted: int) -> list[Candidate]:
-    """Return the best of several searches as if they were one; of equals, the first searched.
+    """Return the best hits of several searches as of one; of equals, the first searched.
 
-    The first items are the same however many are wanted, so that pages fit together.
+    The first items are the same for any number wanted, so that pages are consistent.
     """
     if len(found) == 1:
         return list(found[0])

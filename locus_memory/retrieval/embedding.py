@@ -1,4 +1,4 @@
-"""Asking an embedder, and holding it to its word."""
+"""Calls of an embedder, with a check of its vectors."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["embed"]
 async def embed(
     embedder: Embedder, texts: Sequence[str], kind: Literal["document", "query"]
 ) -> list[Sequence[float]]:
-    """Return one vector for each text; without texts, the model is not asked.
+    """Return one vector for each text; without texts, the model is not called.
 
     Raises:
-        InvalidEmbeddingError: The embedder returned another number of vectors, or of numbers.
+        InvalidEmbeddingError: The embedder returned a wrong number or length of vectors.
     """
     vectors = list(await embedder.embed(texts, kind=kind)) if texts else []
     lengths = {len(vector) for vector in vectors}

@@ -1,4 +1,4 @@
-"""Hybrid search: by words and by meaning at once, on any store."""
+"""Hybrid search: text search and vector search together, on any store."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Hit:
     Attributes:
         item: The item; its own `score` is this hit's.
         score: Higher is better; comparable within one result only.
-        text: What the item says, its speaker in front if it has one.
-        parts: Why it ranks where it does, if `explain` was asked for.
+        text: The text of the item, after its speaker if it has one.
+        parts: The explanation of its rank, if `explain` was set.
     """
 
     item: StoreItem
@@ -60,8 +60,8 @@ class SearchResult(Sequence[Hit]):
 
     Attributes:
         hits: The page.
-        mode: How was searched: `hybrid`, or `text` or `vector` alone.
-        reranked: Whether a reranker had its say.
+        mode: The searches that ran: `hybrid`, or `text` or `vector` alone.
+        reranked: Whether a reranker changed the order.
     """
 
     hits: tuple[Hit, ...]
@@ -85,7 +85,7 @@ class SearchResult(Sequence[Hit]):
         return iter(self.hits)
 
     def pack(self, budget: int, counter: object | None = None) -> Packed[Hit]:
-        """Return the best hits whose texts together are at most `budget` tokens.
+        """Return the best hits whose texts together have at most `budget` tokens.
 
         Raises:
             InvalidArgumentError: As for `locus_memory.retrieval.pack.pack`.
@@ -98,25 +98,25 @@ def _text(hit: Hit) -> str:
 
 
 class HybridSearch(StoreUser):
-    """Searches a store by words and by meaning, and makes one ranking of both.
+    """Text search and vector search of a store, merged into one ranking.
 
-    Both searches run at once, one round trip each, and the union of what they find is ranked:
-    an item that only one of them finds is never lost. Without an embedder, or where the store
-    has no vectors, it goes by words alone; where the store has no text search, by vectors
-    alone. `SearchResult.mode` tells, and so does the event `retrieval.degraded`.
+    Both searches run concurrently, one round trip each, and the union of their hits is ranked: an
+    item that only one of them finds is never lost. Without an embedder, or if the store has no
+    vectors, only text search is used. If the store has no text search, only vector search is used.
+    `SearchResult.mode` and the event `retrieval.degraded` report it.
 
-    What supersedes stands above what was superseded, where items tell so by links; see
+    An item ranks above the items it supersedes, if links in the items say so; see
     `locus_memory.retrieval.ranking.supersession`.
 
     Args:
-        store: Any store, a backend that has one, or a provider string. What a string made is closed
-            with the search, by `close` or `async with`; all else stays the caller's.
-        embedder: What made the vectors that are in the store.
-        reranker: Puts the best in order anew; its scores are blended with ours.
-        options: What counts how much.
-        fields: Where items tell their speaker, date and place in a conversation.
-        today: Returns the day that "last week" in a query counts from; `None`: relative dates
-            mean nothing.
+        store: Any store, a backend that has one, or a provider string. The search closes the store
+            of a string, by `close` or `async with`; the caller closes any other store.
+        embedder: The embedder of the vectors in the store.
+        reranker: Reorders the best hits; its scores are blended with those of the search.
+        options: The weights of the ranking.
+        fields: The fields of items that hold their speaker, date and place in a conversation.
+        today: Returns the day from which "last week" in a query is counted; `None`: relative dates
+            are ignored.
     """
 
     def __init__(
@@ -149,34 +149,34 @@ class HybridSearch(StoreUser):
         mode: Mode | None = None,
         explain: bool = False,
     ) -> SearchResult:
-        """Return a page of the items that answer a query best.
+        """Return a page of the items that match a query best.
 
-        Pages fit together: as long as nothing is written, they repeat and lose nothing. A
-        failing embedder or reranker is reported as an event, and what else there is must do.
+        Pages are consistent: as long as nothing is written, no item is repeated or lost. If an
+        embedder or a reranker fails, an event reports it, and the search continues without it.
 
-        Of a long query, such as a message with a document pasted into it, about a thousand
-        characters of each end are looked at.
+        Of a long query, such as a message with a pasted document, about a thousand characters of
+        each end are used.
 
         Args:
-            namespace: Where to look; a list of namespaces is searched as if they were one.
+            namespace: The namespace to search; a list of namespaces is searched as one.
             query: A question, or any words.
             limit: At most this many.
-            filter: See `locus_memory.store.filters`; what does not satisfy it is never found.
+            filter: See `locus_memory.store.filters`; only matching items are found.
             offset: Skip this many of the best.
-            recursive: Look in the descendants of `namespace` as well.
-            mode: `text` or `vector`: this search alone; `hybrid`: both, and neither may be
-                missing or fail; `None`: all that there is.
-            explain: Whether each hit says why it ranks where it does.
+            recursive: Search the descendants of `namespace` as well.
+            mode: `text` or `vector`: only this search; `hybrid`: both, and an error if one is
+                missing or fails; `None`: all available searches.
+            explain: Whether each hit explains its rank.
 
         Raises:
-            InvalidArgumentError: A bad namespace, query, limit, filter or mode, no namespace
-                at all, or a mode that needs an embedder where there is none.
-            ConfigurationError: The vectors in the store are of another model. The message
-                names both.
-            InvalidEmbeddingError: The vectors in the store have another dimension, and nothing
-                says of which model they are.
-            StoreCapabilityError: The store cannot search as `mode` says; without a mode, it has
-                neither text search nor, with an embedder, vectors.
+            InvalidArgumentError: An invalid namespace, query, limit, filter or mode, an empty list
+                of namespaces, or a mode that needs an embedder without one.
+            ConfigurationError: The vectors in the store are of another model. The message names
+                both.
+            InvalidEmbeddingError: The vectors in the store have another dimension, and no mark
+                names their model.
+            StoreCapabilityError: The store does not support `mode`; without a mode, it has neither
+                text search nor, with an embedder, vectors.
             BackendError: The store failed.
         """
         namespaces = _namespaces(namespace)
@@ -202,10 +202,10 @@ class HybridSearch(StoreUser):
         *,
         explain: bool,
     ) -> list[Ranked]:
-        """Return a ranking of at least `end` items, if so many were found.
+        """Return a ranking of at least `end` items, if that many were found.
 
-        One window of each search is ranked after another. So how far a caller pages never
-        changes what came before.
+        The windows of the searches are ranked one after the other. So a later page never changes
+        the earlier ones.
         """
         depth = self._options.depth
         by_text, by_vector = found.by_text, found.by_vector
@@ -233,7 +233,7 @@ class HybridSearch(StoreUser):
         self, query: str, ranked: list[Ranked], offset: int
     ) -> tuple[list[Ranked], bool]:
         depth = self._options.rerank_depth
-        # A page beyond what is reranked stays as it is.
+        # A page after the reranked items is not changed.
         if self._reranker is None or not ranked or offset >= depth:
             return ranked, False
         best = ranked[:depth]
@@ -256,7 +256,7 @@ def _namespaces(namespace: object) -> tuple[Namespace, ...]:
     """Return the namespaces to search, each once.
 
     Raises:
-        InvalidArgumentError: There is none, or one of them is no namespace.
+        InvalidArgumentError: There is none, or one of them is not a namespace.
     """
     if not isinstance(namespace, list):
         return (check_namespace(namespace),)
@@ -268,7 +268,7 @@ def _namespaces(namespace: object) -> tuple[Namespace, ...]:
 def _unseen(
     found: Sequence[Candidate], places: range, seen: AbstractSet[Name]
 ) -> dict[int, Candidate]:
-    """Return the candidates at the places that are not in `seen`, by their rank."""
+    """Return the candidates that are not in `seen`, by their rank."""
     page = enumerate(found[places.start : places.stop], places.start + 1)
     if not seen:
         return dict(page)
@@ -276,7 +276,7 @@ def _unseen(
 
 
 def _capped(window: Sequence[Ranked], ceiling: float) -> list[Ranked]:
-    """Return a later window, no better than what comes before it."""
+    """Return a later window, with scores capped at those before it."""
     return [each._replace(score=min(each.score, ceiling)) for each in window]
 
 
@@ -290,13 +290,13 @@ def _hit(ranked: Ranked, *, kept: bool) -> Hit:
 
 
 def _shown(item: StoreItem, score: float, *, kept: bool) -> StoreItem:
-    """Return the item with the score of its hit, and without a mark; a copy, if it is kept."""
+    """Return the item with the score of its hit and without a mark; a copy if it is kept."""
     value, metadata = item.value, item.metadata
     if MARK in metadata:
         metadata = unmarked(metadata)
     if kept:
         value, metadata = round_trip(value)[1], round_trip(metadata)[1]
-    # Not `replace`, which takes three times as long.
+    # Not with `replace`, which takes three times as long.
     return StoreItem(
         item.namespace,
         item.key,

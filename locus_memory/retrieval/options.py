@@ -1,4 +1,4 @@
-"""How hybrid search ranks, in one frozen value."""
+"""The options of hybrid search, in one frozen value."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ _FUSIONS = ("weighted", "rrf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
-    """What counts how much; the defaults are one setting for everything, and flat around it.
+    """The weights of the ranking; the defaults suit all data, and small changes matter little.
 
-    A candidate's evidence is the weighted sum of its text score, its vector score (each
-    stretched over 0 to 1) and how well its own words match; `docs/retrieval.md` shows what
-    each part is worth.
+    A candidate's evidence is the weighted sum of its text score, its vector score (each scaled to 0
+    to 1) and the match of its own words; `docs/retrieval.md` shows the effect of each part.
 
     Attributes:
-        depth: How many candidates each search brings.
-        query_words: How many words of a query are searched for; of more, the longest.
-        fusion: `weighted`: scores are added; `rrf`: only places count.
-        rrf_k: How little the first places stand out, for `rrf`.
-        text_weight: Of the text search, which also sees a turn's neighbours.
-        vector_weight: Of the vector search.
-        word_weight: Of the words in the item itself, neighbours left aside.
-        neighbour_weight: How much an item gains from a good one beside it in a conversation.
-        speaker_boost: Factor for items of a speaker, or a role, whom the query names.
-        date_boost: Factor for items of a date that the query names.
-        date_slack: How many days off a named day still counts.
+        depth: How many candidates each search fetches.
+        query_words: How many words of a query are searched; of more, the longest.
+        fusion: `weighted`: scores are added; `rrf`: only ranks count.
+        rrf_k: A higher value gives the first ranks less weight, for `rrf`.
+        text_weight: The weight of the text search, which also sees a turn's neighbours.
+        vector_weight: The weight of the vector search.
+        word_weight: The weight of the item's own words, without neighbours.
+        neighbour_weight: The weight of a good neighbour of the item in a conversation.
+        speaker_boost: The factor for items of a speaker or a role that the query names.
+        date_boost: The factor for items of a date that the query names.
+        date_slack: How many days beside a named day still count.
         mmr_balance: Reorders the results so that they do not repeat one another, 1 for not at
             all; `None`: off.
-        rerank_depth: How many of the best the reranker sees.
-        rerank_weight: What its score counts beside the hybrid one, which counts 1.
+        rerank_depth: How many of the best hits the reranker sees.
+        rerank_weight: The weight of its score; that of the hybrid score is 1.
 
     Raises:
         ConfigurationError: A negative or infinite number, no depth, no words, or an unknown

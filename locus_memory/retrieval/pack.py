@@ -1,4 +1,4 @@
-"""Filling a budget of tokens with the best of a ranking."""
+"""Selection of the best items of a ranking within a budget of tokens."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LINE: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Packed(Generic[_T]):
-    """What fits into a budget.
+    """The items that fit into a budget.
 
     Attributes:
-        items: What was taken, the best first.
-        tokens: How many they are together.
-        left_out: How many did not fit.
+        items: The items, the best first.
+        tokens: The number of their tokens.
+        left_out: The number of items that did not fit.
     """
 
     items: tuple[_T, ...]
@@ -39,18 +39,18 @@ def pack(
     text_of: Callable[[_T], str] = str,
     counter: object | None = None,
 ) -> Packed[_T]:
-    """Return the best items that together are at most `budget` tokens.
+    """Return the best items that together have at most `budget` tokens.
 
-    An item that does not fit any more is left out, and shorter ones after it still get in.
+    An item that does not fit is left out; shorter items after it can still fit.
 
     Args:
         ranked: Items, the best first.
         budget: Tokens, at least 0; a line feed after each item counts.
-        text_of: The text of an item, as it will stand in the prompt.
+        text_of: Returns the text of an item, as it will be in the prompt.
         counter: See `locus_memory.conversation.tokens.as_token_counter`.
 
     Raises:
-        InvalidArgumentError: A budget that is no integer of at least 0.
+        InvalidArgumentError: The budget is not an integer of at least 0.
     """
     check_limit(budget, "budget")
     count = as_token_counter(counter)

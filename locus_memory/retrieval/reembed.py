@@ -1,4 +1,4 @@
-"""Giving stored items the vectors of another model."""
+"""Re-embedding: stored items get the vectors of another model."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ __all__ = ["ReembedReport", "reembed"]
 
 _PAGE: Final = 500
 _ROUNDS: Final = 5
-"""How often an item that changes under our hands is embedded before it is left to its writer."""
+"""How often an item that other writers keep changing is embedded before it is left."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReembedReport:
-    """How far it is, or what was done.
+    """The progress or the result of a run.
 
     Attributes:
-        total: How many items there are.
-        seen: How many of them were looked at.
-        embedded: How many got a new vector.
-        current: How many had one of this embedder already.
-        skipped: How many have no text, or no mark while those were not asked for.
-        left: How many kept changing while they were embedded.
+        total: The number of items.
+        seen: The number of items read so far.
+        embedded: The number of items with a new vector.
+        current: The number of items that already had a vector of this embedder.
+        skipped: The number of items without text, or without a mark unless `include_unmarked` is
+            set.
+        left: The number of items that kept changing while they were embedded.
     """
 
     total: int = 0
@@ -62,32 +63,33 @@ async def reembed(
     on_progress: Callable[[ReembedReport], None] | None = None,
     clock: Callable[[], float] = time.time,
 ) -> ReembedReport:
-    """Give the items of a namespace vectors of this embedder, a batch at a time.
+    """Recompute the vectors of a namespace with this embedder, a batch at a time.
 
-    Each item says itself whose vector it has, so this may be stopped at any moment, and goes on
-    where it was when it is called again. A put that happens meanwhile is never overwritten. An
-    item keeps its value, metadata, text, creation and expiry; its version and update time move
-    on. Until it is done, a search by meaning does not find items whose vectors are of another
-    length, and raises `ConfigurationError` when it meets one of another model.
+    The mark of each item names the model of its vector. So a run may be stopped at any time, and
+    the next call continues where it stopped. A concurrent put is never overwritten. An item keeps
+    its value, metadata, text, creation time and expiry; its version and update time change. Until
+    the run is complete, a vector search does not find items whose vectors have another length, and
+    raises `ConfigurationError` if it finds one of another model.
 
     Args:
-        store: Where: a store, a backend that has one, or a provider string, whose store is closed
-            again. Of an `EmbeddingStore`, the inner store.
-        namespace: Which items.
-        embedder: Makes the vectors.
-        recursive: The items of the descendants as well.
-        include_unmarked: Those without a mark as well: items that never had a vector, and
-            those whose vector came from elsewhere. No store gives back the `text` that such an
-            item was put with, so text search sees the value's own strings from then on.
-        text_of: What to embed of a value whose mark says no text; by default all its strings.
-        batch_size: Items that are embedded and written at once.
-        on_progress: Called with how far it is, after each batch.
-        clock: Returns seconds since the epoch; the one the store reads.
+        store: A store, a backend that has one, or a provider string, whose store is closed
+            afterwards. For an `EmbeddingStore`, pass its inner store.
+        namespace: The namespace of the items.
+        embedder: The new embedder.
+        recursive: Include the items of the descendants.
+        include_unmarked: Include items without a mark: items that never had a vector, and those
+            whose vector has another source. No store returns the `text` that such an item was put
+            with, so text search sees the value's own strings from then on.
+        text_of: Returns the text to embed of a value whose mark has no text; by default all its
+            strings.
+        batch_size: How many items are embedded and written at a time.
+        on_progress: Called with the progress after each batch.
+        clock: Returns seconds since the epoch, like the store's clock.
 
     Raises:
         ConfigurationError: The store has no semantic search, or only for another dimension.
-        InvalidArgumentError: A bad namespace, or a batch size below 1.
-        InvalidEmbeddingError: The embedder returned something else than its vectors.
+        InvalidArgumentError: An invalid namespace, or a batch size below 1.
+        InvalidEmbeddingError: The embedder did not return valid vectors.
         BackendError: The database failed.
     """
     if batch_size < 1:
@@ -119,7 +121,7 @@ class _Work:
         *,
         recursive: bool,
     ) -> ReembedReport:
-        """Go through all the items, and return what was done."""
+        """Process all the items, and return the report."""
         await _check_store(self.store, self.embedder)
         targets = await _targets(self.store, namespace, recursive=recursive)
         counts = [await _count(self.store, each) for each in targets]
@@ -132,7 +134,7 @@ class _Work:
         return self.report
 
     async def batch(self, target: Namespace, after: str | None) -> str | None:
-        """Do the items after a key and return the last one's key; `None`: there are none."""
+        """Process the items after a key and return the last one's key; `None`: there are none."""
         items = await self.store.scan(target, self.batch_size, after=after)
         if not items:
             return None
@@ -149,10 +151,10 @@ class _Work:
     async def _do(
         self, todo: list[StoreItem], target: Namespace, after: str | None
     ) -> list[StoreItem]:
-        """Embed the items and write them back; returns those that changed meanwhile."""
+        """Embed the items and write them back; return those that changed meanwhile."""
         puts = await self._puts(todo)
-        # Embedding takes its time. A version cannot tell an item that was deleted and put
-        # again from the one that was read, so what changed is seen by reading once more.
+        # Embedding takes time. The version of an item that was deleted and put again may be the
+        # same, so the items are read once more to find the changed ones.
         now = await self.store.scan(target, self.batch_size, after=after)
         fresh = [put for item, put in zip(todo, puts, strict=True) if put and item in now]
         self._count(embedded=await self._write(fresh))
@@ -232,7 +234,7 @@ async def _targets(store: BaseStore, namespace: Namespace, *, recursive: bool) -
     found: list[Namespace] = []
     after: Namespace | None = None
     while page := await store.list_namespaces(namespace, _PAGE, after=after):
-        # A label that is "*" would match any: keep the true descendants only.
+        # A label "*" would match any label: keep the true descendants only.
         found += [each for each in page if each[: len(namespace)] == namespace]
         after = page[-1]
     return found

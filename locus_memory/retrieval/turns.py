@@ -1,4 +1,4 @@
-"""Conversations made searchable, a turn at a time."""
+"""Index of conversations for search, one item per turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from locus_memory.store.item import Namespace, Put, check_limit
 __all__ = ["Turn", "index_turns", "turn_puts"]
 
 _AROUND: Final = (-1, -2, 1, -3, -4, 2, 3)
-"""Which neighbours join a turn, in this order: what it answers says more than what follows."""
+"""The order in which neighbours are added: the turn before says more than the turn after."""
 
 _WORDS: Final = 120
 
@@ -25,12 +25,12 @@ class Turn:
     """One turn of a conversation.
 
     Attributes:
-        text: What was said.
-        speaker: Who said it; `""`: not known.
-        said_at: When; without a time zone, UTC.
-        caption: What a picture that came with it shows.
-        id: Its name where it comes from.
-        metadata: What else to store beside it.
+        text: The text.
+        speaker: The speaker; `""`: unknown.
+        said_at: The time; without a time zone, UTC.
+        caption: The caption of a picture in the turn.
+        id: The id in its source.
+        metadata: Further metadata to store.
     """
 
     text: str
@@ -47,7 +47,7 @@ class Turn:
 
     @property
     def spoken(self) -> str:
-        """The text with its speaker in front: what a vector is made of."""
+        """The text after its speaker, which is the text to embed."""
         return f"{self.speaker}: {self.words}" if self.speaker else self.words
 
 
@@ -61,24 +61,24 @@ def turn_puts(
 ) -> list[Put]:
     """Return a put for each turn of a session, without vectors.
 
-    The value is the turn's own `text`. What text search sees is the turn together with its
-    neighbours, as whole turns and while all are at most `words` words, and the day: the words
-    of a question are often those of the turn before. The metadata tells `speaker`, `date`,
-    `session`, `position` and `turn`, the id, where they are known: what `HybridSearch` reads.
+    The value is the turn's own `text`. Text search sees the turn with its neighbours, as whole
+    turns of at most `words` words together, and the day: the words of a question are often in the
+    turn before. The metadata holds `speaker`, `date`, `session`, `position` and `turn`, the id, if
+    they are known: `HybridSearch` reads them.
 
-    Keys are in the order of time: the moment if it is known, the session and the position. The
-    same turns always get the same keys, so indexing again replaces.
+    Keys are in the order of time: the time if it is known, the session and the position. The same
+    turns always get the same keys, so indexing again replaces the items.
 
     Args:
-        namespace: Where the items go.
-        turns: One session in its order; neighbours never come from elsewhere.
-        session: Its name.
-        first: The position of the first turn. To add to a session, pass the last few turns of
-            before once more: they get their new neighbours.
-        words: How long the searched text may get by its neighbours.
+        namespace: The namespace of the items.
+        turns: One session in order; neighbours are always from it.
+        session: The name of the session.
+        first: The position of the first turn. To add to a session, pass its last few turns once
+            more: they get their new neighbours.
+        words: The limit of words of a turn with its neighbours.
 
     Raises:
-        InvalidArgumentError: A position or a number of words that is no integer of at least 0.
+        InvalidArgumentError: A position or a number of words that is not an integer of at least 0.
     """
     check_limit(first, "first")
     check_limit(words, "words")
@@ -109,13 +109,13 @@ async def index_turns(
 ) -> list[Put]:
     """Return a put for each turn of a session, with a vector of "Speaker: text".
 
-    Pass them to `put_batch`. Without an embedder it is `turn_puts`, which says what is stored.
-    With one, the metadata also holds the mark of the model that made the vector (see
-    `locus_memory.retrieval.embedders.marks`), so that `reembed` can make it anew.
+    Pass the puts to `put_batch`. Without an embedder the result is that of `turn_puts`, which
+    describes the items. With one, the metadata also holds the mark of the vector's model (see
+    `locus_memory.retrieval.embedders.marks`), so that `reembed` can recompute the vector.
 
     Raises:
         InvalidArgumentError: As for `turn_puts`.
-        InvalidEmbeddingError: The embedder does not return what it promises.
+        InvalidEmbeddingError: The embedder did not return valid vectors.
     """
     puts = turn_puts(namespace, turns, session=session, first=first, words=words)
     if embedder is None:
@@ -144,7 +144,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 def _day(moment: datetime) -> str:
-    # Not by strftime: its month names go by the locale, and its "%-d" by the platform.
+    # Not with strftime: its month names depend on the locale, and its "%-d" on the platform.
     months = "January February March April May June July August September October November December"
     return f"{moment.day} {months.split()[moment.month - 1]} {moment.year}"
 

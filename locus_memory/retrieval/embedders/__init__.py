@@ -1,8 +1,8 @@
 """Embedders: from texts to vectors.
 
-An embedder is any object with one async method; the classes here are models on this machine, an
-endpoint, and a function of the caller's. A mark beside each vector names its model, so that
-vectors of two models are never compared.
+An embedder is any object with one async method. The classes here use models on this machine, an
+endpoint, or the caller's own function. A mark beside each vector names its model, so that vectors
+of two models are never compared.
 
 Read `base.py` and `registry.py` first; `wrappers/` batches, caches and retries, `models/` finds
 and runs model files.

@@ -1,4 +1,4 @@
-"""What an embedder is."""
+"""The protocol of embedders."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["Embedder"]
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into vectors; bring your own.
+    """The protocol of an embedder, which converts texts to vectors.
 
     Attributes:
-        name: Names the model, so that vectors of different models are never mixed unseen.
+        name: The name of the model, so that vectors of different models are never mixed.
         dimension: The length of every vector.
     """
 
@@ -26,7 +26,7 @@ class Embedder(Protocol):
         """Return one vector of shape `(dimension,)` for each text, in order.
 
         Args:
-            texts: What to embed, in one call to the model where it can be.
-            kind: Whether the texts are stored or searched with; some models care.
+            texts: The texts to embed, if possible in one call of the model.
+            kind: Whether the texts are documents or queries; some models treat them differently.
         """
         ...

@@ -1,4 +1,4 @@
-"""The models that `fastembed` knows, fetched once over the network."""
+"""The models of `fastembed`, downloaded once over the network."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ _PREFIXES: Final = {"bge": "Represent this sentence for searching relevant passa
 
 
 class FastEmbedEmbedder:
-    """Embeds with one of fastembed's models, in a worker thread.
+    """An embedder with a model of fastembed, which runs in a worker thread.
 
-    The model is loaded on first use: from fastembed's cache if it is there, else it is fetched.
-    Where there is no network, that fails after fastembed has tried for some 40 seconds.
+    The model is loaded on first use: from fastembed's cache, or else downloaded. Without a network,
+    the download fails after fastembed has tried for about 40 seconds.
 
     Args:
-        model: Its name for fastembed, such as `BAAI/bge-small-en-v1.5`.
-        name: Names the model beside its vectors; by default `model` without the owner.
-        query_prefix: Put before what is searched with; `None`: what fastembed does, and for the
-            English bge models, for which it does nothing, what their makers ask for.
-        folder: Holds the model's files, so that nothing is fetched.
-        cache_dir: Where fetched models are kept; by default fastembed's own place.
+        model: Its name in fastembed, such as `BAAI/bge-small-en-v1.5`.
+        name: The name of the model in the marks of its vectors; by default `model` without the
+            owner.
+        query_prefix: The prefix of queries. `None`: that of fastembed or, for the English bge
+            models, for which fastembed has none, that of their authors.
+        folder: The folder of the model's files, so that nothing is downloaded.
+        cache_dir: The folder of downloaded models; by default fastembed's own.
         threads: How many cores it uses; by default all.
-        local_files_only: Never use the network: what is not there is missing at once.
+        local_files_only: Never use the network: a missing file raises an error at once.
 
     Attributes:
-        name: Names the model.
+        name: The name of the model.
         dimension: The length of every vector.
 
     Raises:
@@ -104,7 +105,7 @@ class FastEmbedEmbedder:
             if self._loaded is None:
                 try:
                     self._loaded = self._class(self._model, **self._options)
-                # It raises whatever its hub, its runtime and its files do.
+                # Its hub, its runtime and its files raise errors of many classes.
                 except Exception as error:
                     raise ModelUnavailableError(f"fastembed: {error}") from error
             return self._loaded

@@ -1,4 +1,4 @@
-"""An embedder made of a function."""
+"""An embedder from a function."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["CallableEmbedder"]
 
 
 class CallableEmbedder:
-    """Embeds with a function of your own, sync or async; a sync one runs in a worker thread.
+    """An embedder with your own function, sync or async; a sync one runs in a worker thread.
 
     Args:
-        function: Given a list of texts, returns as many vectors: sequences of floats or the
+        function: Takes a list of texts and returns as many vectors: sequences of floats or the
             rows of an array.
-        name: Names the model, so that vectors of different models are never mixed unseen.
+        name: The name of the model, so that vectors of different models are never mixed.
         dimension: The length of every vector.
-        query_function: The same for what is searched with, if that differs.
+        query_function: The function for queries, if it is another one.
 
     Attributes:
-        name: Names the model.
+        name: The name of the model.
         dimension: The length of every vector.
 
     Raises:
@@ -54,7 +54,7 @@ class CallableEmbedder:
         """Return one vector of shape `(dimension,)` for each text, in order.
 
         Raises:
-            InvalidEmbeddingError: The function returned something else.
+            InvalidEmbeddingError: The function did not return such vectors.
         """
         if not texts:
             return []

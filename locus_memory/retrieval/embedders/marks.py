@@ -1,9 +1,9 @@
-"""Which model made a vector: a mark in the metadata of the item that has it.
+"""Marks: the metadata of an item names the model of its vector.
 
-Vectors of two models cannot be compared, even where they are of one length. So whoever stores a
-vector that an embedder made marks the item, in the same write, and whoever searches looks at
-the marks of the hits. A mark lives and dies with its vector, needs no request of its own, and
-says exactly which items are still to be embedded anew.
+Vectors of two models cannot be compared, even if they have the same length. So a write of an
+embedder's vector also marks the item, and a search checks the marks of its hits. A mark is written
+and deleted together with its vector, needs no extra request, and shows exactly which items still
+have to be embedded again.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _SOURCE: Final = "source"
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingMark:
-    """What is known of a vector.
+    """The model and the source of a vector.
 
     Attributes:
-        model: The name of the embedder that made it.
-        dimension: Its length.
-        text: The `text` that the item was put with, which no store gives back; `None`: none.
-        source: What was embedded; `None`: the text, or without one the value's strings.
+        model: The name of the embedder.
+        dimension: The vector's length.
+        text: The `text` that the item was put with, which no store returns; `None`: none.
+        source: The text that was embedded; `None`: `text`, or without it the value's strings.
     """
 
     model: str
@@ -57,11 +57,11 @@ class EmbeddingMark:
 
     @classmethod
     def by(cls, embedder: Embedder, text: str | None = None, source: str | None = None) -> Self:
-        """Return the mark of what the embedder makes."""
+        """Return the mark of a vector of the embedder."""
         return cls(embedder.name, embedder.dimension, text, source)
 
     def made_by(self, embedder: Embedder) -> bool:
-        """Whether the embedder's vectors can be compared with this one."""
+        """Whether the embedder's vectors can be compared with this vector."""
         return (self.model, self.dimension) == (embedder.name, embedder.dimension)
 
 
@@ -81,14 +81,14 @@ def embedded_put(
     source: str | None = None,
     keep_text: bool = True,
 ) -> Put:
-    """Return the put with a vector and its mark, so that `reembed` can make it anew.
+    """Return the put with a vector and its mark, so that `reembed` can recompute the vector.
 
     Args:
-        put: What is to be stored.
-        vector: Of shape `(dimension,)`.
-        embedder: What made it.
-        source: What it was made of; `None`: the put's text, or without one the value's strings.
-        keep_text: Whether the mark keeps the put's text. Not where the store must not see it.
+        put: The put to store.
+        vector: The vector, of shape `(dimension,)`.
+        embedder: The embedder of the vector.
+        source: The embedded text; `None`: the put's text, or without one the value's strings.
+        keep_text: Whether the mark keeps the put's text; false if the store must not see it.
     """
     mark = EmbeddingMark.by(embedder, put.text if keep_text else None, source)
     return replace(put, embedding=vector, metadata=marked(put.metadata, mark))
@@ -119,17 +119,17 @@ def check_marks(items: Iterable[StoreItem], embedder: Embedder, namespace: Names
     """Check that no marked item has the vector of another model.
 
     Args:
-        items: Such as the hits of a search, or any one item of the namespace.
-        embedder: Whose vectors the items' are to be compared with.
-        namespace: Where the items were looked for, for the message.
+        items: The items, such as the hits of a search, or one item of the namespace.
+        embedder: The embedder of the query.
+        namespace: The searched namespace, for the message.
 
     Raises:
-        ConfigurationError: One has. The message names both models.
+        ConfigurationError: An item has one. The message names both models.
     """
     name, dimension = embedder.name, embedder.dimension
     for item in items:
         written = item.metadata.get(MARK)
-        # Every hit of every search is looked at, and nearly all are as expected.
+        # Every hit of every search is checked, and nearly all have the expected mark.
         if written is None or (
             isinstance(written, dict)
             and written.get(_MODEL) == name
@@ -141,7 +141,7 @@ def check_marks(items: Iterable[StoreItem], embedder: Embedder, namespace: Names
             raise ConfigurationError(
                 f"the vectors in {quote(namespace)} are of {mark.model} ({mark.dimension} "
                 f"dimensions), those of {embedder.name} ({embedder.dimension}) cannot be "
-                "compared with them; make them anew: locus-memory reembed"
+                "compared with them; recompute them: locus-memory reembed"
             )
 
 
@@ -151,13 +151,13 @@ async def check_newest_mark(
     """Check that the vectors of a namespace, if any is marked, are the embedder's.
 
     Args:
-        store: Where they are.
-        embedder: Whose they are to be.
-        namespace: Where to look.
-        recursive: Whether to look in its descendants as well.
+        store: The store.
+        embedder: The expected embedder.
+        namespace: The namespace to check.
+        recursive: Whether to check its descendants as well.
 
     Raises:
-        ConfigurationError: They are another's. The message names both models.
+        ConfigurationError: They are of another model. The message names both models.
         BackendError: The store failed.
     """
     newest = await store.search(

@@ -1,4 +1,4 @@
-"""The static tables of `model2vec`, whatever their tokens."""
+"""The static tables of `model2vec`, with any tokenizer."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ __all__ = ["Model2VecEmbedder"]
 
 
 class Model2VecEmbedder:
-    """Embeds with a `model2vec.StaticModel`, in a worker thread.
+    """An embedder with a `model2vec.StaticModel`, which runs in a worker thread.
 
     Args:
         model: A folder, or a name on the Hugging Face hub, such as
-            `minishlab/potion-retrieval-32M`; it is read, or fetched, at once.
-        name: Names the model beside its vectors; by default the last part of `model`.
+            `minishlab/potion-retrieval-32M`. It is read or downloaded immediately.
+        name: The name of the model in the marks of its vectors; by default the last part of
+            `model`.
 
     Attributes:
-        name: Names the model.
+        name: The name of the model.
         dimension: The length of every vector.
 
     Raises:
-        ConfigurationError: There is no such model, or no network to fetch it.
+        ConfigurationError: There is no such model, or no network to download it.
         MissingDriverError: model2vec is not installed.
     """
 
     def __init__(self, model: str | Path, *, name: str | None = None) -> None:
         static_model: Any = require("model2vec", "model2vec").StaticModel
         try:
-            # What is in the cache already is not fetched again.
+            # A model in the cache is not downloaded again.
             self._model: Any = static_model.from_pretrained(model, force_download=False)
-        # It raises whatever its hub and its files do.
+        # Its hub and its files raise errors of many classes.
         except Exception as error:
             raise ConfigurationError(
                 f"model2vec: cannot read {quote(str(model))}: {error}"
@@ -50,7 +51,7 @@ class Model2VecEmbedder:
     async def embed(
         self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
     ) -> list[list[float]]:
-        """Return one vector of shape `(dimension,)` for each text; of zeros if it has no token."""
+        """Return one vector of shape `(dimension,)` for each text; zeros for one without tokens."""
         del kind
         vectors = await in_thread(self._model.encode, list(texts), use_multiprocessing=False)
         return [vector.tolist() for vector in vectors]

@@ -1,4 +1,4 @@
-"""Any endpoint that speaks the OpenAI embeddings API: OpenAI itself, vLLM, Ollama, llama.cpp."""
+"""An embedder on any endpoint with the OpenAI embeddings API: OpenAI, vLLM, Ollama."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _CAN_BE_CUT: Final = "text-embedding-3-"
 
 
 class OpenAIEmbedder(Resource):
-    """Embeds through an OpenAI-compatible endpoint.
+    """An embedder on an OpenAI-compatible endpoint.
 
-    The endpoint is asked again by the `openai` package itself, `max_retries` times, when it is
-    overloaded or cannot be reached.
+    If the endpoint is overloaded or cannot be reached, the `openai` package itself retries the
+    request `max_retries` times.
 
     Args:
         model: The model's name.
-        dimension: The length of its vectors; known for OpenAI's own. Of those, the
-            `text-embedding-3` models cut their vectors to a smaller one.
+        dimension: The length of its vectors; known for OpenAI's own models. Of those, the
+            `text-embedding-3` models can shorten their vectors to a smaller one.
         base_url: The endpoint; by default `OPENAI_BASE_URL`, else OpenAI's own.
-        api_key: By default `OPENAI_API_KEY`, but never for a `base_url` given here: a key goes
-            nowhere it was not meant for. Endpoints other than OpenAI's may need none.
-        client: An `openai.AsyncOpenAI` of your own, which settles `base_url`, `api_key`,
-            `max_retries` and `timeout`, and is not closed here.
-        query_prefix: Put before what is searched with, for models that want it.
-        document_prefix: Put before what is stored.
-        batch_size: Texts in one request, at most.
-        max_retries: How often a request is tried again.
-        timeout: Seconds until a request is given up.
+        api_key: By default `OPENAI_API_KEY`, but never for a `base_url` given here, so the key
+            reaches only the endpoint it is meant for. Endpoints other than OpenAI's may need none.
+        client: Your own `openai.AsyncOpenAI`. It determines `base_url`, `api_key`, `max_retries`
+            and `timeout`, and it is not closed here.
+        query_prefix: The prefix of queries, for models that need one.
+        document_prefix: The prefix of documents.
+        batch_size: At most this many texts in one request.
+        max_retries: How often a request is retried.
+        timeout: Seconds until a request fails.
 
     Attributes:
         name: The model's name.
@@ -95,9 +95,9 @@ class OpenAIEmbedder(Resource):
         Raises:
             ModelUnavailableError: No connection, no answer in time, or overloaded.
             ModelRequestError: The endpoint refused the request.
-            ModelAnswerError: The endpoint answered with something else.
+            ModelAnswerError: The endpoint did not return such vectors.
         """
-        # An empty text is refused by the API, and with it the whole batch.
+        # The API refuses an empty text, and with it the whole batch.
         inputs = [(self._prefixes[kind] + text) or " " for text in texts]
         vectors: list[list[float]] = []
         for start in range(0, len(inputs), self._batch_size):
@@ -129,7 +129,7 @@ class OpenAIEmbedder(Resource):
 
     @override
     async def close(self) -> None:
-        """Close the client, unless it was given; calling it again is harmless."""
+        """Close the client, unless the caller passed it in; calling it again is harmless."""
         if self._owned:
             await self._client.close()
 

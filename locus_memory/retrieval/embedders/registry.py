@@ -1,4 +1,4 @@
-"""From a string to an embedder."""
+"""Embedders by name: from a string to an embedder."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def get_embedder(where: str, **options: Any) -> Embedder:
         **options: Keyword arguments of its class.
 
     Raises:
-        UnknownProviderError: Nobody knows the name; the message lists the known ones.
+        UnknownProviderError: The name is not registered; the message lists the known ones.
         UnknownOptionError: Its class has no such option.
-        MissingDriverError: What it needs is not installed.
-        ConfigurationError: The model is not there, or a bad string.
+        MissingDriverError: A package that it needs is not installed.
+        ConfigurationError: The model does not exist, or an invalid string.
     """
     return _TABLE.make(where, options)
 
@@ -51,7 +51,7 @@ def as_embedder(where: object) -> Embedder:
         where: An embedder, or a string that names one.
 
     Raises:
-        ConfigurationError: It is neither, or as `get_embedder`.
+        ConfigurationError: It is neither, or as for `get_embedder`.
     """
     if isinstance(where, str):
         return get_embedder(where)
@@ -64,21 +64,21 @@ def as_embedder(where: object) -> Embedder:
 
 
 def list_embedders() -> list[str]:
-    """Return the names that `get_embedder` knows, in alphabetical order."""
+    """Return the names that `get_embedder` accepts, in alphabetical order."""
     return _TABLE.names()
 
 
 def register_embedder(name: str, factory: Callable[..., Embedder]) -> Callable[[], None]:
-    """Let `name` mean an embedder of your own; it wins over a built-in one of that name.
+    """Register your own embedder as `name`; it takes precedence over a built-in one.
 
     Args:
-        name: What strings start with.
-        factory: Called with what follows the colon, or `None`, and the caller's options.
+        name: The name, as strings spell it before the colon.
+        factory: Called with the part after the colon, or `None`, and the caller's options.
 
     Returns:
-        A function that takes it back.
+        A function that unregisters it.
 
     Raises:
-        ConfigurationError: The name cannot stand in such a string.
+        ConfigurationError: The name is not valid in such a string.
     """
     return _TABLE.register(name, factory)

@@ -1,4 +1,4 @@
-"""An embedder that looks its vectors up: a table of tokens, and numpy."""
+"""An embedder that looks up its vectors in a table of tokens, with numpy."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ _MAX_TOKENS: Final = 512
 
 
 class StaticEmbedder:
-    """The mean of the vectors of a text's tokens: thousands of texts a second, no model to run.
+    """An embedder that returns the mean of a text's token vectors: thousands of texts per second.
 
-    The folder is laid out as Model2Vec's are (https://github.com/MinishLab/model2vec): the
-    table in `model.safetensors`, beside `tokenizer.json`. Tokens must be BERT's, uncased; for a
-    table with others there is `Model2VecEmbedder`. A text without a known token gets a vector
-    that says nothing.
+    The folder has the layout of Model2Vec (https://github.com/MinishLab/model2vec): the table in
+    `model.safetensors`, beside `tokenizer.json`. The tokens must be those of the uncased BERT; for
+    other tables use `Model2VecEmbedder`. A text without a known token gets a vector without
+    meaning.
 
     Args:
         path: The folder.
-        name: Names the table beside its vectors; by default the folder's name.
+        name: The name of the table in the marks of its vectors; by default the folder's name.
 
     Attributes:
-        name: Names the table.
+        name: The name of the table.
         dimension: The length of every vector.
 
     Raises:
-        ConfigurationError: There is no such table, or its tokens are of another kind.
+        ConfigurationError: There is no such table, or it has other tokens.
     """
 
     def __init__(self, path: str | Path, *, name: str | None = None) -> None:

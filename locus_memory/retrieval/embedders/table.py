@@ -1,4 +1,4 @@
-"""Tables of models: a name, the class behind it, and the extra that it needs."""
+"""Tables of models: the name, the class and the extra of each model."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _Model = TypeVar("_Model")
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """One row.
+    """A row of the table.
 
     Attributes:
         target: A class or function as `"module:name"`.
-        parameter: The parameter that the part after the colon fills; `None`: there is none.
+        parameter: The parameter that gets the part after the colon; `None`: there is none.
     """
 
     target: str
@@ -32,12 +32,12 @@ class ModelRow:
 
 
 class ModelTable(Generic[_Model]):
-    """From strings such as `"local"` or `"openai:text-embedding-3-small"` to models.
+    """A table from strings such as `"local"` or `"openai:text-embedding-3-small"` to models.
 
     Args:
-        what: What the models are, for errors.
-        kind: The protocol that they follow.
-        rows: The built-in ones, by name.
+        what: The kind of the models, for messages.
+        kind: The protocol of the models.
+        rows: The built-in models, by name.
     """
 
     def __init__(self, what: str, kind: type[Any], rows: Mapping[str, ModelRow]) -> None:
@@ -54,9 +54,9 @@ class ModelTable(Generic[_Model]):
         """Return a new model.
 
         Raises:
-            UnknownProviderError: Nobody knows the name.
+            UnknownProviderError: The name is not registered.
             UnknownOptionError: Its class has no such option.
-            ConfigurationError: A bad string, or whatever else its class refuses.
+            ConfigurationError: An invalid string, or arguments that its class refuses.
         """
         address = parse_address(where)
         name, hint = address.provider, address.hint
@@ -90,10 +90,10 @@ class ModelTable(Generic[_Model]):
         )
 
     def register(self, name: str, factory: Callable[..., _Model]) -> Callable[[], None]:
-        """Let `name` mean what the factory makes; returns a function that takes it back.
+        """Register a factory as `name`; return a function that unregisters it.
 
         Raises:
-            ConfigurationError: The name cannot stand in such a string.
+            ConfigurationError: The name is not valid in such a string.
         """
         if not is_provider_name(name):
             raise ConfigurationError(f"a name is letters, digits and '_.+-', not {quote(name)}")

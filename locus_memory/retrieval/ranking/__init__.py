@@ -1,7 +1,7 @@
-"""Ranking: from the candidates of two searches to one order. Pure: no I/O, no store.
+"""Ranking: from the candidates of two searches to one order; pure, without I/O or a store.
 
-The query is read for words, names and dates, each candidate gets a score, two rankings are fused,
-and near-duplicates are thinned out. Every rank can be explained.
+The query is parsed into words, names and dates, each candidate gets a score, two rankings are
+fused, and near-duplicates are reduced. Every rank can be explained.
 
 Read `ranking.py` first, then `query.py`, `score.py` and `fusion.py`.
 """

@@ -1,4 +1,4 @@
-"""Finding the dates that a text names: "8 May 2023", "in May", "last week"."""
+"""The dates that a text names: "8 May 2023", "in May", "last week"."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COUNTED: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight
 _NUMBERS: Final = {**{word: number for number, word in enumerate(_COUNTED, 1)}, "a": 1, "an": 1}
 
 _LEAP_YEAR: Final = 2000
-"""Stands for any year: it has every day that a year can have."""
+"""The placeholder for any year: it has every day that a year can have."""
 
 _MONTH: Final = (
     r"(?P<month>January|February|March|April|May|June|July|August|September|October|November"
@@ -40,7 +40,7 @@ _NAMED: Final = tuple(
         (rf"\b{_DAY}(?:\s+of)?\s+{_MONTH}{_YEAR}?", re.IGNORECASE),
         (rf"\b{_MONTH}\s+{_DAY}(?!\d){_YEAR}?", re.IGNORECASE),
         (rf"\b{_MONTH}{_YEAR}", re.IGNORECASE),
-        # Alone, "may" and "march" are words as any other.
+        # Alone, "may" and "march" are ordinary words.
         (rf"\b(?:[Ii]n|[Oo]f|[Ss]ince|[Dd]uring|[Uu]ntil|[Bb]y|[Ee]arly|[Ll]ate)\s+{_MONTH}\b", 0),
     )
 )
@@ -54,12 +54,12 @@ _NEAR: Final = re.compile(r"\b(?P<what>today|yesterday)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Days that a text names.
+    """A period that a text names.
 
     Attributes:
         first: The first day.
-        last: The last day, itself included.
-        every_year: Whether the year was left open; the year of the dates is then 2000.
+        last: The last day, inclusive.
+        every_year: Whether no year is named; the year of the dates is then 2000.
     """
 
     first: date
@@ -67,10 +67,10 @@ class Period:
     every_year: bool = False
 
     def covers(self, day: date, *, slack: int = 0) -> bool:
-        """Whether a day lies in the period; a period of one day is `slack` days wider."""
+        """Whether a day is in the period; a period of one day is extended by `slack` days."""
         near = timedelta(days=slack if self.first == self.last else 0)
         if not self.every_year:
-            # Differences, not sums: a sum may leave the calendar.
+            # Differences, not sums: a sum may exceed the calendar.
             return self.first - day <= near and day - self.last <= near
         years = (_LEAP_YEAR - 1, _LEAP_YEAR, _LEAP_YEAR + 1)
         moved = (_in_year(day, year) for year in years)
@@ -84,12 +84,12 @@ def _in_year(day: date, year: int) -> date:
 def find_dates(text: str, *, today: date | None = None) -> tuple[Period, ...]:
     """Return the periods that a text names, in no particular order, each once.
 
-    Understood are English days, months with or without a year, and ISO dates; and, if `today`
-    is given, "yesterday", "three weeks ago", "last month", "last Friday" and the like.
+    It finds English days, months with or without a year, and ISO dates. If `today` is given, it
+    also finds "yesterday", "three weeks ago", "last month", "last Friday" and similar phrases.
 
     Args:
         text: Any text.
-        today: What relative dates count from; `None`: they are not looked for.
+        today: The day from which relative dates are counted; `None`: they are ignored.
     """
     found = list(_named_periods(text))
     if today is not None:
@@ -99,7 +99,7 @@ def find_dates(text: str, *, today: date | None = None) -> tuple[Period, ...]:
 
 def _named_periods(text: str) -> Iterator[Period]:
     taken: list[tuple[int, int]] = []
-    # The patterns go from the fullest to the barest: what one has read is not read again.
+    # The most complete patterns come first: text that one has matched is not matched again.
     for pattern in _NAMED:
         for match in pattern.finditer(text):
             start, end = match.span()

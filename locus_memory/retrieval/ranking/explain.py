@@ -1,4 +1,4 @@
-"""Why a hit ranks where it does."""
+"""The explanation of a hit's rank."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ __all__ = ["Explanation"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Everything that made up the score of a hit.
+    """The parts of the score of a hit.
 
     `evidence = text + vector + words + neighbour`, and the score before reranking is
     `evidence * speaker * date + succession`.
 
     Attributes:
-        text_rank: Its place in the text search, from 1; `None`: not found by it.
-        text_score: The engine's own score there.
-        vector_rank: Its place in the vector search, from 1; `None`: not found by it.
-        vector_score: The cosine there.
-        text: What the text search contributes.
-        vector: What the vector search contributes.
-        words: What the words in the item itself contribute.
-        neighbour: What a good item beside it in the conversation contributes.
-        speaker: The factor for a speaker or role whom the query names; 1: none.
+        text_rank: Its rank in the text search, from 1; `None`: the text search did not find it.
+        text_score: The engine's own score in the text search.
+        vector_rank: Its rank in the vector search, from 1; `None`: the vector search did not find
+            it.
+        vector_score: The cosine in the vector search.
+        text: The contribution of the text search.
+        vector: The contribution of the vector search.
+        words: The contribution of the item's own words.
+        neighbour: The contribution of a good neighbour in the conversation.
+        speaker: The factor for a speaker or role that the query names; 1: none.
         date: The factor for a date that the query names; 1: none.
-        succession: What it gained by taking the place of a better hit that it supersedes.
+        succession: The gain from the place of a better hit that it supersedes.
         superseded_by: The key of the nearest hit above it that supersedes it, if there is one.
-        rerank: The reranker's own score; `None`: it did not see the hit.
+        rerank: The reranker's own score; `None`: the hit was not reranked.
     """
 
     text_rank: int | None = None
@@ -56,7 +57,7 @@ class Explanation:
         return asdict(self)
 
     def describe(self) -> str:
-        """Return the reasons in one line, those that do not apply left out."""
+        """Return the parts that apply in one line."""
         reasons = [
             f"text #{self.text_rank} {self.text:+.2f}" if self.text_rank else "",
             f"vector #{self.vector_rank} {self.vector:+.2f}" if self.vector_rank else "",

@@ -1,4 +1,4 @@
-"""What the ranking sees of an item: its words, who said it, when, and what stood beside it."""
+"""The fields of an item that the ranking uses: words, speaker, date and neighbours."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Place = tuple[str, int]
 """The name of a conversation, and a position in it."""
 
 _LONGEST: Final = 4_000
-"""How many characters of an item are looked at for its own words."""
+"""How many characters of an item are used for its own words."""
 
 
 class Passage(NamedTuple):
-    """What the ranking sees of an item.
+    """The fields of an item that the ranking uses.
 
     Attributes:
-        text: What it says.
-        speakers: Who said it, and in which role; what is not known is left out.
-        day: When, or `None`.
-        place: Where in a conversation, or `None`.
-        linked: Whether it tells what it supersedes, or what supersedes it.
+        text: The text.
+        speakers: The speaker and the role; unknown ones are left out.
+        day: The day, or `None`.
+        place: The place in a conversation, or `None`.
+        linked: Whether it has links to items that it supersedes or that supersede it.
         words: The stems of its words; of a long text, of its start.
     """
 
@@ -49,20 +49,21 @@ class Passage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """Where an item tells what the ranking wants to know.
+    """The names of the fields of items that the ranking reads.
 
-    Each attribute lists field names; the first that the item has is taken. Fields are those of
-    its metadata, those of its value if that is an object, and those of the `metadata` in it.
+    Each attribute lists field names; the first one that the item has is used. Fields are those of
+    the metadata, those of the value if it is an object, and those of the `metadata` in the value.
 
     Attributes:
-        text: What it says; by default the strings of the whole value.
-        speaker: Who said it.
-        role: As what, such as `user` or `assistant`.
-        date: When: ISO 8601, or seconds since the epoch.
-        session: Which conversation it is part of.
-        position: Its place there, an integer; neighbours are one apart.
-        supersedes: What it supersedes; see `locus_memory.retrieval.ranking.supersession`.
-        superseded_by: What supersedes it.
+        text: The text; by default the strings of the whole value.
+        speaker: The speaker.
+        role: The role, such as `user` or `assistant`.
+        date: The date: ISO 8601, or seconds since the epoch.
+        session: The conversation.
+        position: The place in the conversation, an integer; neighbours are one apart.
+        supersedes: Links to superseded items; see
+            `locus_memory.retrieval.ranking.supersession`.
+        superseded_by: Links to items that supersede this one.
     """
 
     text: tuple[str, ...] = ("text", "content")
@@ -75,7 +76,7 @@ class Fields:
     superseded_by: tuple[str, ...] = ("superseded_by",)
 
     def told(self, item: StoreItem) -> Mapping[str, Any]:
-        """Return all fields of an item; its metadata counts most."""
+        """Return all fields of an item; its metadata takes precedence."""
         value = item.value
         if not isinstance(value, dict):
             return item.metadata
@@ -85,7 +86,7 @@ class Fields:
         return {**value, **item.metadata}
 
     def read(self, item: StoreItem) -> Passage:
-        """Return what the ranking sees of an item; what it cannot read, it leaves out."""
+        """Return the fields that the ranking uses; unreadable ones are left out."""
         told = self.told(item)
         said = _first(told, self.text)
         text = index_text(item.value) if said is None else said
@@ -94,7 +95,7 @@ class Fields:
             tuple(filter(None, (_first(told, self.speaker), _first(told, self.role)))),
             _first_day(told, self.date),
             self._place(item.namespace, told),
-            # Nearly no item does, and all are asked.
+            # Nearly no item has links, and all are checked.
             not told.keys().isdisjoint(self.superseded_by)
             or not told.keys().isdisjoint(self.supersedes),
             words_of(text),
@@ -110,16 +111,16 @@ class Fields:
 
 @lru_cache(maxsize=4096)
 def _conversation(namespace: Namespace, session: str) -> str:
-    """Return a name of its own for each session of each namespace."""
-    # A string knows its hash, which a tuple computes anew each time.
+    """Return a unique name for each session of each namespace."""
+    # A string caches its hash, which a tuple computes each time.
     return repr((namespace, session))
 
 
 class PassageCache:
-    """Reads items that stay the same objects, as those that a store holds, each once.
+    """A cache that reads each item once, for items that stay the same objects, as in a store.
 
     Args:
-        fields: Where items tell what is wanted of them.
+        fields: The names of the fields.
     """
 
     def __init__(self, fields: Fields) -> None:
@@ -127,7 +128,7 @@ class PassageCache:
         self._known: dict[int, tuple[weakref.ref[StoreItem], Passage]] = {}
 
     def read(self, item: StoreItem) -> Passage:
-        """Return what the ranking sees of an item."""
+        """Return the fields that the ranking uses."""
         name = id(item)
         known = self._known.get(name)
         if known is not None and known[0]() is item:
@@ -179,8 +180,8 @@ class Words(NamedTuple):
     """The words of a text.
 
     Attributes:
-        counts: How often each stem is there.
-        length: How many words there are.
+        counts: How often each stem occurs.
+        length: The number of words.
     """
 
     counts: Mapping[str, int]
@@ -188,7 +189,7 @@ class Words(NamedTuple):
 
     @classmethod
     def of(cls, stems: Sequence[str]) -> Words:
-        """Return the words of a text whose stems these are, repeats included."""
+        """Return the words of a text from its stems, with repeats."""
         return cls(Counter(stems), len(stems))
 
 

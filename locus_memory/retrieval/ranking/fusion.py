@@ -1,4 +1,4 @@
-"""Making one ranking of several."""
+"""The fusion of several rankings into one."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ def reciprocal_rank_fusion(
     """Return every item of the rankings with its fused score, the best first.
 
     An item scores the sum of `weight / (k + rank)` over the rankings that have it, ranks from
-    1. Only places count, so rankings whose scores cannot be compared fuse well. Of equal
-    scores, the item comes first that was met first, ranking after ranking.
+    1. Only ranks count, so rankings whose scores cannot be compared fuse well. Items with equal
+    scores keep the order of their first occurrence, ranking after ranking.
 
     Source: G. V. Cormack, C. L. A. Clarke, S. Buettcher, "Reciprocal rank fusion outperforms
     Condorcet and individual rank learning methods", SIGIR 2009,
     https://doi.org/10.1145/1571941.1572114. The paper's k is 60, for lists of a thousand; a
-    smaller one tells the first places of short lists further apart.
+    smaller one separates the first ranks of short lists more.
 
     Args:
-        rankings: Items, the best first; of one that is there twice, the better place counts.
-        k: How little the first places stand out, at least 0.
-        weights: How much each ranking counts; `None`: all the same.
+        rankings: Items, the best first; of an item that occurs twice, the better rank counts.
+        k: A higher value gives the first ranks less weight; at least 0.
+        weights: The weight of each ranking; `None`: all the same.
 
     Raises:
-        InvalidArgumentError: A negative `k` or weight, or not one weight a ranking.
+        InvalidArgumentError: A negative `k` or weight, or not one weight per ranking.
     """
     ranked = list(rankings)
     factors = [1.0] * len(ranked) if weights is None else list(weights)
@@ -49,7 +49,7 @@ def reciprocal_rank_fusion(
 
 
 def min_max(scores: Mapping[_T, float]) -> dict[_T, float]:
-    """Return the scores stretched over 0 to 1: the best is 1 and the worst 0; equal ones are 1."""
+    """Return the scores scaled to 0 to 1: the best is 1 and the worst 0; equal ones are 1."""
     if not scores:
         return {}
     # Halved, so that no difference is too large for a float.
@@ -65,20 +65,20 @@ def weighted_fusion(
 ) -> list[tuple[_T, float]]:
     """Return every item of the scorings with its fused score, the best first.
 
-    Each scoring is stretched over 0 to 1, and an item scores the weighted sum; where it is
-    missing, 0. How far the best stand out counts, which places do not tell. Of equal scores,
-    the item comes first that was met first, scoring after scoring.
+    Each scoring is scaled to 0 to 1, and an item scores the weighted sum; it scores 0 where it is
+    missing. The distances between scores count, which ranks do not show. Items with equal scores
+    keep the order of their first occurrence, scoring after scoring.
 
     Source: E. A. Fox, J. A. Shaw, "Combination of multiple searches", TREC-2, 1994 (CombSUM);
     S. Bruch, S. Gai, A. Ingber, "An analysis of fusion functions for hybrid retrieval", ACM
     Transactions on Information Systems 42(1), 2023, https://doi.org/10.1145/3596512.
 
     Args:
-        scorings: Scores by item, higher is better, each on a scale of its own.
-        weights: How much each scoring counts; `None`: all the same.
+        scorings: Scores by item, higher is better, each on its own scale.
+        weights: The weight of each scoring; `None`: all the same.
 
     Raises:
-        InvalidArgumentError: A negative weight, or not one weight a scoring.
+        InvalidArgumentError: A negative weight, or not one weight per scoring.
     """
     scored = list(scorings)
     factors = [1.0] * len(scored) if weights is None else list(weights)

@@ -20,10 +20,10 @@ def maximal_marginal_relevance(
     limit: int,
     balance: float = 0.7,
 ) -> list[_T]:
-    """Return up to `limit` items, each the best of what is left and unlike those before it.
+    """Return up to `limit` items, each the best of the rest and unlike those before it.
 
     The next item is the one with the highest `balance * score - (1 - balance) * s`, where `s`
-    is its highest similarity to an item chosen already. Of equals, the first in `scored`.
+    is its highest similarity to an item chosen already. Of equals, the first in `scored` is next.
 
     Source: J. Carbonell, J. Goldstein, "The use of MMR, diversity-based reranking for
     reordering documents and producing summaries", SIGIR 1998,
@@ -33,7 +33,7 @@ def maximal_marginal_relevance(
         scored: Items with their scores, from 0 to 1.
         similarity: How alike two items are, from 0 to 1; symmetric.
         limit: At most this many.
-        balance: 1: only the scores count; 0: only being different does.
+        balance: 1: only the scores count; 0: only the differences count.
 
     Raises:
         InvalidArgumentError: A balance outside 0 to 1.

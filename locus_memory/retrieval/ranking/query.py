@@ -1,4 +1,4 @@
-"""What a question says about where its answer is: words, names and dates."""
+"""The parts of a question that help to find its answer: words, names and dates."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["Query", "read_query"]
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _ENDS: Final = frozenset(".?!:;\n\"'“‘(")  # noqa: RUF001 - quotation marks start a sentence, too
 _LOOKED_AT: Final = 1_000
-"""How many characters of each end of a long question are looked at."""
+"""How many characters of each end of a long question are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question, taken apart.
+    """A parsed question.
 
     Attributes:
-        text: The question as it was asked; of a long one, its two ends.
-        terms: What a text search is asked for: the text, or of many words the longest.
-        words: The stems of these words in their order, each once, stop words left out.
-        names: The stems of what is written as a name: capitalised, and no stop word that
-            merely starts a sentence.
-        dates: The periods it names.
+        text: The original question; of a long one, its two ends.
+        terms: The query of the text search: the text, or the longest of many words.
+        words: The stems of these words in order, each once, without stop words.
+        names: The stems of names: capitalised words, without a stop word that only starts a
+            sentence.
+        dates: The periods that it names.
     """
 
     text: str
@@ -38,7 +38,7 @@ class Query:
     dates: tuple[Period, ...] = ()
 
     def mentions(self, speaker: str) -> bool:
-        """Whether any part of a speaker's name, or a role, is named, in capitals or not.
+        """Whether any part of a speaker's name, or a role, is named, in any case.
 
         A name that is also a function word, such as Will, must be written as a name.
         """
@@ -47,15 +47,15 @@ class Query:
 
 
 def read_query(text: str, *, today: date | None = None, most_words: int | None = None) -> Query:
-    """Return the question, taken apart.
+    """Return the parsed question.
 
-    Of a long text, such as a message with a document pasted into it, only about a thousand
-    characters of each end are looked at: a question stands before or after what was pasted.
+    Of a long text, such as a message with a pasted document, only about a thousand characters of
+    each end are used: a question comes before or after the pasted text.
 
     Args:
         text: A question, or any words to search for.
-        today: What "last week" counts from; `None`: relative dates mean nothing.
-        most_words: How many words to search for at most, for each costs time; the longest are
+        today: The day from which "last week" is counted; `None`: relative dates are ignored.
+        most_words: At most this many words are searched, since each takes time; the longest are
             kept, which are the rarest. `None`: all.
 
     Raises:
@@ -90,12 +90,12 @@ def _names(text: str) -> frozenset[str]:
     found: set[str] = set()
     for match in _WORD.finditer(text):
         word = match[0]
-        # Few words are capitalised, and looking at what is before one takes time.
+        # Few words are capitalised, and a check of the text before a word takes time.
         if not word[0].isupper():
             continue
         before = text[: match.start()].rstrip(" \t")[-1:]
         starts = not before or before in _ENDS
         if not (starts and word.lower() in STOP_WORDS):
             found.update(tokens(word))
-    # One letter is an initial, or what an apostrophe left.
+    # One letter is an initial, or the rest after an apostrophe.
     return frozenset(name for name in found if len(name) > 1)

@@ -1,4 +1,4 @@
-"""From the candidates of two searches to one ranking; no I/O."""
+"""The ranking of the candidates of two searches; no I/O."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from locus_memory.store.item import Namespace, StoreItem
 __all__ = ["Name", "Ranked", "blend", "prefer_current", "rank"]
 
 Name = tuple[Namespace, str]
-"""What tells items apart: namespace and key."""
+"""The identity of an item: namespace and key."""
 
 
 class Ranked(NamedTuple):
-    """A candidate that has been ranked.
+    """A ranked candidate.
 
     Attributes:
         item: The item as the store returned it.
-        passage: What the ranking saw of it.
+        passage: The fields that the ranking used.
         score: Higher is better.
-        boost: The factor of speaker and date that is in the score.
-        parts: What the score is made of, if that was asked for.
+        boost: The factor of speaker and date in the score.
+        parts: The parts of the score, if requested.
     """
 
     item: StoreItem
@@ -57,16 +57,16 @@ def rank(
     read: Callable[[StoreItem], Passage] | None = None,
     explain: bool = False,
 ) -> list[Ranked]:
-    """Return the union of what two searches found, the best first.
+    """Return the union of the hits of two searches, the best first.
 
     Args:
-        query: The question, taken apart.
-        by_text: The hits of the text search, by their place there, from 1.
-        by_vector: The hits of the vector search, by their place there, from 1.
-        options: What counts how much.
-        fields: Where items tell their speaker, date and place.
-        read: Does what `fields.read` does, which is the default.
-        explain: Whether to say what each score is made of, which takes time.
+        query: The parsed question.
+        by_text: The hits of the text search, by rank, from 1.
+        by_vector: The hits of the vector search, by rank, from 1.
+        options: The weights.
+        fields: The names of the fields for speaker, date and place.
+        read: Replaces `fields.read`, which is the default.
+        explain: Whether to add the parts of each score, which takes time.
     """
     items: list[StoreItem] = []
     numbers: dict[Name, int] = {}
@@ -96,7 +96,7 @@ def rank(
 def _numbered(
     found: Iterable[Candidate], numbers: dict[Name, int], items: list[StoreItem]
 ) -> list[int]:
-    """Return the number of each item that was found; new ones get the next."""
+    """Return the number of each found item; new ones get the next number."""
     given: list[int] = []
     for item, _ in found:
         number = numbers.setdefault((item.namespace, item.key), len(items))
@@ -107,9 +107,9 @@ def _numbered(
 
 
 def prefer_current(ranking: list[Ranked], fields: Fields) -> list[Ranked]:
-    """Return the ranking with nothing above what supersedes it.
+    """Return the ranking in which no item is above one that supersedes it.
 
-    What supersedes a better item takes its place and its score; that comes directly after.
+    An item that supersedes a better one takes its place and its score; the better one follows it.
     """
     if not any(each.passage.linked for each in ranking):
         return ranking
@@ -126,7 +126,7 @@ def _standing(ranking: Sequence[Ranked], standing: Standing) -> Ranked:
     if ranked.parts is None:
         return ranked._replace(score=score)
     gained = ranked.parts.succession
-    # The parts are those of the score before reranking.
+    # The parts belong to the score before reranking.
     if ranked.parts.rerank is None:
         gained += score - ranked.score
     by = None if standing.below is None else ranking[standing.below].item.key
@@ -139,12 +139,12 @@ _score = attrgetter("score")
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What one search says of the candidates, by their numbers; those it found only.
+    """The hits of one search, by the numbers of the candidates.
 
     Attributes:
         places: Their ranks, from 1.
         scores: The engine's scores.
-        worth: What each hit contributes, the weight of the search for the best.
+        worth: The contribution of each hit; that of the best is the weight of the search.
     """
 
     places: dict[int, int]
@@ -173,13 +173,13 @@ class _Search:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """All that speaks for each candidate, by their numbers.
+    """The evidence for each candidate, by their numbers.
 
     Attributes:
-        text: What the text search says.
-        vector: What the vector search says.
-        words: What each candidate's own words are worth.
-        neighbour: What the better of its neighbours is worth to it.
+        text: The contribution of the text search.
+        vector: The contribution of the vector search.
+        words: The contribution of the candidate's own words.
+        neighbour: The contribution of the better of its neighbours.
         speaker: The factor for its speaker.
         day: The factor for its date.
     """
@@ -268,16 +268,16 @@ def _diverse(ranked: list[Ranked], balance: float) -> list[Ranked]:
 
 
 def blend(ranked: Sequence[Ranked], scores: Sequence[float], weight: float) -> list[Ranked]:
-    """Return the ranking with its first items put in order anew by a reranker's scores.
+    """Return the ranking with its first items reordered by a reranker's scores.
 
-    Both scorings are stretched over 0 to 1 and added. A reranker sees a text alone, so its
-    scores get the boosts for speakers and dates as well. The sum is stretched back over what
-    the reranked items spanned before, so that no item that was not reranked overtakes one.
+    Both scorings are scaled to 0 to 1 and added. A reranker sees only a text, so its scores get the
+    boosts for speakers and dates as well. The sum is scaled back to the former range of the
+    reranked items, so that no item that was not reranked overtakes one.
 
     Args:
         ranked: The ranking.
         scores: The reranker's scores of the first `len(scores)` items, higher is better.
-        weight: What they count; the hybrid score counts 1.
+        weight: The weight of these scores; that of the hybrid score is 1.
     """
     seen, rest = ranked[: len(scores)], ranked[len(scores) :]
     before = min_max({place: each.score for place, each in enumerate(seen)})

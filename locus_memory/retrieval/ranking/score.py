@@ -1,4 +1,4 @@
-"""What makes one candidate better than another, beside the engines' own scores."""
+"""Scores of candidates beside those of the engines."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _B: Final = 0.75
 
 
 def word_scores(words: Sequence[str], documents: Sequence[Words]) -> list[float]:
-    """Return how well the words of each document match, from 0 to 1, the best at 1.
+    """Return a score of each document's words, from 0 to 1; the best has 1.
 
     The formula is BM25's with the candidates as the collection: S. Robertson, H. Zaragoza,
     "The probabilistic relevance framework: BM25 and beyond", 2009,
     https://doi.org/10.1561/1500000019, with k1 = 1.2 and b = 0.75.
 
     Args:
-        words: Stems to look for, each once.
+        words: Stems to search for, each once.
         documents: The words of each candidate.
     """
     total = len(documents)
     mean = sum(length for _, length in documents) / (total or 1)
     scores = [0.0] * total
-    # What the formula adds to a count, for each length.
+    # The term that the formula adds to a count, for each length.
     norms = [_K1 * (1 - _B + _B * length / (mean or 1)) for _, length in documents]
     for word in words:
         found = [
@@ -45,11 +45,11 @@ def word_scores(words: Sequence[str], documents: Sequence[Words]) -> list[float]
 
 
 def neighbour_gains(evidence: Sequence[float], places: Sequence[Place | None]) -> list[float]:
-    """Return for each item the evidence of the better of the two beside it; 0 without one.
+    """Return for each item the evidence of its better neighbour; 0 without one.
 
     Args:
-        evidence: How good each candidate is.
-        places: Where each stands in its conversation, if in one.
+        evidence: The evidence of each candidate.
+        places: The place of each in its conversation, if it has one.
     """
     conversations: dict[str, dict[int, float]] = {}
     for place, own in zip(places, evidence, strict=True):
@@ -70,12 +70,12 @@ def neighbour_gains(evidence: Sequence[float], places: Sequence[Place | None]) -
 
 
 def speaker_factor(query: Query, speakers: Iterable[str], options: SearchOptions) -> float:
-    """Return the boost of what a speaker, or a role, said whom the query names; else 1."""
+    """Return the boost if the query names a speaker or a role of the item; else 1."""
     return options.speaker_boost if any(map(query.mentions, speakers)) else 1.0
 
 
 def date_factor(query: Query, day: date | None, options: SearchOptions) -> float:
-    """Return the boost of what was said on a date that the query names; else 1."""
+    """Return the boost if the query names the date of the item; else 1."""
     if day is None or not query.dates:
         return 1.0
     named = any(period.covers(day, slack=options.date_slack) for period in query.dates)

@@ -1,17 +1,17 @@
-"""Knowledge that changes: what supersedes stands above what was superseded.
+"""Supersession: an item ranks above the items it supersedes.
 
-An item tells in a field what it supersedes, or what supersedes it; links alone decide, never
-likeness or age. A link is one of these, or a list of them:
+A field of an item links to the items that it supersedes or that supersede it. Only links decide,
+never similarity or age. A link is one of these, or a list of them:
 
 - the key of another item of the same namespace;
-- an object with the `type` and `key` of something that has versions, and the `sequence` of one
-  of them. Items tell their own in fields of these names, as those that a memory manager
-  writes. The versions of one thing are in one namespace, or the current one in `(*owner,
-  "current")` and the past ones in `(*owner, "history", type, key)`; those of two owners never
-  meet.
+- an object with the `type` and `key` of a versioned record, and the `sequence` of one of its
+  versions. Items hold their own `type`, `key` and `sequence` in fields of these names, as the
+  memory manager writes them. The versions of a record are in one namespace, or the current one is
+  in `(*owner, "current")` and the past ones are in `(*owner, "history", type, key)`; those of two
+  owners are never mixed.
 
-A version that is superseded is so by the current version as well, the one that is not
-superseded itself; so one that is not among the candidates breaks no chain.
+A superseded version is also superseded by the current version, which is not superseded itself. So
+a version that is not among the candidates breaks no chain.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ __all__ = ["Standing", "prefer_successors"]
 _FIELDS: Final = Fields()
 
 _Thing = tuple[Namespace, str, str]
-"""What has versions: its owner, its type and its key."""
+"""A versioned record: its owner, its type and its key."""
 
 _Name = tuple[Hashable, ...]
-"""What a link calls an item: namespace and key, or a thing, with the number of a version or not."""
+"""The name of an item in a link: namespace and key, or a versioned record."""
 
 
 class Standing(NamedTuple):
-    """Where an item stands now.
+    """The new position of an item.
 
     Attributes:
-        place: Its place before, from 0.
-        instead_of: The place before of what it supersedes, where it took the place of that.
-        below: The place before of what supersedes it, the nearest one above it.
+        place: Its former place, from 0.
+        instead_of: The former place of the superseded item whose place it took, if any.
+        below: The former place of the nearest item above it that supersedes it.
     """
 
     place: int
@@ -49,14 +49,14 @@ class Standing(NamedTuple):
 
 
 def prefer_successors(items: Sequence[StoreItem], *, fields: Fields = _FIELDS) -> list[Standing]:
-    """Return the order in which no item stands above one that supersedes it.
+    """Return the order in which no item is above one that supersedes it.
 
-    An item that stood below what it supersedes comes directly before it. Everything else stays
-    as it was. What supersedes itself, by way of others or not, is left alone.
+    An item that was below one that it supersedes moves directly before it. All other items keep
+    their order. Links that form a cycle are ignored.
 
     Args:
         items: A ranking, the best first.
-        fields: Where items tell what they supersede and what supersedes them.
+        fields: The names of the fields that hold the links.
     """
     above = _successors([_Version.of(item, fields) for item in items])
     placed: set[int] = set()
@@ -64,7 +64,7 @@ def prefer_successors(items: Sequence[StoreItem], *, fields: Fields = _FIELDS) -
     for index in range(len(items)):
         if index in placed:
             continue
-        # Of a chain, the newest has the fewest above it.
+        # In a chain, the newest has the fewest above it.
         waiting = above.get(index, frozenset()) - placed
         risen = sorted(waiting, key=lambda each: (len(above.get(each, ())), each))
         standings = [Standing(each, instead_of=index) for each in risen]
@@ -86,12 +86,12 @@ def _with_nearest(
 
 
 class _Version(NamedTuple):
-    """An item as links see it.
+    """The names of an item and of its links.
 
     Attributes:
-        names: What it is called.
-        older: What it supersedes is called.
-        newer: What supersedes it is called.
+        names: The names of the item.
+        older: The names of the items it supersedes.
+        newer: The names of the items that supersede it.
     """
 
     names: tuple[_Name, ...]
@@ -107,12 +107,12 @@ class _Version(NamedTuple):
         if thing is None:
             return cls((key,), older, newer)
         names = key, *_numbered(thing, told)
-        # What is superseded is so by the current version, which goes by the name of the thing.
+        # The current version, which has the name of the record, supersedes all superseded ones.
         return cls(names, older, (*newer, thing)) if newer else cls((*names, thing), older, ())
 
 
 def _thing(namespace: Namespace, told: Mapping[str, Any]) -> _Thing | None:
-    """Return what an item is a version of, if it tells."""
+    """Return the record that an item is a version of, if its fields name it."""
     kind, key = told.get("type"), told.get("key")
     if not isinstance(kind, str) or not isinstance(key, str):
         return None
@@ -129,7 +129,7 @@ def _numbered(thing: _Thing, told: Mapping[str, Any]) -> tuple[_Name, ...]:
 def _targets(
     told: Mapping[str, Any], names: Iterable[str], namespace: Namespace, thing: _Thing | None
 ) -> Iterator[_Name]:
-    """Yield what the links of an item lead to; what is no link is left out."""
+    """Yield the targets of an item's links; invalid links are left out."""
     owner = namespace if thing is None else thing[0]
     written = next((told[name] for name in names if told.get(name) is not None), ())
     for link in written if isinstance(written, list) else (written,):
@@ -143,7 +143,7 @@ def _targets(
 
 
 def _successors(versions: Sequence[_Version]) -> dict[int, frozenset[int]]:
-    """Return for each item those that supersede it, directly or not, and that it does not."""
+    """Return for each item those that supersede it, directly or not, without cycles."""
     direct = _direct_successors(versions)
     reached = {index: _reached(index, direct) for index in direct}
     return {
@@ -159,7 +159,7 @@ def _direct_successors(versions: Sequence[_Version]) -> dict[int, set[int]]:
     for index, version in enumerate(versions):
         found = {each for name in version.names for each in claimed.get(name, ())}
         for name in version.newer:
-            # One that is not there may be superseded by one that is.
+            # A missing item may be superseded by one that is present.
             found.update(called.get(name, ()) or claimed.get(name, ()))
         if found - {index}:
             direct[index] = found - {index}
@@ -175,7 +175,7 @@ def _by_name(named: Iterable[Iterable[_Name]]) -> dict[_Name, list[int]]:
 
 
 def _reached(start: int, direct: Mapping[int, AbstractSet[int]]) -> set[int]:
-    """Return what can be reached from an item; itself only by way of a cycle."""
+    """Return the items that can be reached from an item; itself only in a cycle."""
     found: set[int] = set()
     waiting = [start]
     while waiting:

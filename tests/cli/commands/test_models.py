@@ -154,7 +154,7 @@ def test_no_network_is_said(index, run, monkeypatch):
     assert refused.code == 1
     assert refused.err.endswith(
         "error: tiny-models 1.0 cannot be downloaded: pip does not reach its package index; "
-        "is there a network; call it again to go on\n"
+        "is there a network; call it again to continue\n"
     )
 
 

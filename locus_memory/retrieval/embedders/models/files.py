@@ -1,4 +1,4 @@
-"""Where the files of a model are: in a folder, fetched, or in an installed package."""
+"""The files of a model: in a folder, fetched, or in an installed package."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _TOKENIZER: Final = "tokenizer.json"
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """The two files that a transformer is run from.
+    """The two files that a transformer needs.
 
     Attributes:
-        folder: What holds them.
+        folder: The folder of the files.
         model: The network, in ONNX form.
-        tokenizer: What `tokenizers` reads.
+        tokenizer: The file that `tokenizers` reads.
     """
 
     folder: Path
@@ -41,7 +41,7 @@ def model_files(folder: str | Path) -> ModelFiles:
     """Return the files of the model in a folder.
 
     Raises:
-        ConfigurationError: They are not there.
+        ConfigurationError: They do not exist.
     """
     path = Path(folder).expanduser()
     found = next((path / name for name in _MODELS if (path / name).is_file()), None)
@@ -56,8 +56,8 @@ def model_files(folder: str | Path) -> ModelFiles:
 def find_model(name: str) -> ModelFiles | None:
     """Return the files of a known model; `None`: it is not on this machine.
 
-    It may have been fetched, or an installed package may carry it. The package is looked up and
-    never imported: only its files are of use.
+    It may have been fetched, or an installed package may contain it. The package is found without
+    an import: only its files are used.
 
     Raises:
         ConfigurationError: A part of it is missing.
@@ -77,11 +77,11 @@ def _in_package(name: str) -> ModelFiles | None:
 
 
 def files_of(name: str, folder: str | Path | None) -> ModelFiles:
-    """Return the files of the model in a folder, or of a known model where none is named.
+    """Return the files of the model in a folder, or those of a known model.
 
     Args:
         name: The known model.
-        folder: What holds the files; `None`: wherever the known model is.
+        folder: The folder of the files; `None`: the place of the known model.
 
     Raises:
         ConfigurationError: They are not on this machine, or a part of them is missing.

@@ -1,4 +1,4 @@
-"""Running a transformer in ONNX form: one text at a time, in a thread of its own."""
+"""A transformer in ONNX form: it runs one text at a time, in its own thread."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Input = str | tuple[str, str]
 """A text, or a pair of texts that the model reads together."""
 
 _STRIDE: Final = 8
-"""Inputs a task keeps the thread for before others get their turn."""
+"""How many inputs of one call run before those of other calls."""
 
 _MOST_THREADS: Final = 4
 _ERRORS_ONLY: Final = 3
@@ -40,7 +40,7 @@ _Reader = Callable[["npt.NDArray[np.float32]", "npt.NDArray[np.int64]"], _Result
 
 
 def check_runtime(needed_by: str) -> None:
-    """Import what runs a model.
+    """Import the packages that run a model.
 
     Raises:
         MissingDriverError: onnxruntime or tokenizers is not installed.
@@ -52,16 +52,16 @@ def check_runtime(needed_by: str) -> None:
 class Transformer(Resource):
     """A transformer and its tokenizer, loaded on first use.
 
-    Each input is a run of its own. A quantised model measures the range of a whole batch, so
-    in a batch the vector of a text would depend on its neighbours (by up to 0.01 in the cosine,
-    measured), for a gain of a fifth in time. Runs go through one thread, a few inputs in turn,
-    so a query never waits for a long list of documents, and a cancelled call ends soon.
+    Each input runs separately. A quantised model measures the range of a whole batch, so in a batch
+    the vector of a text would depend on its neighbours (by up to 0.01 in the cosine, measured), and
+    a batch saves only a fifth of the time. One thread runs a few inputs of each call in turn, so a
+    query never waits for a long list of documents, and a cancelled call ends soon.
 
     Load it after a process has forked: a child does not have its parent's threads.
 
     Args:
-        files: Where the model is.
-        max_tokens: What is longer is cut off.
+        files: The files of the model.
+        max_tokens: Longer inputs are cut.
         threads: How many cores one run uses; by default all, up to 4.
     """
 
@@ -80,19 +80,19 @@ class Transformer(Resource):
 
     @override
     async def close(self) -> None:
-        """Let go of the model and its thread; it is loaded again when it is used again."""
+        """Release the model and its thread; the next use loads it again."""
         with self._lock:
             executor, self._executor, self._loaded = self._executor, None, None
         if executor is not None:
             executor.shutdown(wait=False)
 
     async def run(self, inputs: Sequence[Input], read: _Reader[_Result]) -> list[_Result]:
-        """Return what `read` makes of the model's first output, for each input in order.
+        """Return the result of `read` for the model's first output, for each input in order.
 
         Args:
-            inputs: What the model reads, each in a run of its own.
-            read: Given the output for one input, such as `(tokens, hidden)`, and its token ids
-                of shape `(tokens,)`; called in the thread.
+            inputs: The inputs of the model; each runs separately.
+            read: Called in the thread with the output for one input, such as `(tokens, hidden)`,
+                and its token ids of shape `(tokens,)`.
 
         Raises:
             ConfigurationError: The files hold no model that can be run.
@@ -131,7 +131,7 @@ class Transformer(Resource):
         if self._loaded is None:
             try:
                 self._loaded = self._make_session(), self._make_tokenizer()
-            # Neither library has an error class of its own to catch.
+            # Neither library has its own error class to catch.
             except Exception as error:
                 raise ConfigurationError(
                     f"{self._files.folder} holds no model that can be run: {error}"

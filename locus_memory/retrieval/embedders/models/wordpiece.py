@@ -1,4 +1,4 @@
-"""BERT's tokens of a text, in plain Python."""
+"""BERT's tokenizer in plain Python."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _PLAIN = re.compile(f"[a-z0-9]+|[{_ASCII_PUNCTUATION}]")
 class WordPiece:
     """Splits a text as the uncased BERT models do: into words, then into the longest known parts.
 
-    A word that has an unknown part is left out as a whole.
+    A word with an unknown part is left out as a whole.
 
     Source: the `BertTokenizer` of https://github.com/google-research/bert, `tokenization.py`.
 
     Args:
-        vocabulary: From each token to its number; one that goes on a word starts with `##`.
+        vocabulary: The number of each token; a token that continues a word starts with `##`.
     """
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:

@@ -1,6 +1,6 @@
-"""Embedders over embedders: batching, caching and retrying.
+"""Wrappers of embedders: batching, caching and retrying.
 
-Each takes any embedder and is one. Nothing here knows a model.
+Each wraps any embedder and is an embedder itself. No wrapper depends on a model.
 
 Read `base.py` first.
 """

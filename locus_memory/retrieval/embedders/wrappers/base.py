@@ -1,4 +1,4 @@
-"""The embedder that changes nothing: what caching, batching and retrying start from."""
+"""The base class of the wrappers, which changes nothing."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["EmbedderWrapper"]
 
 
 class EmbedderWrapper(Resource):
-    """An embedder over an embedder; closing it closes the inner one, if that can be closed.
+    """A wrapper of an embedder; closing it closes the inner one, if that can be closed.
 
     Args:
         embedder: The inner embedder.
 
     Attributes:
         inner: The inner embedder.
-        name: The inner embedder's.
-        dimension: The inner embedder's.
+        name: The inner embedder's name.
+        dimension: The inner embedder's dimension.
     """
 
     def __init__(self, embedder: Embedder) -> None:

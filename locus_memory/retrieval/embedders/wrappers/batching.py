@@ -1,4 +1,4 @@
-"""Embedding many texts in calls of a bounded size."""
+"""A wrapper that embeds many texts in calls of a bounded size."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["BatchingEmbedder"]
 
 
 class BatchingEmbedder(EmbedderWrapper):
-    """Asks the inner embedder for a bounded number of texts at a time.
+    """A wrapper that passes a bounded number of texts to the inner embedder at a time.
 
-    Texts of like length go together, so that a model which pads its batches pads little. The
-    vectors come back in the order of the texts.
+    Texts of similar length share a batch, so that a model which pads its batches pads little. The
+    vectors are returned in the order of the texts.
 
     Args:
         embedder: The inner embedder.
-        batch_size: Texts in one call, at most.
+        batch_size: At most this many texts in one call.
 
     Raises:
         InvalidArgumentError: A batch size below 1.

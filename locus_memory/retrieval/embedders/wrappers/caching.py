@@ -1,4 +1,4 @@
-"""Embedding each text once."""
+"""A wrapper that embeds each text once."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _DIGEST = 16
 
 
 class CachingEmbedder(EmbedderWrapper):
-    """Remembers the vectors of the texts it met last, by a hash of their content.
+    """A wrapper that caches the vectors of the last texts, by a hash of their content.
 
-    The vectors are kept and returned in the precision that stores have, float32. A text that is
-    there several times in one call is embedded once.
+    The vectors are kept and returned in float32, the precision of stores. A text that occurs
+    several times in one call is embedded once.
 
     Args:
         embedder: The inner embedder.
-        max_size: How many vectors are remembered; 10,000 of 384 dimensions take 16 MB.
+        max_size: How many vectors are cached; 10,000 of 384 dimensions take 16 MB.
 
     Raises:
         InvalidArgumentError: A size below 1.

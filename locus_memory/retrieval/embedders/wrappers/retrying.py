@@ -1,4 +1,4 @@
-"""Embedding in spite of an endpoint that is overloaded for a moment."""
+"""A wrapper that retries when an endpoint fails temporarily."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _PASSING: Final[tuple[type[Exception], ...]] = (ConnectionError, TimeoutError)
 
 
 class RetryingEmbedder(EmbedderWrapper):
-    """Tries again when the inner embedder cannot be reached, is overloaded or too slow.
+    """A wrapper that retries when the inner embedder cannot be reached, is overloaded or too slow.
 
-    Between two attempts it waits a random time, up to a bound that doubles. Each failure is
-    told as the event `embedder.retried`; the last one is raised as it is.
+    Between two attempts it waits a random time, up to a bound that doubles. The event
+    `embedder.retried` reports each failure; the last error is raised unchanged.
 
     Args:
         embedder: The inner embedder.
-        attempts: How often it is asked, the first time included.
-        longest_wait: Seconds between two attempts, at most.
-        passing: The errors that may pass; by default no connection and no time.
+        attempts: How often it is called, with the first call.
+        longest_wait: At most this many seconds between two attempts.
+        passing: The temporary errors; by default connection errors and timeouts.
         sleep: Waits for a number of seconds.
 
     Raises:
-        InvalidArgumentError: No attempt at all.
+        InvalidArgumentError: Fewer than 1 attempt.
     """
 
     def __init__(
