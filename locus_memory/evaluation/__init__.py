@@ -1,7 +1,7 @@
-"""How well retrieval finds the evidence for a question, measured so that anyone can repeat it.
+"""Evaluation: a repeatable measurement of how well retrieval finds the evidence for a question.
 
-A dataset of conversations and questions is indexed and asked, and the report gives recall and
-nDCG with the cost of a query. The sample conversations are part of the package.
+The conversations of a dataset are indexed and its questions are searched. The report gives recall
+and nDCG with the cost of a query. The sample conversations are part of the package.
 
 Read `run.py` first, then `metrics.py`.
 """

@@ -1,10 +1,10 @@
-"""Conversations with questions, and the turns that hold the answers.
+"""Datasets: conversations with questions, and the turns that hold the answers.
 
-Two formats are read. LoCoMo's own file: A. Maharana et al., "Evaluating very long-term
-conversational memory of LLM agents", ACL 2024, https://github.com/snap-research/locomo. And a
-plainer one: a list of conversations, each with `id`, `sessions` (each `date_time` and `turns`
-of `id`, `speaker`, `text` and perhaps `image_caption`) and `questions` (each `question`,
-`category` and `evidence`, the ids of turns).
+Two formats are read. The first is LoCoMo's own file: A. Maharana et al., "Evaluating very long-term
+conversational memory of LLM agents", ACL 2024, https://github.com/snap-research/locomo. The
+second is simpler: a list of conversations, each with `id`, `sessions` (each with `date_time` and
+`turns` of `id`, `speaker`, `text` and optionally `image_caption`) and `questions` (each with
+`question`, `category` and `evidence`, the ids of turns).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Question:
 
     Attributes:
         text: The question.
-        category: What kind it is.
+        category: The kind of question.
         evidence: The ids of the turns that hold the answer.
     """
 
@@ -55,7 +55,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A part of a conversation, held at one time.
+    """A part of a conversation at one time.
 
     Attributes:
         name: Its name in the conversation.
@@ -68,12 +68,12 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation and what is asked about it.
+    """A conversation and questions about it.
 
     Attributes:
-        id: Its name.
-        sessions: In the order of time.
-        questions: Those that have an answer, and evidence for it.
+        id: The id.
+        sessions: The sessions in the order of time.
+        questions: The questions that have an answer and evidence for it.
     """
 
     id: str
@@ -97,7 +97,7 @@ def read_dataset(path: str | Path) -> list[Conversation]:
 
 
 def load_sample() -> list[Conversation]:
-    """Return the small set that ships with the package: invented, and free to use."""
+    """Return the small dataset of the package: invented, and free to use."""
     name = "conversations.json"
     content = files("locus_memory.evaluation").joinpath(name).read_bytes()
     return parse_dataset(orjson.loads(content), name)
@@ -106,8 +106,8 @@ def load_sample() -> list[Conversation]:
 def parse_dataset(document: Any, source: str = "the data") -> list[Conversation]:
     """Return the conversations of a JSON document; `source` names it in errors.
 
-    Only questions of categories 1 to 4 with evidence are kept: the others have no turn to be
-    found. Evidence that names no turn of the conversation is left out.
+    Only questions of categories 1 to 4 with evidence are kept: the others have no turn to find.
+    Evidence that names no turn of the conversation is left out.
 
     Raises:
         InvalidArgumentError: It holds no conversations in either format.

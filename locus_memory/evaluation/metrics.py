@@ -1,4 +1,4 @@
-"""What retrieval is measured by; pure functions."""
+"""The metrics of retrieval; pure functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _T = TypeVar("_T", bound=Hashable)
 
 
 def recall_at(found: Sequence[_T], relevant: Collection[_T], k: int) -> float:
-    """Return which share of the relevant is among the first `k` found.
+    """Return the share of the relevant items among the first `k` found.
 
     Raises:
         InvalidArgumentError: Nothing is relevant.
@@ -26,15 +26,15 @@ def recall_at(found: Sequence[_T], relevant: Collection[_T], k: int) -> float:
 def ndcg_at(found: Sequence[_T], relevant: Collection[_T], k: int) -> float:
     """Return the normalised discounted cumulative gain of the first `k` found.
 
-    What is relevant gains 1, divided by the binary logarithm of its place plus one; the sum is
+    A relevant item gains 1, divided by the binary logarithm of its rank plus one; the sum is
     divided by that of the best possible order. Source: K. Järvelin, J. Kekäläinen, "Cumulated
     gain-based evaluation of IR techniques", ACM Transactions on Information Systems 20(4),
     2002, https://doi.org/10.1145/582415.582418.
 
     Args:
-        found: What was found, the best first, each once.
-        relevant: What should have been.
-        k: How many places count.
+        found: The found items, the best first, each once.
+        relevant: The items that should be found.
+        k: How many ranks count.
 
     Raises:
         InvalidArgumentError: Nothing is relevant.

@@ -12,17 +12,17 @@ from locus_memory.retrieval.hybrid import Mode
 __all__ = ["BUDGETS", "DEPTHS", "NDCG_DEPTH", "Answer", "Report", "Scores"]
 
 DEPTHS: Final = (5, 10, 20, 50)
-"""After how many turns recall is measured."""
+"""The numbers of turns at which recall is measured."""
 
 BUDGETS: Final = (250, 500, 1000, 2000, 4000)
-"""In how many tokens the recall of evidence is measured."""
+"""The budgets of tokens for which the recall of evidence is measured."""
 
 NDCG_DEPTH: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found for one question.
+    """The result of one question.
 
     Attributes:
         category: The kind of the question.
@@ -42,10 +42,10 @@ class Scores:
     """The mean over some questions.
 
     Attributes:
-        questions: How many.
-        recall: By depth, which share of the evidence is among so many turns.
+        questions: The number of questions.
+        recall: By number of turns, the share of the evidence among them.
         ndcg: nDCG@10.
-        evidence_recall: By budget, which share of the evidence is in so many tokens.
+        evidence_recall: By budget of tokens, the share of the evidence within it.
     """
 
     questions: int
@@ -55,7 +55,7 @@ class Scores:
 
     @classmethod
     def of(cls, answers: Sequence[Answer]) -> Scores:
-        """Return the scores of some answers, of which there is at least one."""
+        """Return the scores of some answers, at least one."""
         return cls(
             questions=len(answers),
             recall={
@@ -91,18 +91,18 @@ def _mean(values: Iterable[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How well a way of searching did.
+    """The result of an evaluation.
 
     Attributes:
         overall: The scores over all questions.
         categories: The scores by kind of question.
-        conversations: How many there were.
-        turns: How many turns they have.
-        mode: How was searched: `hybrid`, or `text` or `vector` alone.
+        conversations: The number of conversations.
+        turns: The number of their turns.
+        mode: The searches that ran: `hybrid`, or `text` or `vector` alone.
         embedder: The model's name, or `None`.
         reranker: The model's name, or `None`.
         median_ms: The median time of a search in milliseconds, without the embedding of the
-            query. The only figure that differs from run to run.
+            query. It is the only figure that differs between runs.
     """
 
     overall: Scores

@@ -1,4 +1,4 @@
-"""Running an evaluation: conversations are indexed, their questions asked."""
+"""The run of an evaluation: it indexes conversations and searches for their questions."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 __all__ = ["NAMESPACE", "evaluate"]
 
 NAMESPACE: Final = ("locus-memory-evaluation",)
-"""Where conversations are indexed; it is cleared before and after."""
+"""The namespace of the indexed conversations; it is cleared before and after."""
 
 _HITS: Final = 200
-"""How many turns are asked for: enough to fill the largest budget."""
+"""How many turns are requested: enough to fill the largest budget."""
 
 _OPTIONS: Final = SearchOptions()
 
 Progress = Callable[[int, int], None]
-"""Is told how many steps are done, and of how many."""
+"""Called with the number of steps done, and of all steps."""
 
 
 async def evaluate(
@@ -51,22 +51,22 @@ async def evaluate(
 ) -> Report:
     """Return how well hybrid search finds the evidence of the questions.
 
-    Each conversation is indexed in a namespace of its own, a turn at a time, and each of its
-    questions is asked there. The result depends on the arguments only, but for the time.
+    Each conversation is indexed in its own namespace, one item per turn, and each of its questions
+    is searched there. Except for the time, the result depends on the arguments only.
 
     Args:
-        conversations: What to index and to ask.
+        conversations: The conversations to index, with their questions.
         store: Any store that can search, a backend that has one, or a provider string, whose store
-            is closed again.
-        embedder: Searches by meaning as well, if the store can.
-        reranker: Puts the best in order anew.
-        options: What counts how much.
-        namespace: Where to index. **Everything in it and below it is deleted**, before and
-            after.
-        on_progress: Called after each step, from within the running loop.
+            is closed afterwards.
+        embedder: Adds vector search, if the store supports it.
+        reranker: Reorders the best hits.
+        options: The weights of the ranking.
+        namespace: The namespace of the index. **Everything in it and below it is deleted**, before
+            and after.
+        on_progress: Called after each step, in the running event loop.
 
     Raises:
-        InvalidArgumentError: There is no question at all.
+        InvalidArgumentError: There is no question.
         StoreCapabilityError: The store cannot search.
         BackendError: The store failed.
     """
@@ -89,7 +89,7 @@ async def evaluate(
 
 @dataclass(slots=True)
 class _Steps:
-    """Counts what is done."""
+    """A counter of the steps done."""
 
     total: int
     told: Progress | None
@@ -106,7 +106,7 @@ class _Steps:
 
 
 class _Prepared:
-    """An embedder that is asked for all queries at once, so that their time is not measured."""
+    """An embedder that embeds all queries in advance, so that their time is not measured."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -128,7 +128,7 @@ class _Prepared:
 
 @dataclass(slots=True)
 class _Run:
-    """One evaluation under way."""
+    """One run of an evaluation."""
 
     store: BaseStore
     embedder: _Prepared | None
@@ -141,7 +141,7 @@ class _Run:
     mode: Mode = "text"
 
     async def take(self, conversation: Conversation) -> None:
-        """Index a conversation and ask its questions."""
+        """Index a conversation and search for its questions."""
         place = (*self.namespace, conversation.id)
         for session in conversation.sessions:
             await self.store.put_batch(
@@ -153,7 +153,8 @@ class _Run:
         search = HybridSearch(
             self.store, self.embedder, reranker=self.reranker, options=self.options
         )
-        # What an agent asks for is timed, one question after the other; the figures need more hits.
+        # A search of an agent's size is timed, one question after the other; the figures need more
+        # hits.
         for question in conversation.questions:
             start = time.perf_counter()
             await search.search(place, question.text)
