@@ -1,7 +1,7 @@
 """Contract 1: the namespaced key-value store, its values, filters, views and wrappers.
 
-Every backend keeps the contract of `base.py`; the checks, the encodings and the evaluation of
-filters stand here once. Nothing here knows a database.
+Every backend follows the contract of `base.py`; the checks, the encodings and the evaluation of
+filters are here once. Nothing here depends on a database.
 
 Read `base.py` and `item.py` first, then `filters.py` and `text.py`; `view.py` and `wrappers/` are
 built on top.

@@ -1,9 +1,9 @@
-"""Candidates for a ranking: what both searches of a store find, at once.
+"""Candidates for a ranking: the hits of both searches of a store, in one call.
 
-A ranking looks at many more items than anybody gets to see. A store that holds items in this
-process need not make a copy of each of them for every search: it hands over its own, and
-whoever ranks them copies the few that are shown. Such a store is a `CandidateStore`; of any
-other, `search` and `search_by_embedding` are asked.
+A ranking reads many more items than its caller gets. A store that holds items in this process need
+not copy each of them for every search: it returns its own objects, and the ranking copies the few
+that it returns. Such a store is a `CandidateStore`; for any other, `search` and
+`search_by_embedding` are called.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Candidate(NamedTuple):
     """An item that a search found.
 
     Attributes:
-        item: The item; its own `score` says nothing.
-        score: How good the search finds it, higher is better.
+        item: The item; its own `score` has no meaning.
+        score: The score of the search, higher is better.
     """
 
     item: StoreItem
@@ -30,13 +30,13 @@ class Candidate(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """What two searches found, the best first in each.
+    """The hits of two searches, each with the best first.
 
     Attributes:
         by_text: The hits of the text search.
         by_vector: The hits of the vector search.
-        kept: Whether the items are those that the store itself holds: not to be changed, and
-            not to be handed on.
+        kept: Whether the items are the store's own objects, which must not be changed or returned
+            to a caller.
     """
 
     by_text: Sequence[Candidate]
@@ -45,7 +45,7 @@ class Candidates(NamedTuple):
 
 
 class CandidateStore(ABC):
-    """A store that searches by words and by meaning at once, and copies nothing for it."""
+    """A store that runs text search and vector search in one call, without copies."""
 
     @abstractmethod
     async def candidates(
@@ -58,18 +58,19 @@ class CandidateStore(ABC):
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's word
         recursive: bool = False,
     ) -> Candidates:
-        """Return what `search` and `search_by_embedding` return, as one moment has it.
+        """Return the results of `search` and `search_by_embedding` at one moment.
 
         Args:
-            namespace: Where to look.
+            namespace: The namespace to search.
             limit: At most this many of each search.
-            words: What to search for by words; `None`: do not.
-            embedding: What to search for by meaning, of shape `(dimension,)`; `None`: do not.
+            words: The query of the text search; `None`: no text search.
+            embedding: The vector of the vector search, of shape `(dimension,)`; `None`: no vector
+                search.
             filter: See `locus_memory.store.filters`.
-            recursive: Look in the descendants of `namespace` as well.
+            recursive: Search the descendants of `namespace` as well.
 
         Raises:
-            InvalidArgumentError: A bad namespace, limit or filter.
+            InvalidArgumentError: An invalid namespace, limit or filter.
             InvalidEmbeddingError: All vectors there have another dimension.
             BackendError: The store failed.
         """
@@ -78,8 +79,8 @@ class CandidateStore(ABC):
 def as_candidate_store(store: object) -> CandidateStore | None:
     """Return the store if it is a `CandidateStore`, else `None`.
 
-    A subclass that searches in a way of its own, and says nothing of candidates, is none: what
-    its searches leave out must stay out.
+    A subclass that overrides the searches but not `candidates` does not count: items that its
+    searches leave out must stay out.
     """
     for each in type(store).__mro__:
         if "candidates" in vars(each):

@@ -1,12 +1,12 @@
-"""The checksums of items: what was altered, cut off or moved to another name is noticed.
+"""The checksums of items, which detect altered, truncated and moved items.
 
 An item has one number of 64 bits: a CRC-32 of its name and its value, another of its name and its
-metadata, and in the lowest bit whether it has a vector. So whoever reads the value alone can check
-that much. A vector has a CRC-32 of its name and its bytes, kept beside it. The numbers are signed,
-as databases know them.
+metadata, and in the lowest bit whether it has a vector. So a reader of the value alone can check
+the value. A vector has a CRC-32 of its name and its bytes, kept beside it. The numbers are signed,
+as in databases.
 
-A CRC-32 notices every single damage of up to 32 bits in a row, and of any other damage all but one
-in 2**32. It is no proof against somebody who means to deceive.
+A CRC-32 detects any single damage of up to 32 bits in a row, and all but one in 2**32 of other
+damages. It does not protect against deliberate changes.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _NEGATIVE_ZERO: Final = b"-0.0"
 
 
 def name_checksum(path: bytes, key: bytes) -> int:
-    """Return what the checksums of an item begin with.
+    """Return the start of the checksums of an item.
 
     Args:
-        path: The namespace as `encode_namespace` has it, in UTF-8: the last of its control
-            characters tells where it ends.
-        key: The key as `encode_text` has it.
+        path: The namespace in the form of `encode_namespace`, in UTF-8: the last of its control
+            characters marks its end.
+        key: The key in the form of `encode_text`.
     """
     return crc32(path + key)
 
@@ -48,17 +48,17 @@ def item_checksum(
 
     Args:
         name: The `name_checksum`.
-        value: JSON, the same whenever it is asked.
+        value: JSON, the same in each call for the item.
         metadata: Likewise.
         vector: Whether the item has a vector.
-        extra: What else a store covers, so many bytes in each item.
+        extra: Other data that the store covers, of the same length in each item.
     """
     rest = crc32(extra + metadata, name ^ vector)
     return (crc32(value, name) << _HALF | rest & ~1 | vector) - _SIGN
 
 
 def value_matches(checksum: int, name: int, value: bytes) -> bool:
-    """Whether a value is the one that an item was written with."""
+    """Whether the item was written with this value."""
     return checksum + _SIGN >> _HALF == crc32(value, name)
 
 
@@ -72,13 +72,13 @@ def vector_checksum(name: int, vector: bytes) -> int:
 
     Args:
         name: The `name_checksum` of the item.
-        vector: Numbers of four bytes each.
+        vector: The numbers, four bytes each.
     """
     return crc32(vector, name)
 
 
 def canonical(value: Any) -> bytes:
-    """Return JSON that is the same for values that a database may take for the same.
+    """Return JSON that is the same for values that a database may treat as equal.
 
     The order of the keys does not matter, nor does the sign of zero.
     """

@@ -1,7 +1,7 @@
-"""Keys and namespaces as texts, in an order that a database can keep.
+"""Encoding of keys and namespaces as texts, in an order that a database can keep.
 
-Whatever characters they have, no two are alike, and a namespace's descendants follow it. Texts are
-compared by code point, as UTF-8 bytes are.
+No two encodings are equal, for any characters, and a namespace's descendants follow it. Texts are
+compared by code point, like UTF-8 bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNESCAPES = {"\x02": "\x00", "\x03": "\x01", "\x04": "\x02"}
 
 
 def encode_text(text: str) -> str:
-    """Return `text` with the first three control characters escaped, its order kept."""
+    """Return `text` with the first three control characters escaped; the order is kept."""
     return text if text.isprintable() else text.translate(_ESCAPES)
 
 
@@ -41,7 +41,7 @@ def decode_text(encoded: str) -> str:
     parts = [head]
     pieces = iter(rest)
     for piece in pieces:
-        # An escaped \x00 is the pair \x02\x02, which the split shows as an empty piece.
+        # An escaped \x00 is the pair \x02\x02, which the split returns as an empty piece.
         following = piece or "\x02" + next(pieces)
         parts.append(_UNESCAPES[following[0]] + following[1:])
     return "".join(parts)
@@ -67,7 +67,7 @@ def namespace_upper_bound(namespace: Namespace) -> str | None:
 def prefix_upper_bound(prefix: str) -> str | None:
     """Return the first string after every string that starts with `prefix`; `None`: no bound.
 
-    Both are compared by code point, as UTF-8 bytes are.
+    Both are compared by code point, like UTF-8 bytes.
     """
     stem = prefix.rstrip("\U0010ffff")
     if not stem:

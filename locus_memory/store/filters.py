@@ -1,12 +1,12 @@
 """Filters: parsed once into conditions, then evaluated here or translated by a backend.
 
-A filter is a JSON object. `{"type": "note"}` asks for equality, `{"age": {"$gte": 18}}`
-for an operator, and `$and`, `$or` (lists of filters) and `$not` (a filter) combine them;
-the conditions of one object must all hold. A field is a dotted path (`"user.name"`, a
-number picks from a list), looked up in the item's metadata first, then in its value.
+A filter is a JSON object. `{"type": "note"}` tests equality, `{"age": {"$gte": 18}}` uses an
+operator, and `$and`, `$or` (lists of filters) and `$not` (a filter) combine filters. All
+conditions of one object must hold. A field is a dotted path (`"user.name"`; a number is an index
+of a list), looked up in the item's metadata first, then in its value.
 
-Types never coerce: `1` is neither `True` nor `"1"`, though it equals `1.0`, JSON having
-one number type. A missing field matches only `$ne`, `$nin` and `{"$exists": False}`.
+Types are never coerced: `1` is neither `True` nor `"1"`, but it equals `1.0`, since JSON has one
+number type. A missing field matches only `$ne`, `$nin` and `{"$exists": False}`.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ __all__ = [
 _INDEX = re.compile(r"[0-9]{1,9}")
 
 MOST_TERMS: Final = 10_000
-"""How much a filter may hold: its fields, operators and combinations, the further steps of dotted
-paths, and each element of a list, such as a choice of `$in`."""
+"""The limit of a filter's terms: its fields, operators and combinations, the further steps of
+dotted paths, and each element of a list, such as a choice of `$in`."""
 
 MOST_LEVELS: Final = 64
-"""How deep the objects and lists of a filter may be nested, operands included."""
+"""The limit of the nesting of a filter's objects and lists, with operands."""
 
 MISSING: Final = object()
-"""What `lookup` returns for a field that is not there."""
+"""The result of `lookup` for a missing field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def parse_filter(filter: Mapping[str, Any] | None) -> All:  # noqa: A002 - the c
 
 
 def check_size(document: object) -> None:
-    """Refuse a filter that is too large to be worked on, before any work is done.
+    """Refuse a filter that is too large, before it is parsed.
 
     Raises:
         InvalidFilterError: It has more than `MOST_TERMS` terms, or `MOST_LEVELS` levels.
@@ -111,7 +111,7 @@ def check_size(document: object) -> None:
         if terms > MOST_TERMS:
             raise InvalidFilterError(
                 f"a filter has at most {MOST_TERMS:,} terms, and this one has more: "
-                "search in parts, or put what is looked for into one field"
+                "search in parts, or put the searched value into one field"
             )
         level = [each for each in below if isinstance(each, Mapping | list | tuple)]
         if not level:
@@ -126,7 +126,7 @@ def _parts(each: object) -> Iterable[object]:
 
 
 def _steps(each: object) -> int:
-    """Return how many further steps the paths of an object's fields have."""
+    """Return the number of further steps in the paths of an object's fields."""
     names = each if isinstance(each, Mapping) else ()
     return sum(name.count(".") for name in names if isinstance(name, str))
 
@@ -159,7 +159,7 @@ def _entry(name: Any, operand: Any) -> list[Condition]:
 
 
 def _is_bare_combination(name: str, operand: Any) -> bool:
-    """Whether `and`, `or` or `not` has what only `$and`, `$or` or `$not` takes."""
+    """Whether `and`, `or` or `not` has an operand of `$and`, `$or` or `$not`."""
     if name == "not":
         return isinstance(operand, Mapping) and not _has_operators(operand)
     filters = name in ("and", "or") and isinstance(operand, list | tuple) and operand
@@ -179,7 +179,7 @@ def _field(path: tuple[str, ...], operand: Any) -> list[Condition]:
 
 
 def _refuse_bare(path: tuple[str, ...], operand: Mapping[Any, Any]) -> None:
-    """Raise for an object whose every name is that of an operator, without its `$`."""
+    """Raise if every name in an object is that of an operator without its `$`."""
     if not operand or not _OPERATORS.issuperset(f"${name}" for name in operand):
         return
     field, name = quote(".".join(path)), next(iter(operand))
@@ -265,7 +265,7 @@ def matches(condition: Condition, value: Any, metadata: Mapping[str, Any]) -> bo
 
 
 def lookup(path: Sequence[str], document: Any) -> Any:
-    """Return what `path` leads to inside `document`, or `MISSING`."""
+    """Return the value at `path` inside `document`, or `MISSING`."""
     for step in path:
         if isinstance(document, Mapping):
             document = document.get(step, MISSING)
@@ -309,7 +309,7 @@ _TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "$lt": lambda found, operand: _comparable(found, operand) and found < operand,
     "$lte": lambda found, operand: _comparable(found, operand) and found <= operand,
     "$in": lambda found, operand: (
-        # Python's own equality, which takes 1 for True, is far faster and rules most out.
+        # Python's own equality, for which 1 equals True, is far faster and excludes most.
         found in operand and any(equal(found, choice) for choice in operand)
     ),
     "$exists": lambda _found, _operand: True,

@@ -1,7 +1,7 @@
-"""Namespaces beside those of a caller, for what belongs to items and is none of its own.
+"""Hidden namespaces beside those of a caller, for further vectors of its items.
 
-An adapter that needs more vectors for an item than the one it has keeps them here. Whoever
-erases a namespace for good erases what is beside it, whether there is anything or not.
+An adapter that needs more than one vector per item keeps the others here. Erasing a namespace also
+erases its hidden namespace, if there is one.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from locus_memory.store.item import Namespace
 __all__ = ["FURTHER_VECTORS", "further_vectors"]
 
 FURTHER_VECTORS: Final = "\x00langgraph vectors"
-"""The first label of all of them; the NUL keeps it apart from what people choose."""
+"""The first label of all hidden namespaces; the NUL separates it from labels of callers."""
 
 
 def further_vectors(namespace: Namespace) -> Namespace:
-    """Return where the further vectors of a namespace's items are; `()`: those of all."""
+    """Return the hidden namespace of the vectors of a namespace; `()`: of all namespaces."""
     return (FURTHER_VECTORS, *namespace)

@@ -1,4 +1,4 @@
-"""Values as JSON: encoded so that they come back as they went in, or refused with the remedy."""
+"""Values as JSON: encoded so that they decode to equal values, or refused with a remedy."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["decode_json", "encode_all", "encode_json", "encode_metadata", "round
 
 _TOO_DEEP = "Recursion limit reached"
 _MOST_LEVELS = 254
-"""How deep orjson writes."""
+"""The nesting that orjson can write."""
 
-# By the name of a class or of one it inherits from: what they are in need not be imported.
+# By the name of the class or of a base class: their modules need not be imported.
 _REMEDIES = {
     "BaseModel": 'value.model_dump(mode="json")',
     "Decimal": "str(value)",
@@ -55,8 +55,8 @@ def encode_json(value: Any) -> bytes:
     """Return `value` as JSON that decodes to an equal value.
 
     Raises:
-        ValueNotSerializableError: It would not: NaN, a tuple, a datetime, a set, a key that
-            is not a string, an integer of more than 64 bits. Names the path.
+        ValueNotSerializableError: JSON cannot hold it: NaN, a tuple, a datetime, a set, a key that
+            is not a string, an integer of more than 64 bits. The error names the path.
     """
     return round_trip(value)[0]
 
@@ -65,7 +65,7 @@ def encode_all(values: list[Any]) -> list[bytes]:
     """Return each of the values as `encode_json` does, in half the time.
 
     Raises:
-        ValueNotSerializableError: As for `encode_json`, for the first that is no JSON.
+        ValueNotSerializableError: As for `encode_json`, for the first value that is not JSON.
     """
     with suppress(TypeError, ValueError, RecursionError):
         encoded = [orjson.dumps(value, option=_STRICT) for value in values]
@@ -101,7 +101,7 @@ def encode_metadata(metadata: Mapping[str, Any] | None) -> bytes:
     """Return the metadata of an item as a JSON object; `None` is `{}`.
 
     Raises:
-        InvalidArgumentError: It is no mapping.
+        InvalidArgumentError: It is not a mapping.
         ValueNotSerializableError: As for `encode_json`.
     """
     return b"{}" if metadata is None else encode_json(_as_dict(metadata))
@@ -145,7 +145,7 @@ def _refuse_leaf(value: Any, path: str) -> None:
 
 
 def _reason(value: Any) -> str:
-    """Say why a value that stands alone is no JSON, and what to pass in its place."""
+    """Return why a single value is not JSON, and what to pass instead."""
     if type(value) is str:
         return "a string with half a character, a lone surrogate, is not text"
     if type(value) is int:

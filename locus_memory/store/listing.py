@@ -1,4 +1,4 @@
-"""Which namespaces `list_namespaces` is asked for: pure, for backends that walk them in order."""
+"""The arguments of `list_namespaces`, for backends that walk namespaces in order; pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Listing"]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Which namespaces are wanted; the fields mean what they do to `list_namespaces`."""
+    """The requested namespaces; the fields are the arguments of `list_namespaces`."""
 
     prefix: Namespace
     suffix: Namespace
@@ -28,11 +28,11 @@ class Listing:
         max_depth: int | None,
         after: Namespace | None,
     ) -> Self:
-        """Return what the caller wants.
+        """Return the request of a caller.
 
         Raises:
-            InvalidNamespaceError: One is no namespace.
-            InvalidArgumentError: A bad depth.
+            InvalidNamespaceError: A prefix, suffix or cursor is not a namespace.
+            InvalidArgumentError: An invalid depth.
         """
         return cls(
             check_namespace(() if prefix is None else prefix, empty=True),
@@ -42,7 +42,7 @@ class Listing:
         )
 
     def cut(self, namespace: Namespace) -> Namespace | None:
-        """Return a namespace as it is listed, or `None` if it is not."""
+        """Return a namespace in its listed form, or `None` if it is not listed."""
         if not (
             _begins_with(namespace, self.prefix)
             and _begins_with(namespace[::-1], self.suffix[::-1])
@@ -52,14 +52,14 @@ class Listing:
         return listed if listed > self.after else None
 
     def range(self) -> tuple[str, str | None]:
-        """Return the first encoded path that may be wanted, and the first that no longer is."""
+        """Return the bounds of the encoded paths to list; the upper bound is exclusive."""
         fixed = self.prefix.index("*") if "*" in self.prefix else len(self.prefix)
         head = self.prefix[:fixed]
         start = self.beyond(self.after) if self.after else ""
         return max(encode_namespace(head), start), namespace_upper_bound(head)
 
     def beyond(self, namespace: Namespace) -> str:
-        """Return the first encoded path after a namespace, or after all it stands for."""
+        """Return the first encoded path after a listed namespace and all that it covers."""
         if self.max_depth is not None and self.max_depth <= len(namespace):
             return namespace_upper_bound(namespace[: self.max_depth]) or ""
         # Nothing sorts between a path and its first descendant's.
@@ -67,7 +67,7 @@ class Listing:
 
 
 def _begins_with(namespace: Namespace, labels: Namespace) -> bool:
-    """Whether the first labels are these, `"*"` standing for any one."""
+    """Whether the first labels are these; `"*"` matches any label."""
     return len(labels) <= len(namespace) and all(
         wanted in ("*", label) for wanted, label in zip(labels, namespace, strict=False)
     )

@@ -1,4 +1,4 @@
-"""Long texts, whose words are read in a worker thread: the event loop goes on meanwhile."""
+"""Long texts: their words are read in a worker thread, which does not block the event loop."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from locus_memory.store.json_values import decode_json, encode_metadata, round_t
 __all__ = ["LONG", "are_long", "from_query", "prepared"]
 
 LONG: Final = 256 * 1024
-"""Characters, or parts of values, in one call; to read the words of so many takes some 20 ms."""
+"""Characters, or parts of values, in one call; reading their words takes about 20 ms."""
 
 _Made = TypeVar("_Made")
 _LEAVES: Final = (int, float, bool, type(None))
 
 
 def are_long(values: Iterable[Any], texts: Iterable[str | None] = ()) -> bool:
-    """Whether there is more to read in values and texts than the event loop can wait for."""
+    """Whether values and texts are too long to be read on the event loop."""
     room = LONG
     for text in texts:
         if isinstance(text, str):
@@ -34,7 +34,7 @@ def are_long(values: Iterable[Any], texts: Iterable[str | None] = ()) -> bool:
 
 
 def _size(value: Any, most: int) -> int:
-    """Return how many characters and parts a value has; no more is counted than need be."""
+    """Return the number of characters and parts of a value, counted up to `most`."""
     if isinstance(value, _LEAVES):
         return 1
     size, left = 0, [value]
@@ -51,13 +51,13 @@ def _size(value: Any, most: int) -> int:
 async def prepared(
     make: Callable[[Sequence[Put | Delete]], _Made], operations: Sequence[Put | Delete]
 ) -> _Made:
-    """Return what `make` makes of operations, in a worker thread if their texts are long.
+    """Return the result of `make` for operations, in a worker thread if their texts are long.
 
-    There it gets a copy of them, for their caller may go on to change what it passed.
+    The worker thread gets a copy of them, since the caller may change the originals meanwhile.
 
     Raises:
-        ValueNotSerializableError: A value of a long operation is no JSON.
-        InvalidArgumentError: Whatever `make` raises.
+        ValueNotSerializableError: A value of a long operation is not JSON.
+        InvalidArgumentError: `make` refuses an operation.
     """
     values: list[Any] = []
     texts: list[str | None] = []

@@ -1,4 +1,4 @@
-"""A store wherever one is accepted: itself, that of a backend, or the one a string makes."""
+"""The store of an argument: a store, a backend or a provider string."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["StoreUser", "borrowed", "store_of"]
 
 
 def store_of(where: str | BaseStore | Backend) -> tuple[BaseStore, bool]:
-    """Return a store, and whether the caller owns it and so closes it; see `registry.as_store`.
+    """Return a store, and whether the caller owns it; see `registry.as_store`.
 
     Raises:
-        ConfigurationError: As `registry.as_store`.
+        ConfigurationError: As for `registry.as_store`.
     """
     if isinstance(where, BaseStore):
         return where, False
-    # The registry knows the backends, which know this contract: it is loaded if it is needed.
+    # The registry imports the backends, which import this contract: it is imported when needed.
     from locus_memory.registry import as_store  # noqa: PLC0415
 
     return as_store(where)
@@ -33,10 +33,10 @@ def store_of(where: str | BaseStore | Backend) -> tuple[BaseStore, bool]:
 
 @asynccontextmanager
 async def borrowed(where: str | BaseStore | Backend) -> AsyncGenerator[BaseStore]:
-    """Yield a store; it is closed afterwards where a string made it.
+    """Yield a store; the store of a provider string is closed afterwards.
 
     Raises:
-        ConfigurationError: As `registry.as_store`.
+        ConfigurationError: As for `registry.as_store`.
     """
     store, owned = store_of(where)
     try:
@@ -47,7 +47,7 @@ async def borrowed(where: str | BaseStore | Backend) -> AsyncGenerator[BaseStore
 
 
 class StoreUser(Resource):
-    """Something over a store; it opens and closes the store only where a string made it.
+    """The base class of objects on a store; they open and close only the store of a string.
 
     Attributes:
         store: The store.
@@ -58,12 +58,12 @@ class StoreUser(Resource):
 
     @override
     async def open(self) -> None:
-        """Open the store, if it is this object's own."""
+        """Open the store, if this object owns it."""
         if self._owned:
             await self.store.open()
 
     @override
     async def close(self) -> None:
-        """Close the store, if it is this object's own; calling it again is harmless."""
+        """Close the store, if this object owns it; calling it again is harmless."""
         if self._owned:
             await self.store.close()

@@ -1,9 +1,9 @@
-"""What text search sees of an item, and what it makes of a query.
+"""The words of items and queries in text search.
 
-Every backend indexes `searchable(value, text)` and asks for `query_words(query)`. Both fold what
-is not ASCII in the same way, so that the same query finds the same items everywhere, whatever
-letters the engine of a database knows. An engine of our own also uses `tokens`, which follows
-SQLite's tokenizer `porter unicode61 remove_diacritics 2`.
+Every backend indexes `searchable(value, text)` and searches for `query_words(query)`. Both fold
+characters that are not ASCII in the same way, so that the same query finds the same items on every
+backend. An engine of the library also uses `tokens`, which follows SQLite's tokenizer
+`porter unicode61 remove_diacritics 2`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ __all__ = [
     "tokens_of_all",
 ]
 
-# Articles and pronouns, question words, auxiliaries with what is left of their contractions,
-# conjunctions, prepositions, and adverbs without a subject of their own.
+# Articles and pronouns, question words, auxiliaries with the rests of their contractions,
+# conjunctions, prepositions, and adverbs that name no subject.
 _FUNCTION_WORDS: Final = """
 a an the i me my mine myself we us our ours you your yours he him his she her hers it its
 they them their theirs this that these those there here some any each both all such
@@ -45,7 +45,7 @@ because until
 """
 
 STOP_WORDS: Final = frozenset(_FUNCTION_WORDS.split())
-"""Words that say nothing about the subject of a query: function and question words."""
+"""Words without information about the subject of a query: function and question words."""
 
 # Han with its radicals and numerals, Hiragana and Katakana, full and half width.
 _CJK = re.compile(
@@ -56,20 +56,20 @@ _WORD = re.compile(r"[^\W_]+")
 _BETWEEN = re.compile(r"[\W_]")
 _CONTAINERS: Final = (dict, list)
 _PIECE: Final = 64 * 1024
-"""Characters of a text that are folded and split at once; that takes a few milliseconds."""
+"""Characters of a text that are folded and split at a time; that takes a few milliseconds."""
 
 _FOLDED: Final = bytes(
     ord(chr(code).lower()) if chr(code).isascii() and chr(code).isalnum() else ord(" ")
     for code in range(256)
 )
-"""What `_WORD` and `_fold` make of ASCII, as a table: several times as fast."""
+"""The result of `_WORD` and `_fold` for ASCII, as a table: several times as fast."""
 
 _END: Final = "\x01"
 _FOLDED_PARTS: Final = _FOLDED[: ord(_END)] + _END.encode() + _FOLDED[ord(_END) + 1 :]
-"""The same, but the end of a part stays as it is."""
+"""The same, but the end of a part is not changed."""
 
 # Accents of Latin, Greek and Cyrillic, points of Hebrew, short vowels of Arabic, marks of
-# symbols. The marks of other scripts are left alone: there they spell the word.
+# symbols. The marks of other scripts are kept: there they are part of the word.
 _MARKS = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
@@ -79,7 +79,7 @@ _MARKS = re.compile(
 
 
 def index_text(value: Any) -> str:
-    """Return all strings inside a JSON value, in order, a line each; no key names."""
+    """Return all strings inside a JSON value, in order, one per line; no key names."""
     if isinstance(value, str):
         return value.replace("\x00", " ")
     found: list[str] = []
@@ -100,16 +100,16 @@ def _collect(value: Any, found: list[str]) -> None:
 def segment(text: str) -> str:
     """Return `text` with spaces around Han and Kana characters.
 
-    These scripts write no spaces, so an engine that splits on spaces would take a sentence
-    for one word. Hangul does write them and is left alone, like everything else.
+    These scripts have no spaces, so an engine that splits on spaces would read a sentence as one
+    word. Hangul has spaces and is not changed, like all other scripts.
     """
     return text if text.isascii() else _CJK.sub(r" \1 ", text)
 
 
 def searchable(value: Any, text: str | None) -> str:
-    """Return what text search sees of an item: `text` if given, else the value's strings.
+    """Return the text of an item for text search: `text` if given, else the value's strings.
 
-    ASCII is as it was, for the engine to split and to fold. Anything else is folded and split
+    ASCII is not changed; the engine splits and folds it. Other characters are folded and split
     here, because engines differ in the letters they know.
 
     Raises:
@@ -122,9 +122,9 @@ def searchable(value: Any, text: str | None) -> str:
 
 
 def query_words(query: str) -> list[str]:
-    """Return the distinct words to look for, folded, in the order of the query.
+    """Return the distinct words of a query, folded, in order.
 
-    Stop words are left out unless nothing else is there. A query without a letter or a digit
+    Stop words are left out unless the query has no other words. A query without a letter or a digit
     has no words, and matches nothing.
 
     Raises:
@@ -136,7 +136,7 @@ def query_words(query: str) -> list[str]:
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words of `text`, folded and stemmed, repeats included."""
+    """Return the words of `text`, folded and stemmed, with repeats."""
     found: list[str] = []
     for piece in _pieces(text):
         found += map(stem, _words(piece))
@@ -144,7 +144,7 @@ def tokens(text: str) -> list[str]:
 
 
 def count_tokens(text: str) -> Counter[str]:
-    """Return how often each of the `tokens` of a text is there."""
+    """Return how often each of the `tokens` of a text occurs."""
     counts: Counter[str] = Counter()
     for piece in _pieces(text):
         counts.update(map(stem, _words(piece)))
@@ -178,8 +178,8 @@ def tokens_of_all(values: Sequence[Any], texts: Sequence[str | None]) -> list[li
 def _pieces(text: str) -> Iterator[str]:
     """Yield the parts of a long text, cut before a space, where nothing is folded or joined.
 
-    What is written in C lets no other thread run before it is done: it is given a piece at a
-    time. A text without spaces stays whole.
+    Code in C lets no other thread run before it is done, so it gets one piece at a time. A text
+    without spaces stays whole.
     """
     start = 0
     while len(text) - start > _PIECE:
@@ -202,7 +202,7 @@ def _fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     bare = _MARKS.sub("", unicodedata.normalize("NFKD", text))
-    # Composed again: the syllables of Hangul, and Kana with their voicing marks.
+    # The syllables of Hangul, and Kana with their voicing marks, are composed again.
     return unicodedata.normalize("NFC", bare.casefold())
 
 
@@ -254,7 +254,7 @@ _SHORTEST, _LONGEST = 3, 64
 def stem(word: str) -> str:
     """Return the stem of a lower-case English word, by Porter's algorithm of 1980.
 
-    Words of fewer than 3 or more than 64 bytes of UTF-8 are left alone.
+    Words of fewer than 3 or more than 64 bytes of UTF-8 are not changed.
     """
     if not _SHORTEST <= len(word.encode()) <= _LONGEST:
         return word
@@ -265,7 +265,7 @@ def stem(word: str) -> str:
 
 
 def _shape(word: str) -> str:
-    """Return one letter a character: `v` for a vowel, `c` for a consonant."""
+    """Return one letter per character: `v` for a vowel, `c` for a consonant."""
     shape: list[str] = []
     for character in word:
         # A y is a vowel after a consonant only.
@@ -304,7 +304,7 @@ def _step_1b(word: str) -> str:
 
 
 def _restore(base: str) -> str:
-    """Give back the letter that `-ed` or `-ing` took, or drop the one they doubled."""
+    """Restore the letter that `-ed` or `-ing` removed, or drop the one they doubled."""
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
     if _ends_double(base) and base[-1] not in "lsz":
@@ -317,7 +317,7 @@ def _step_1c(word: str) -> str:
 
 
 def _replace(word: str, rules: tuple[tuple[str, str], ...]) -> str:
-    # The longest suffix decides, whether or not its condition holds.
+    # The longest suffix decides, even if its condition does not hold.
     matching = [rule for rule in rules if word.endswith(rule[0])]
     if not matching:
         return word
@@ -330,7 +330,7 @@ def _step_4(word: str) -> str:
     suffix = next((each for each in _STEP_4 if word.endswith(each)), None)
     if suffix is None:
         return word
-    # -ion goes only after an s or a t, which stays.
+    # -ion is removed only after an s or a t, which stays.
     base = word.removesuffix("ion" if suffix in ("sion", "tion") else suffix)
     return base if _measure(base) > 1 else word
 

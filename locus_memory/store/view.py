@@ -1,4 +1,4 @@
-"""Views: a store bound to one namespace, or to one user and session."""
+"""Views of a store: bound to one namespace, or to one user and session."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["NamespacedStore", "StoreContext"]
 
 @dataclass(frozen=True, slots=True, init=False)
 class NamespacedStore(StoreUser):
-    """The verbs of a store without the namespace; they mean what they mean to `BaseStore`.
+    """A store bound to one namespace; the verbs are those of `BaseStore` without the namespace.
 
-    A view closes no store but one it made from a provider string; `async with` does that.
+    A view closes its store only if it created it from a provider string; `async with` does that.
 
     Attributes:
         store: The store.
-        namespace: Where everything happens.
+        namespace: The namespace of all calls.
     """
 
     store: BaseStore
@@ -56,7 +56,7 @@ class NamespacedStore(StoreUser):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        """Insert or replace an item; returns its new version."""
+        """Insert or replace an item; return its new version."""
         return await self.store.put(
             self.namespace, key, value, metadata, ttl=ttl, if_version=if_version, text=text
         )
@@ -70,11 +70,11 @@ class NamespacedStore(StoreUser):
         return await self.store.get_item(self.namespace, key)
 
     async def exists(self, key: str) -> bool:
-        """Whether the item is there; a stored `None` is."""
+        """Whether the item exists; a stored `None` exists."""
         return await self.store.exists(self.namespace, key)
 
     async def delete(self, key: str, *, if_version: int | None = None) -> bool:
-        """Delete an item and its vector; returns whether it was there."""
+        """Delete an item and its vector; return whether it existed."""
         return await self.store.delete(self.namespace, key, if_version=if_version)
 
     async def list_keys(
@@ -97,7 +97,7 @@ class NamespacedStore(StoreUser):
         )
 
     async def clear(self, *, recursive: bool = False) -> int:
-        """Delete every item, and with `recursive` those of the descendants."""
+        """Delete every item, with `recursive` also those of the descendants."""
         return await self.store.clear_namespace(self.namespace, recursive=recursive)
 
     async def put_batch(self, items: Iterable[tuple[Any, ...]]) -> list[int]:
@@ -105,12 +105,12 @@ class NamespacedStore(StoreUser):
         return await self.store.put_batch([(self.namespace, *item) for item in items])
 
     async def get_batch(self, keys: Iterable[str]) -> dict[str, Any]:
-        """Return the values of those items that are there, by key."""
+        """Return the values of the items that exist, by key."""
         found = await self.store.get_batch([(self.namespace, key) for key in keys])
         return {key: value for (_, key), value in found.items()}
 
     async def delete_batch(self, keys: Iterable[str]) -> int:
-        """Delete several items; returns how many were there."""
+        """Delete several items; return how many existed."""
         return await self.store.delete_batch([(self.namespace, key) for key in keys])
 
     async def search(
@@ -164,7 +164,7 @@ class NamespacedStore(StoreUser):
         offset: int = 0,
         recursive: bool = False,
     ) -> list[SemanticSearchResult]:
-        """Find the items whose vectors point most nearly the same way."""
+        """Find items by cosine similarity, the best first."""
         return await self.store.search_by_embedding(
             self.namespace,
             query_embedding,
@@ -185,20 +185,20 @@ def _fill(user: StoreUser, store: str | BaseStore | Backend, **fields: Any) -> N
 
 @dataclass(frozen=True, slots=True, init=False)
 class StoreContext(StoreUser):
-    """What a tool needs to remember things for the user and the session it serves.
+    """A store bound to one user and session, for tools that remember.
 
-    A context closes no store but one it made from a provider string; `async with` does that.
+    A context closes its store only if it created it from a provider string; `async with` does that.
 
-    Memories of a user live in `("users", user_id, "memories")`, what belongs to a session in
-    `("sessions", session_id)`, what everybody shares in `("global",)`.
+    Memories of a user are in `("users", user_id, "memories")`, data of a session is in
+    `("sessions", session_id)`, and shared data is in `("global",)`.
 
     Attributes:
         store: The store.
         user_id: The user, if there is one; verbs about a user raise `InvalidArgumentError`
             without it.
         session_id: The session, if there is one.
-        embedder: Where the store has semantic search, `remember` stores a vector of each value's
-            text as well, and `search_memories` also goes by meaning.
+        embedder: If the store has semantic search, `remember` also stores a vector of each value's
+            text, and `search_memories` also uses vector search.
     """
 
     store: BaseStore
@@ -240,9 +240,9 @@ class StoreContext(StoreUser):
         *,
         ttl: float | None = None,
     ) -> int:
-        """Store a memory of the user; returns its version.
+        """Store a memory of the user; return its version.
 
-        A failing embedder is reported as an event; the memory is stored all the same.
+        If the embedder fails, an event reports it, and the memory is stored without a vector.
         """
         space = self._memories().namespace
         put = Put(namespace=space, key=key, value=value, metadata=metadata, ttl=ttl)
@@ -250,11 +250,11 @@ class StoreContext(StoreUser):
         return version
 
     async def _embedded(self, put: Put) -> Put:
-        """Return the put with its vector, and the mark of whose it is."""
+        """Return the put with its vector and the mark of the vector's model."""
         embedder = self.embedder
         if embedder is None or not await has_semantic_search(self.store):
             return put
-        # What the store would refuse is not worth asking a model.
+        # The model is not called for an item that the store would refuse.
         encode_json(put.value)
         text = index_text(put.value)
         if not text.strip():
@@ -275,11 +275,11 @@ class StoreContext(StoreUser):
         *,
         ttl: float | None = None,
     ) -> int:
-        """Store a memory of the user together with its vector; returns its version."""
+        """Store a memory of the user together with its vector; return its version."""
         return await self._memories().put_with_embedding(key, value, embedding, metadata, ttl=ttl)
 
     async def forget(self, key: str) -> bool:
-        """Delete a memory of the user; returns whether it was there."""
+        """Delete a memory of the user; return whether it existed."""
         return await self._memories().delete(key)
 
     async def get_user_memory(self, key: str) -> Any:
@@ -295,17 +295,17 @@ class StoreContext(StoreUser):
     ) -> list[StoreItem]:
         """Find memories of the user; without a query, the newest.
 
-        With one, the best come first, as `HybridSearch` ranks them: by words, and by meaning as
-        well where there is an embedder.
+        With a query, the best come first, ranked by `HybridSearch`: with text search and, if there
+        is an embedder, vector search.
 
         Raises:
-            ConfigurationError: The vectors there are of another model than the embedder;
-                `locus-memory reembed` makes them anew.
+            ConfigurationError: The vectors are of another model than the embedder;
+                `locus-memory reembed` recomputes them.
         """
         space = self._memories()
         if query is None:
             return list(map(without_mark, await space.search(None, limit, filter=filter)))
-        # Without an embedder words are all that was asked for: nothing is degraded.
+        # Without an embedder only text search is requested: nothing is degraded.
         mode: Mode | None = "text" if self.embedder is None else None
         search = HybridSearch(self.store, self.embedder)
         found = await search.search(space.namespace, query, limit, filter=filter, mode=mode)
@@ -328,11 +328,11 @@ class StoreContext(StoreUser):
         return self.for_user().scoped("memories")
 
     async def get_global(self, key: str) -> Any:
-        """Return a value that everybody shares, or `None`."""
+        """Return a shared value, or `None`."""
         return await self.store.get(("global",), key)
 
     async def set_global(
         self, key: str, value: Any, metadata: Mapping[str, Any] | None = None
     ) -> int:
-        """Store a value that everybody shares; returns its version."""
+        """Store a shared value; return its version."""
         return await self.store.put(("global",), key, value, metadata)
