@@ -1,7 +1,7 @@
 """Conformance suites and fakes, for this library's backends and for yours.
 
-A backend proves itself by adopting `StoreConformance` and `CheckpointerConformance` in a few lines.
-The suites need the `test` extra; the fakes of the clock, the model and the embedder need nothing.
+A backend is tested with `StoreConformance` and `CheckpointerConformance` in a few lines. The suites
+need the `test` extra; the fakes of the clock, the model and the embedder need nothing.
 
 Read `store.py` and `checkpoints.py` first, then the parts in `store_suite/` and
 `checkpoint_suite/`.

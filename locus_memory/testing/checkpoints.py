@@ -32,7 +32,7 @@ class CheckpointerConformance(
     SecondProcessTests,
     MachineTests,
 ):
-    """Every rule of the checkpointer contract, as tests: say how to make one.
+    """The rules of the checkpointer contract as tests: subclass it and define `make_checkpointer`.
 
     ```python
     class TestMyCheckpointer(CheckpointerConformance):
@@ -40,6 +40,6 @@ class CheckpointerConformance(
             return DeltaCheckpointer(MyStorage(tmp_path), clock=clock, **options)
     ```
 
-    Called twice with one `tmp_path`, it returns two checkpointers that share their data, as
-    two processes would. A test is skipped only where `capabilities` says so.
+    Called twice with one `tmp_path`, it returns two checkpointers that share their data, like two
+    processes. A test is skipped only if `capabilities` lacks its capability.
     """

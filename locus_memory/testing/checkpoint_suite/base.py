@@ -1,4 +1,4 @@
-"""What every part of the checkpointer suite stands on: fixtures, states and checks."""
+"""The base of all parts of the checkpointer suite: fixtures, states and checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from locus_memory.testing.fakes import FakeClock
 __all__ = ["CheckpointerSuite", "Open", "turns", "verify"]
 
 Open = Callable[..., Any]
-"""`await open()` returns another checkpointer on the same data; it takes options."""
+"""`await open()` returns another checkpointer on the same data; it accepts options."""
 
 _DICTS: Final[dict[str, Any]] = {"state_type": None}
 
@@ -32,14 +32,14 @@ class CheckpointerSuite:
     ) -> DeltaCheckpointer:
         """Return a checkpointer on the data in `tmp_path`, empty at first.
 
-        Called twice with one `tmp_path`, it gives two that share their data, as two processes
-        would. `options` are `DeltaCheckpointer`'s, `clock` among them is `clock`.
+        Called twice with one `tmp_path`, it returns two that share their data, like two
+        processes. `options` are those of `DeltaCheckpointer`, except for `clock`.
         """
         raise NotImplementedError
 
     @pytest.fixture
     def clock(self) -> FakeClock:
-        """The clock that `make_checkpointer` is given."""
+        """The clock passed to `make_checkpointer`."""
         return FakeClock()
 
     @pytest_asyncio.fixture
@@ -60,7 +60,7 @@ class CheckpointerSuite:
 
     @pytest_asyncio.fixture
     async def other(self, checkpointer: DeltaCheckpointer, open_another: Open) -> DeltaCheckpointer:
-        """A second checkpointer on the same data, as another process would have it."""
+        """A second checkpointer on the same data, like that of another process."""
         if not checkpointer.capabilities.persistent_checkpoint_ids:
             pytest.skip(f"{type(checkpointer).__name__} does not outlive its process")
         return await open_another()  # type: ignore[no-any-return] # the fixture's own function

@@ -1,4 +1,4 @@
-"""The checkpointer suite: a state that is changed in place, anywhere, between its saves."""
+"""The checkpointer suite: a state that is changed in place, anywhere, between saves."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _reorder(places: list[int], at: int) -> Edit:
 
 
 def _share(at: int) -> Edit:
-    """Let one object stand in two places."""
+    """Put one object in two places."""
 
     def edit(state: dict[str, Any]) -> None:
         messages = _messages(state)
@@ -132,11 +132,11 @@ _NAMES = st.none() | st.sampled_from(["one", "two"])
 _ROUNDS = st.lists(
     st.tuples(st.lists(_EDITS, max_size=4), _NAMES, st.booleans()), min_size=1, max_size=7
 )
-"""What is changed before each save, the name it is saved by, and whether the process is new."""
+"""The changes before each save, its checkpoint id, and whether the process is new."""
 
 
 class EditTests(CheckpointerSuite):
-    """A checkpoint is the state as it was when it was saved, whatever its owner made of it."""
+    """A checkpoint is the state at the time of its save, whatever the caller changes later."""
 
     @PROPERTY
     @given(size=st.sampled_from([0, 3, 257, 600]), rounds=_ROUNDS)

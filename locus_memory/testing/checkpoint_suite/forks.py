@@ -1,4 +1,4 @@
-"""The checkpointer suite: a fork says where it comes from, and goes on saying so."""
+"""The checkpointer suite: a fork names its source, also after removals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Origins = dict[str, tuple[str, str]]
 async def _save(
     checkpointer: DeltaCheckpointer, thread_id: str, *names: str
 ) -> dict[str, dict[str, Any]]:
-    """Save a growing state under each of these names; returns the states by name."""
+    """Save a growing state under each of these ids; return the states by id."""
     for turn, name in enumerate(names):
         await checkpointer.save(turns(turn), thread_id, name, {"step": turn})
     return {name: turns(turn) for turn, name in enumerate(names)}

@@ -159,5 +159,5 @@ class MachineTests(CheckpointerSuite):
             {"make": staticmethod(self.make_checkpointer), "depth": max_chain_depth},
         )
         steps = settings(max_examples=12, stateful_step_count=30, deadline=None)
-        # In a thread: the machine runs a loop of its own.
+        # In a thread: the machine runs its own event loop.
         await asyncio.to_thread(run_state_machine_as_test, machine, settings=steps)

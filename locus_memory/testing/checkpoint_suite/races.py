@@ -110,7 +110,7 @@ class RaceTests(CheckpointerSuite):
 
 @contextmanager
 def _eager_threads() -> Generator[None]:
-    """Let threads take turns so often that what lacks a lock shows it."""
+    """Switch threads so often that a missing lock causes a failure."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -120,7 +120,7 @@ def _eager_threads() -> Generator[None]:
 
 
 class SecondProcessTests(CheckpointerSuite):
-    """Another process on the same data, which remembers what it saw last."""
+    """Another process on the same data, with its own cache."""
 
     async def test_it_sees_what_was_saved(
         self, checkpointer: DeltaCheckpointer, other: DeltaCheckpointer

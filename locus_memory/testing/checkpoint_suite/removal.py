@@ -1,4 +1,4 @@
-"""The checkpointer suite: what is deleted is gone, and everything else is there."""
+"""The checkpointer suite: deleted checkpoints are absent, and all others exist."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["BranchTests", "ChainTests", "ListingTests", "RemovalTests"]
 async def _fill(
     checkpointer: DeltaCheckpointer, count: int, thread_id: str = "t"
 ) -> dict[str, dict[str, Any]]:
-    """Save this many growing states; returns them by id, oldest first."""
+    """Save this many growing states; return them by id, oldest first."""
     names = [await checkpointer.save(turns(index), thread_id) for index in range(count)]
     return {name: turns(index) for index, name in enumerate(names)}
 
@@ -153,8 +153,8 @@ class ListingTests(CheckpointerSuite):
     """Threads, checkpoints and metadata.
 
     Attributes:
-        long_thread: How many checkpoints a long thread has; a storage that is slow by design may
-            lower it.
+        long_thread: The number of checkpoints of a long thread; a storage that is slow by design
+            may lower it.
     """
 
     long_thread: ClassVar[int] = 1005
@@ -165,7 +165,7 @@ class ListingTests(CheckpointerSuite):
         assert await checkpointer.list_checkpoints("t", 0) == []
         paged: list[str] = []
         before: str | None = None
-        # Bounded, so that a storage that ignores the cursor fails and does not hang.
+        # Bounded, so that a storage that ignores the cursor fails instead of hanging.
         while len(paged) < len(names):
             page = await checkpointer.list_with_metadata("t", 7, before=before)
             assert 0 < len(page) <= 7
@@ -216,7 +216,7 @@ class ListingTests(CheckpointerSuite):
 
 
 class BranchTests(CheckpointerSuite):
-    """Copies and forks share no fate with their source."""
+    """Copies and forks are independent of their source."""
 
     async def test_a_copy_has_the_whole_history(self, checkpointer: DeltaCheckpointer) -> None:
         expected = await _fill(checkpointer, 40)
@@ -262,7 +262,7 @@ class BranchTests(CheckpointerSuite):
 
 
 class ChainTests(CheckpointerSuite):
-    """Deltas cost what changed, and chains stay short."""
+    """The size of deltas depends on what changed, and chains stay short."""
 
     async def test_a_growing_thread_stores_what_was_added(
         self, checkpointer: DeltaCheckpointer

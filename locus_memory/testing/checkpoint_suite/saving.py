@@ -1,4 +1,4 @@
-"""The checkpointer suite: what is saved is what is loaded."""
+"""The checkpointer suite: a loaded state equals the saved one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["NamingTests", "SavingTests", "StateTests"]
 
 
 class SavingTests(CheckpointerSuite):
-    """States out equal states in."""
+    """Loaded states equal the saved ones."""
 
     async def test_the_newest_is_loaded_by_default(self, checkpointer: DeltaCheckpointer) -> None:
         first = await checkpointer.save(turns(1), "t")
@@ -265,7 +265,7 @@ class _Route:
 
 @dataclass
 class _Counter:
-    """A class that says itself how it is written."""
+    """A class that defines its own JSON."""
 
     count: int
 
@@ -283,7 +283,7 @@ class _Wrong:
 
 
 class StateTests(CheckpointerSuite):
-    """States of the library's own and of others."""
+    """States of the library and of callers."""
 
     async def test_an_agent_state_by_default(self, open_another: Open) -> None:
         checkpointer = await open_another(state_type=AgentState)
@@ -306,7 +306,7 @@ class StateTests(CheckpointerSuite):
         document = state.to_checkpoint()
         saved: list[tuple[Any, Any]] = [
             (state, state),
-            # A dict that looks like an agent's state is a dict.
+            # A dict with the form of an agent's state stays a dict.
             (document, document),
             ({"channels": {}}, {"channels": {}}),
             (MappingProxyType({"n": 1}), {"n": 1}),
@@ -319,7 +319,7 @@ class StateTests(CheckpointerSuite):
         for name, (_, expected) in zip(names, saved, strict=True):
             loaded = await checkpointer.load("t", name)
             assert (type(loaded), loaded) == (type(expected), expected)
-        # Others are rewritten, and stay what they are.
+        # Others are rewritten, and keep their class.
         await checkpointer.delete("t", names[0])
         await checkpointer.fork("t", names[6], "branch")
         assert await checkpointer.load("t", names[1]) == document
@@ -375,7 +375,7 @@ class StateTests(CheckpointerSuite):
 
 
 class NamingTests(CheckpointerSuite):
-    """Any name is a name, and no two names meet."""
+    """Any string is a valid id, and no two ids collide."""
 
     async def test_hostile_names_never_meet(self, checkpointer: DeltaCheckpointer) -> None:
         for index, name in enumerate(HOSTILE):

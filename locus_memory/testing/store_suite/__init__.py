@@ -1,7 +1,7 @@
-"""The parts of the conformance suite of stores; `locus_memory.testing` puts them together.
+"""The parts of the conformance suite of stores; `locus_memory.testing` combines them.
 
-Each part is a class of tests on one promise of the contract. A test is skipped by a capability,
-never by the name of a backend.
+Each part is a class of tests of one rule of the contract. A test is skipped because of a
+capability, never because of the name of a backend.
 
 Read `base.py` first, then `items.py`.
 """

@@ -1,4 +1,4 @@
-"""What every part of the store suite stands on: fixtures, skips and strategies."""
+"""The base of all parts of the store suite: fixtures, skips and strategies."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ HOSTILE: Final = [
     ),
     *("A", "a", "null", "None", "0", "a" * 1000, "🦊" * 250),
 ]
-"""Labels and keys that some encoding, pattern or query language mistakes for its own."""
+"""Labels and keys with a special meaning in some encoding, pattern or query language."""
 
 LONG: Final = 1205
-"""More rows than any page a backend reads at once, and no round number."""
+"""More rows than a backend reads in one page; not a round number."""
 
 MANY: Final = 10_050
-"""More rows than a round number that a backend may have taken for enough."""
+"""More rows than a round number that a backend may use as a limit."""
 
 NOT_TEXT: Final[list[Any]] = [5, True, b"a", ["a"], "\ud800", "a\udfffb"]
-"""What is no text: not a string, or with half a character in it."""
+"""Values that are not text: not a string, or with half a surrogate pair."""
 
 PROPERTY: Final = settings(
     deadline=None,
@@ -76,7 +76,7 @@ PROPERTY: Final = settings(
         HealthCheck.too_slow,
     ],
 )
-"""For properties that share one store: each example writes to a namespace of its own."""
+"""For properties that share one store: each example writes to its own namespace."""
 
 _scalars = (
     st.none()
@@ -110,27 +110,27 @@ class StoreSuite:
     def make_store(
         self, clock: FakeClock, tmp_path: Path
     ) -> AbstractAsyncContextManager[BaseStore]:
-        """Return an empty store that tells the time by `clock`; a store is its own manager."""
+        """Return an empty store that reads `clock`; a store is its own context manager."""
         raise NotImplementedError
 
     @pytest.fixture
     def clock(self) -> FakeClock:
-        """The clock that `make_store` is given."""
+        """The clock passed to `make_store`."""
         return FakeClock()
 
     @pytest_asyncio.fixture
     async def store(self, clock: FakeClock, tmp_path: Path) -> AsyncIterator[BaseStore]:
-        """A fresh store."""
+        """A new store."""
         async with self.make_store(clock, tmp_path) as store:
             yield store
 
     def fresh(self, *labels: str) -> Namespace:
-        """Return a namespace that nothing else in this run has written to."""
+        """Return a namespace that no other test of this run has written to."""
         return (f"fresh-{next(self._serial)}", *labels)
 
 
 def need(store: BaseStore, *names: str) -> None:
-    """Skip the test if the store does not claim these capabilities."""
+    """Skip the test if the store does not declare these capabilities."""
     for name in names:
         if not getattr(store.capabilities, name):
             pytest.skip(f"{type(store).__name__} does not claim {name}")
@@ -150,7 +150,7 @@ def innermost(store: BaseStore) -> BaseStore:
 
 
 def axis(store: BaseStore, index: int) -> list[float]:
-    """Return a unit vector of a length the store takes, along one axis."""
+    """Return a unit vector of a length that the store accepts, along one axis."""
     vector = [0.0] * (store.capabilities.embedding_dimension or 8)
     vector[index] = 1.0
     return vector
@@ -162,7 +162,7 @@ async def fill(store: BaseStore, namespace: Namespace, keys: Sequence[str]) -> N
 
 
 async def refused(error: type[_Error], *calls: Awaitable[Any]) -> list[_Error]:
-    """Return the errors that the calls raise, every one of them an `error`."""
+    """Return the errors of the calls, each of which must raise an `error`."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     errors = [result for result in results if isinstance(result, error)]
     assert len(errors) == len(results), results

@@ -1,4 +1,4 @@
-"""The store suite: what has expired is invisible at once, on every verb."""
+"""The store suite: expired items are immediately invisible to every verb."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ExpiryTests(StoreSuite):
 
     @pytest_asyncio.fixture
     async def expired(self, store: BaseStore, clock: FakeClock) -> AsyncIterator[BaseStore]:
-        """The store, a moment after `gone` expired."""
+        """The store, just after `gone` expired."""
         need(store, "ttl")
         await store.put(NS, "gone", "fox", {"n": 1}, ttl=10)
         await store.put(NS, "gone", "fox", {"n": 1}, ttl=10)

@@ -1,4 +1,4 @@
-"""The store suite: filters, on `search` and beside a plain evaluation in Python."""
+"""The store suite: filters in `search`, compared with a plain evaluation in Python."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CASES: Final[list[tuple[dict[str, Any], str]]] = [
     ({}, "ada bob cyd dee eve"),
     ({"name": "Ada"}, "ada"),
     ({"name": {"$eq": "Dee"}}, "dee"),
-    # The metadata is asked first, and the value where it has no such field.
+    # The metadata is read first, and the value if the metadata has no such field.
     ({"name": {"$exists": True}}, "ada bob cyd dee"),
     ({"age": 36}, "ada bob"),
     ({"rank": 1}, "ada"),
@@ -183,7 +183,7 @@ filters: Final[st.SearchStrategy[dict[str, Any]]] = st.recursive(
     ),
     max_leaves=3,
 )
-"""Valid filters over few names and values, so that they often hold."""
+"""Valid filters over few names and values, so that they often match."""
 
 filtered_items: Final[st.SearchStrategy[list[tuple[Any, dict[str, Any]]]]] = st.lists(
     st.tuples(
@@ -196,12 +196,12 @@ filtered_items: Final[st.SearchStrategy[list[tuple[Any, dict[str, Any]]]]] = st.
 
 
 async def found(store: BaseStore, filter: Mapping[str, Any]) -> str:  # noqa: A002 - the contract's
-    """Return the keys of the people that a filter lets through, in order."""
+    """Return the keys of the people that match a filter, in order."""
     return " ".join(sorted(item.key for item in await store.search(NS, filter=filter)))
 
 
 def _nested(name: str, levels: int) -> dict[str, Any]:
-    """Return a filter of so many levels of one kind."""
+    """Return a filter with this many levels of one kind."""
     document: dict[str, Any] = {"rank": 1}
     if name == "operand":
         operand: Any = document
@@ -219,7 +219,7 @@ def _nested(name: str, levels: int) -> dict[str, Any]:
 
 
 class FilterTests(StoreSuite):
-    """Every operator, strict types, and text that is never taken for code."""
+    """Every operator, strict types, and text that is never executed."""
 
     async def test_every_operator(self, store: BaseStore) -> None:
         await store.put_batch(

@@ -227,7 +227,7 @@ class ItemTests(StoreSuite):
 
 
 class NameTests(StoreSuite):
-    """Any character is legal in a name, and no two names ever meet."""
+    """Any character is valid in a name, and no two names collide."""
 
     async def test_hostile_keys_never_meet(self, store: BaseStore) -> None:
         for key in HOSTILE:
@@ -346,7 +346,7 @@ class NameTests(StoreSuite):
 
 
 class ValueTests(StoreSuite):
-    """A value is JSON and comes back equal; anything else is refused, naming the path."""
+    """A value is JSON and is returned equal; any other value is refused with its path."""
 
     @PROPERTY
     @given(value=json_values, metadata=json_objects)

@@ -42,7 +42,7 @@ TREE: list[Namespace] = [
 
 
 class KeyOrderTests(StoreSuite):
-    """`scan` and `list_keys` go by code point and have no hidden cap."""
+    """`scan` and `list_keys` sort by code point and have no hidden limit."""
 
     async def test_keys_come_in_code_point_order(self, store: BaseStore) -> None:
         keys = ["b", "B", "a", "aa", "é", "z", "\ue000", "🦊", "10", "9", "_", " "]
@@ -133,7 +133,7 @@ class KeyOrderTests(StoreSuite):
         for descending in (False, True):
             seen: list[str] = []
             after = None
-            # Bounded, so that a store that returns the cursor itself fails and does not hang.
+            # Bounded, so that a store that returns the cursor itself fails instead of hanging.
             while len(seen) < len(keys):
                 page = await store.scan(NS, 100, after=after, descending=descending)
                 assert 0 < len(page) <= 100
@@ -147,7 +147,7 @@ class KeyOrderTests(StoreSuite):
 
 
 class ClearTests(StoreSuite):
-    """`clear_namespace` takes all of a namespace, and nothing else."""
+    """`clear_namespace` deletes all of a namespace, and nothing else."""
 
     async def test_no_verb_has_a_hidden_cap(self, store: BaseStore) -> None:
         keys = [f"{n:05}" for n in range(MANY)]
@@ -161,7 +161,7 @@ class ClearTests(StoreSuite):
         assert [item.key for item in await store.scan(NS, MANY + 100)] == keys
         assert await store.list_keys(NS, MANY + 100) == keys
         assert len(await store.search(NS, limit=MANY + 100)) == MANY
-        # The oldest and the newest: a filter must look at every item.
+        # The oldest and the newest: a filter must test every item.
         assert {item.key for item in await store.search(NS, filter={"end": True})} == ends
         assert await store.clear_namespace(NS) == MANY
         assert await store.list_keys(NS) == []

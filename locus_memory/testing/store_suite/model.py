@@ -1,4 +1,4 @@
-"""The store suite: a long random life, beside a model that is a plain dict."""
+"""The store suite: random sequences of calls, compared with a plain dict."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _versions = st.none() | st.integers(0, 3)
 
 @dataclass(slots=True)
 class Entry:
-    """What the model remembers of an item."""
+    """An item in the model."""
 
     value: Any
     created_at: float
@@ -47,7 +47,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Session:
-    """The store under test, the loop it lives on, and the clock it reads."""
+    """The store under test, its event loop, and its clock."""
 
     store: BaseStore
     runner: asyncio.Runner
@@ -60,7 +60,7 @@ class Session:
 
 
 class StoreModel(RuleBasedStateMachine):
-    """Does the same to the store and to a dict; each run lives under a label of its own."""
+    """Applies the same calls to the store and to a dict; each run has its own label."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class StoreModel(RuleBasedStateMachine):
     def put(
         self, labels: Namespace, key: str, *, value: Any, ttl: int | None, if_version: int | None
     ) -> None:
-        """Put, perhaps to expire, perhaps on a condition."""
+        """Put, with or without a TTL and a condition."""
         namespace = (self.root, *labels)
         ttl = ttl if self.store.capabilities.ttl else None
         call = self.store.put(namespace, key, value, ttl=ttl, if_version=if_version)
@@ -100,7 +100,7 @@ class StoreModel(RuleBasedStateMachine):
 
     @rule(labels=_namespaces, key=_keys, if_version=_versions)
     def delete(self, labels: Namespace, key: str, if_version: int | None) -> None:
-        """Delete, perhaps on a condition."""
+        """Delete, with or without a condition."""
         namespace = (self.root, *labels)
         old = self.entries.get((namespace, key))
         call = self.store.delete(namespace, key, if_version=if_version)
@@ -110,7 +110,7 @@ class StoreModel(RuleBasedStateMachine):
     def holds(
         self, call: Coroutine[Any, Any, Any], if_version: int | None, actual: int, result: Any
     ) -> bool:
-        """Whether a conditional write was done, as it should be."""
+        """Whether the condition of a write holds; the store must agree."""
         if if_version in (None, actual):
             assert self.session.run(call) == result
             return True
@@ -132,7 +132,7 @@ class StoreModel(RuleBasedStateMachine):
 
     @rule(seconds=st.integers(1, 15))
     def advance(self, seconds: int) -> None:
-        """Let time pass."""
+        """Move the clock."""
         self.session.clock.advance(seconds)
         now = self.session.clock()
         for name, entry in list(self.entries.items()):
@@ -198,7 +198,7 @@ class StoreModel(RuleBasedStateMachine):
 
     @invariant()
     def all_values_are_there(self) -> None:
-        """Read everything at once."""
+        """Read all items in one call."""
         found = self.session.run(self.store.get_batch(self.entries))
         assert found == {name: entry.value for name, entry in self.entries.items()}
 
@@ -230,7 +230,7 @@ class ModelTests(StoreSuite):
     """The state machine."""
 
     async def test_a_store_behaves_like_a_dict(self, clock: FakeClock, tmp_path: Path) -> None:
-        # The machine is not async: it has a thread of its own, with a loop for the store.
+        # The machine is not async: it has its own thread, with an event loop for the store.
         await asyncio.to_thread(live, self.make_store(clock, tmp_path), clock)
 
 

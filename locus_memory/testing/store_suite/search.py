@@ -141,7 +141,7 @@ class NewestTests(StoreSuite):
         pages = [await store.search(NS, limit=10, offset=offset) for offset in (0, 10, 20, 30)]
         assert [len(page) for page in pages] == [10, 10, 5, 0]
         keys = [item.key for page in pages for item in page]
-        # Written at one moment: only a store that goes by the writes knows which is newer.
+        # Written at one moment: only a store that orders by writes knows which is newer.
         assert keys == [f"{n:03}" for n in newest_first(store, range(25))]
         assert keys == [item.key for item in await store.search(NS, limit=100)]
         assert await store.search(NS, limit=0) == []
@@ -152,7 +152,7 @@ class TextSearchTests(StoreSuite):
 
     @pytest_asyncio.fixture
     async def text_store(self, store: BaseStore) -> AsyncIterator[BaseStore]:
-        """The store, if it takes a query."""
+        """The store, if it supports text search."""
         need(store, "search")
         yield store
 
@@ -330,7 +330,7 @@ class TextSearchTests(StoreSuite):
 
 
 def newest_first(store: BaseStore, numbers: Sequence[int]) -> Sequence[int]:
-    """Return the order in which a store lists what was written in order, at one moment."""
+    """Return the order in which a store lists items written in order, at one moment."""
     return numbers[::-1] if goes_by_writes(store) else numbers
 
 
