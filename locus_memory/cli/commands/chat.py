@@ -1,4 +1,4 @@
-"""The command `chat`: a conversation with an agent that remembers."""
+"""The command `chat`: a conversation with an agent that has a memory."""
 
 from __future__ import annotations
 
@@ -22,46 +22,49 @@ _WINDOW = 100
 def chat(
     context: typer.Context,
     thread: Annotated[
-        str | None, typer.Argument(metavar="THREAD", help="A thread to go on with; else a new one.")
+        str | None,
+        typer.Argument(metavar="THREAD", help="Thread to continue; a new one by default."),
     ] = None,
     *,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="ID", help="Who talks, and whose memories.")
+        str | None, typer.Option("--user", metavar="ID", help="User who talks; none by default.")
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="NAME", help="A model of an OpenAI-compatible endpoint."),
+        typer.Option("--model", metavar="NAME", help="Model of an OpenAI-compatible endpoint."),
     ] = None,
     base_url: Annotated[
         str | None,
-        typer.Option("--base-url", metavar="URL", help="Its endpoint, which gets no key."),
+        typer.Option("--base-url", metavar="URL", help="Endpoint of the model; it gets no key."),
     ] = None,
     scripted: Annotated[
-        bool, typer.Option("--scripted", help="No model but a few rules; so without --model.")
+        bool, typer.Option("--scripted", help="Answer by a few rules; the default without --model.")
     ] = False,
     system: Annotated[
-        str | None, typer.Option("--system", metavar="TEXT", help="The system prompt.")
+        str | None, typer.Option("--system", metavar="TEXT", help="System prompt; none by default.")
     ] = None,
     no_memory: Annotated[
-        bool, typer.Option("--no-memory", help="Recall nothing, remember nothing.")
+        bool, typer.Option("--no-memory", help="Neither recall nor remember anything.")
     ] = False,
     window: Annotated[
         int,
-        typer.Option("--window", metavar="N", min=1, help="The model sees the last N messages."),
+        typer.Option(
+            "--window", metavar="N", min=1, help="Number of recent messages sent to the model."
+        ),
     ] = _WINDOW,
     prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document for each answer, on a line.")
+        bool, typer.Option("--json", help="Print one JSON document per answer, each on one line.")
     ] = False,
 ) -> None:
-    """Talk with an agent that remembers.
+    """Chat with an agent that has a memory.
 
-    Each line is a message, on a terminal or from a pipe; on a pipe, nothing but the answers is
-    printed on stdout. The conversation is a thread of the database, saved at each step, and
-    what is worth keeping is remembered. On a terminal, /help shows what else there is.
+    Each line is a message, on a terminal or from a pipe. On a pipe, stdout holds only the
+    answers. The conversation is a thread of the database, saved at each step, and the agent
+    extracts memories from it. On a terminal, /help lists the commands of the chat.
 
-    OPENAI_API_KEY and OPENAI_BASE_URL are what they are to OpenAI's own client.
+    OPENAI_API_KEY and OPENAI_BASE_URL have the same meaning as for OpenAI's own client.
     """
     if scripted and model is not None:
         raise UsageError("give --model or --scripted, not both")
@@ -94,5 +97,5 @@ def _open_model(name: str | None, base_url: str | None) -> Model:
         raise
     except ConfigurationError:
         raise UsageError(
-            "set OPENAI_API_KEY, or name an endpoint of your own by --base-url"
+            "--model needs OPENAI_API_KEY, or an endpoint named with --base-url"
         ) from None

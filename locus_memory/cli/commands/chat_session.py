@@ -1,7 +1,7 @@
 """One session of the command `chat`: it reads lines, and an agent answers them.
 
-Lines are read between runs of the event loop, not in it: so a terminal can edit them, and an
-interrupt finds either the agent at work, which is then cancelled, or nobody.
+Lines are read between runs of the event loop, not inside it. So a terminal can edit them, and
+an interrupt either cancels the running agent or finds none.
 """
 
 from __future__ import annotations
@@ -46,31 +46,31 @@ Model = OpenAIChat | ScriptedModel
 
 _COMMAND: Final = re.compile(r"/[a-z]+")
 _UNFINISHED: Final = frozenset(("user", "assistant", "tool"))
-"""What an agent's checkpoint was saved after, unless it is the last of a run."""
+"""The kinds of an agent's checkpoints, except the last one of a run."""
 
 _TOLD: Final = ("memory.", "agent.memory")
-"""How the names of the events begin that the user is told of."""
+"""Prefixes of the events that the chat reports."""
 
 _HELP: Final = """\
-/memories  what is remembered of you
-/help      this
-/quit      leave, as Ctrl-D does
+/memories  show your memories
+/help      show this list
+/quit      leave the chat; Ctrl-D does too
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatSession:
-    """What a chat was asked to be.
+    """The options of a chat.
 
     Attributes:
-        session: Where the data is, and whether to answer with JSON.
-        model: Who answers.
-        thread_id: The thread; `None` is a new one.
-        user: Who talks.
+        session: The database and the output format.
+        model: The model.
+        thread_id: The thread; `None` means a new one.
+        user: The user who talks.
         system: The system prompt.
-        prefix: Where the memories are; `None` is no memory.
-        window: How many messages the model sees.
-        quiet: Whether the user knows who answers.
+        prefix: The namespace of the memories; `None` means no memory.
+        window: Number of messages that the model sees.
+        quiet: Whether to leave out the note about the scripted model.
     """
 
     session: Session
@@ -86,9 +86,9 @@ class ChatSession:
         """Chat until there are no more lines.
 
         Raises:
-            CommandError: On a pipe, a message that was not answered; or another user's thread.
-            InvalidArgumentError: A thread or a user that cannot be one.
-            KeyboardInterrupt: The user wants to leave; everything is saved.
+            CommandError: On a pipe, a message has no answer; or the thread is another user's.
+            InvalidArgumentError: The id of the thread or of the user is invalid.
+            KeyboardInterrupt: The user interrupted the chat; everything is saved.
         """
         thread_id = f"chat-{uuid4().hex[:12]}" if self.thread_id is None else self.thread_id
         self.session.resolve()
@@ -103,11 +103,11 @@ class ChatSession:
             finally:
                 runner.run(stack.aclose())
         if failures and not talk.is_interactive:
-            raise CommandError(f"{failures} of the messages had no answer", answered=True)
+            raise CommandError(f"messages without an answer: {failures}", answered=True)
 
     async def _open(self, stack: AsyncExitStack, thread_id: str) -> _Talk:
         backend = open_backend(self.session.url, state_type=None)
-        # One that could not be opened holds something all the same.
+        # A backend that failed to open may still hold resources.
         stack.push_async_callback(backend.close)
         await stack.enter_async_context(backend)
         if isinstance(self.model, OpenAIChat):
@@ -134,10 +134,10 @@ class ChatSession:
 
 
 class _Talk:
-    """A chat under way.
+    """A running chat.
 
     Attributes:
-        is_interactive: Whether a person sits there.
+        is_interactive: Whether stdin and stdout are a terminal.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class _Talk:
         self._is_midline = False
 
     def run(self, runner: asyncio.Runner) -> int:
-        """Answer every line; returns how many messages had no answer."""
+        """Answer every line; returns the number of messages without an answer."""
         failures = 0
         unsubscribe = subscribe(self._tell)
         try:
@@ -183,13 +183,13 @@ class _Talk:
 
     def _greet(self) -> None:
         if not self._asked.quiet:
-            note("no --model is given: the scripted model answers, by a few rules")
+            note("without --model, the scripted model answers by a few rules")
         if self.is_interactive:
             user = f" of user {self._user}" if self._user else ""
-            note(f"thread {self._thread_id}{user}; /help helps, Ctrl-D leaves")
+            note(f"thread {self._thread_id}{user}; /help lists commands, Ctrl-D leaves")
 
     def _lines(self) -> Iterator[str]:
-        """Yield what the user says, a line each; blank lines say nothing."""
+        """Yield the user's lines, without the blank ones."""
         read = self._ask if self.is_interactive else _read
         while (line := read()) is not None:
             if line.strip():
@@ -197,7 +197,7 @@ class _Talk:
 
     def _ask(self) -> str | None:
         with suppress(ImportError):
-            # Its mere presence lets `input` edit lines.
+            # Once imported, readline lets `input` edit lines.
             import_module("readline")
         try:
             return input("> ")
@@ -209,7 +209,7 @@ class _Talk:
             raise
 
     async def _survived(self, work: Any) -> bool:
-        """Do something; what goes wrong is one line on stderr, and the chat goes on."""
+        """Await some work; an error becomes one line on stderr, and the chat continues."""
         try:
             await work
         except BackendClosedError:
@@ -221,10 +221,10 @@ class _Talk:
         return True
 
     async def _look_at_thread(self) -> bool:
-        """Learn whose thread it is; returns whether an earlier process left it in the middle.
+        """Check the owner of the thread; returns whether its last run is unfinished.
 
         Raises:
-            CommandError: It is another user's, or a user's and none is named.
+            CommandError: The thread belongs to another user, or to a user and none is named.
         """
         newest = await self._backend.checkpointer.list_with_metadata(self._thread_id, 1)
         if not newest:
@@ -232,20 +232,22 @@ class _Talk:
         state = await self._agent.state(self._thread_id)
         owner = state.metadata.get("user_id")
         if owner is not None and self._user not in (None, owner):
-            raise CommandError(f"thread {self._thread_id!r} is another user's")
+            raise CommandError(
+                f"thread {self._thread_id!r} belongs to another user: choose another"
+            )
         if owner is not None and self._user is None:
             raise CommandError(
-                f"thread {self._thread_id!r} belongs to a user: say who talks, by --user"
+                f"thread {self._thread_id!r} belongs to a user: name the user with --user"
             )
-        # The tools of a call that was cut off are not here: the next message mends it.
+        # The tools of an interrupted call are not available here: the next message repairs it.
         is_open = not state.messages or bool(state.messages[-1].tool_calls)
         return newest[0].metadata.get("kind") in _UNFINISHED and not is_open
 
     async def _resume(self) -> None:
-        """Finish what an earlier process did not."""
+        """Finish the run that an earlier process left unfinished."""
         result = await self._agent.resume(self._thread_id)
         if result.messages:
-            note("the thread was cut off: here is the answer it still owed")
+            note("the last run was interrupted: this is its missing answer")
             self._show_text(result.text)
             self._end_line()
             self._show_result(result)
@@ -261,14 +263,14 @@ class _Talk:
         await self._drain()
 
     async def _drain(self) -> None:
-        # Now, and not while the user thinks: nothing moves as long as a line is awaited.
+        # Drain now: the event loop does not run while the chat waits for a line.
         if self._manager is not None:
             await self._manager.drain()
 
     async def _keep(self) -> None:
-        """Put in the queue what an interrupted run did not, so that it is remembered all the same.
+        """Queue the messages of an interrupted run for extraction.
 
-        Closing the manager extracts it, or leaves it to the next process.
+        Closing the manager extracts from them, or leaves them to the next process.
         """
         if self._manager is not None and await self._backend.checkpointer.exists(self._thread_id):
             await self._manager.on_session_end(await self._agent.state(self._thread_id))
@@ -311,11 +313,11 @@ class _Talk:
         elif line == "/memories":
             await self._survived(self._show_memories())
         else:
-            note(f"no command {line}; there are /memories, /help and /quit")
+            note(f"unknown command {line}; known: /memories, /help, /quit")
 
     async def _show_memories(self) -> None:
         if self._manager is None:
-            note("this chat has no memory")
+            note("this chat runs with --no-memory")
             return
         document = await collect(self._backend, self._manager, [self._user])
         render = partial(render_memories, with_user=False, with_sources=False)
@@ -324,7 +326,7 @@ class _Talk:
             note(f"{document['more']} more: locus-memory memories --offset {document['next']}")
 
     def _tell(self, event: Event) -> None:
-        """Tell the user what memory does, and what goes wrong with it."""
+        """Print a note about new memories or an error of the memory."""
         if not event.name.startswith(_TOLD):
             return
         if event.error is not None:
@@ -332,7 +334,7 @@ class _Talk:
         elif event.name == "memory.extracted" and self.is_interactive:
             count = event.attributes.get("memories", 0)
             if count:
-                note(f"{count} remembered; /memories shows them")
+                note(f"new memories: {count}; /memories shows them")
 
 
 def _read() -> str | None:
@@ -345,4 +347,4 @@ def _read() -> str | None:
 
 def _tell_of_the_rest(manager: LLMMemoryManager) -> None:
     if manager.pending:
-        note("memory: what was said last waits for the next chat to be remembered")
+        note("memory: the last messages stay queued; the next chat extracts from them")

@@ -1,4 +1,4 @@
-"""The command `doctor`: does everything work here, and on this database?"""
+"""The command `doctor`: checks of the installation and of the database."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _DETAIL = 400
 Check = dict[str, Any]
 
 _PATIENCE = 5.0
-"""Seconds after which it looks at no more of what is stored."""
+"""Seconds to spend on the check of stored data."""
 
 
 def doctor(context: typer.Context, *, url: Url = None, as_json: AsJson = False) -> None:
     """Check the installation and the database.
 
-    What it writes there, to see that it works, it removes again. A note, marked `!`, is an event
-    that the database caused meanwhile: all works, but look at it.
+    The checks write test data and delete it again. A line marked `!` is a note: an event that
+    the database emitted during the checks. Everything works, but read the note.
     """
     session = Session.of(context, url, as_json=as_json)
     checks = [_check("python", _python), _check("sqlite", _sqlite), _check("url", _url(session))]
@@ -64,7 +64,7 @@ def doctor(context: typer.Context, *, url: Url = None, as_json: AsJson = False) 
 def _check(name: str, probe: Callable[[], str]) -> Check:
     try:
         return {"check": name, "ok": True, "detail": probe()}
-    except Exception as error:  # noqa: BLE001 - whatever is wrong, the other checks go on
+    except Exception as error:  # noqa: BLE001 - after any error, the other checks still run
         return {"check": name, "ok": False, "detail": f"{type(error).__name__}: {error}"}
 
 
@@ -87,7 +87,7 @@ def _sqlite_file(session: Session) -> Path | None:
     try:
         address, _ = session.resolve()
         path = session.path
-    except Exception:  # noqa: BLE001 - the check of the URL says what is wrong
+    except Exception:  # noqa: BLE001 - the check of the URL reports the error
         return None
     return path if address.provider == "sqlite" and path and path.is_file() else None
 
@@ -101,7 +101,9 @@ def _journal(path: Path) -> str:
     finally:
         connection.close()
     if mode != "wal":
-        raise RuntimeError(f"journal mode is {mode}, so readers and writers block each other")
+        raise RuntimeError(
+            f"the journal mode is {mode}, not wal: readers and writers block each other"
+        )
     return "write-ahead log"
 
 
@@ -111,14 +113,14 @@ def _url(session: Session) -> Callable[[], str]:
         path = session.path
         if path is None:
             return str(address)
-        there = "exists" if path.exists() else "is made on first use"
+        there = "exists" if path.exists() else "is created on first use"
         return f"{address} ({path.absolute()} {there})"
 
     return probe
 
 
 def _check_database(session: Session) -> list[Check]:
-    """Return the checks on the database, or on a scratch one beside where it will be."""
+    """Return the checks of the database, or of a scratch one in its future folder."""
     path = session.path
     if path is None or path.exists():
         return _probe(session)
@@ -140,7 +142,7 @@ def _probe(session: Session) -> list[Check]:
     try:
         with unlogged(""):
             return [*session.run(_probe_backend, create=True), *notes]
-    except Exception as error:  # noqa: BLE001 - whatever is wrong is the finding
+    except Exception as error:  # noqa: BLE001 - any error is a finding
         detail = f"{type(error).__name__}: {error}"
         return [{"check": "database", "ok": False, "detail": detail}]
     finally:
@@ -148,7 +150,7 @@ def _probe(session: Session) -> list[Check]:
 
 
 def _note(event: Event) -> Check:
-    """Return what happened while the database was looked at, such as that it may lose keys."""
+    """Return an event as a check, such as a warning that the database may evict keys."""
     facts = [f"{name} {value}" for name, value in event.attributes.items()]
     if event.error is not None:
         facts.append(f"{type(event.error).__name__}: {event.error}")
@@ -178,14 +180,14 @@ async def _probe_backend(backend: Backend) -> list[Check]:
 
 
 async def _look(backend: Backend) -> Check:
-    """Look at what is stored, of a large database at some of it."""
+    """Check the stored data, or a part of it in a large database."""
     walk = Walk()
     await look_at(backend, walk=walk, seconds=_PATIENCE)
     if walk.damaged:
         first = walk.damaged[0]
-        detail = f"{len(walk.damaged)} damaged, {walk.summary}; first: {first.reason}"
-        return {"check": "data", "ok": False, "detail": f"{detail}; see locus-memory verify"}
-    rest = "" if walk.is_through else "; locus-memory verify looks at the rest"
+        detail = f"{len(walk.damaged)} damaged, {walk.summary}; the first: {first.reason}"
+        return {"check": "data", "ok": False, "detail": f"{detail}; run locus-memory verify"}
+    rest = "" if walk.is_through else "; locus-memory verify checks the rest"
     return {"check": "data", "ok": True, "detail": f"{walk.summary}{rest}"}
 
 
@@ -202,7 +204,7 @@ async def _store_round_trip(backend: Backend) -> str:
     finally:
         await backend.store.clear_namespace(namespace)
     if item is None or item.value != {"text": "a word to find"} or len(found) != 1:
-        raise RuntimeError("what was put did not come back")
+        raise RuntimeError("the store did not return the item that was put")
     return "put, get, search and delete work"
 
 
@@ -216,7 +218,7 @@ async def _checkpoint_round_trip(backend: Backend) -> str:
     finally:
         await backend.checkpointer.delete(thread)
     if loaded != state:
-        raise RuntimeError("what was saved did not load")
+        raise RuntimeError("the loaded state differs from the saved one")
     return "save, load and delete work"
 
 

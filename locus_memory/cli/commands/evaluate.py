@@ -1,4 +1,4 @@
-"""The command that measures retrieval: eval."""
+"""The command `eval`: measures retrieval."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def evaluate(
         Path | None,
         typer.Argument(
             metavar="FILE",
-            help="LoCoMo's file, or a plainer one; by default a small set that ships.",
+            help="LoCoMo's file, or a simpler one; by default a small data set of the package.",
             show_default=False,
         ),
     ] = None,
     *,
     embedder: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Search by meaning as well, such as local."),
+        typer.Option(metavar="NAME", help="Embedding model, such as local; none by default."),
     ] = None,
     reranker: RerankerOption = None,
     url: Url = None,
@@ -51,8 +51,8 @@ def evaluate(
 ) -> None:
     """Measure how well questions find the turns that answer them.
 
-    Without --url everything happens in memory. With it, the conversations are indexed in a
-    namespace of their own, locus-memory-evaluation, which is deleted before and after.
+    Without --url, the evaluation runs in memory. With --url, it indexes the conversations in the
+    namespace locus-memory-evaluation and deletes this namespace before and after.
     """
     from locus_memory.evaluation.dataset import (  # noqa: PLC0415 - help must be quick
         load_sample,

@@ -1,4 +1,4 @@
-"""The command `forget`: erase a memory, what has some words, or everything of a user."""
+"""The command `forget`: erases a memory, memories with some words, or all data of a user."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ __all__ = ["forget"]
 _NAMED = 12
 _NAME = 60
 _TURNS = ("turns",)
-"""Where `import` keeps the turns of each thread."""
+"""Namespace of the turns that `import` stores."""
 
-_NO_STORE = "there is no store: only threads were looked at"
+_NO_STORE = "the database has no store: only threads were searched"
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What the command was asked to forget."""
+    """The arguments of the command."""
 
     key: str | None
     user: str | None
@@ -62,37 +62,37 @@ class _Request:
 
     def __post_init__(self) -> None:
         if self.key is None and self.query is None and self.user is None:
-            raise UsageError("say what to forget: KEY, --query, or --user for all of a user")
+            raise UsageError("give KEY, --query, or --user alone for all data of a user")
         if self.key is not None and self.query is not None:
             raise UsageError("give KEY or --query, not both")
         if self.is_user and self.kind is not None:
-            raise UsageError("--type goes with KEY or --query")
+            raise UsageError("--type needs KEY or --query")
 
     @property
     def is_user(self) -> bool:
-        """Whether it is everything of a user."""
+        """Whether the command erases all data of a user."""
         return self.key is None and self.query is None
 
     @property
     def asks_first(self) -> bool:
-        """Whether it is more than one named memory."""
+        """Whether the command erases more than one named memory."""
         return self.key is None or self.threads
 
     def question(self) -> str:
-        """Return what to ask before it is done."""
+        """Return the question before the erasure."""
         if self.is_user:
-            return f"erase EVERYTHING of user {self.user!r} for good?"
-        return "erase this for good?"
+            return f"erase ALL data of user {self.user!r} permanently?"
+        return "erase this permanently?"
 
     def nothing(self) -> str:
-        """Return what to say where there is nothing to forget."""
+        """Return the error if there is nothing to erase."""
         if self.is_user:
-            return f"there is nothing of user {self.user!r}"
-        sought = f"as {self.key!r}" if self.query is None else f"with the words {self.query!r}"
-        return f"nothing is remembered {sought}{for_user(self.user)}"
+            return f"no data of user {self.user!r}"
+        sought = f"{self.key!r}" if self.query is None else f"with the words {self.query!r}"
+        return f"no memory {sought}{for_user(self.user)}"
 
     async def carry_out(self, backend: Backend, *, dry_run: bool) -> ForgetReport:
-        """Forget, or look at what there is to forget."""
+        """Erase, or report what the erasure would cover."""
         from locus_memory.memory.forgetting.forget import forget as erase  # noqa: PLC0415 - help must be quick
 
         return await erase(
@@ -114,38 +114,41 @@ def forget(
     key: Annotated[
         str | None,
         typer.Argument(
-            metavar="KEY", help="One memory. Without KEY and --query: EVERYTHING of --user."
+            metavar="KEY", help="Key of one memory. Without KEY and --query: ALL data of --user."
         ),
     ] = None,
     *,
     user: UserOption = None,
     query: Annotated[
-        str | None, typer.Option("--query", metavar="WORDS", help="What has all these words.")
+        str | None,
+        typer.Option("--query", metavar="WORDS", help="Only memories with all these words."),
     ] = None,
     kind: TypeOption = None,
     threads: Annotated[
-        bool, typer.Option("--threads", help="Also the conversations it came from, whole.")
+        bool, typer.Option("--threads", help="Also erase the whole source threads.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be erased.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     prefix: Prefix = DEFAULT_PREFIX,
     summaries: Annotated[
         list[str] | None,
         typer.Option(
-            "--summaries", metavar="NAMESPACE", help="Where else the agent keeps summaries."
+            "--summaries", metavar="NAMESPACE", help="Further namespace of summaries; repeatable."
         ),
     ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Erase memories for good, or everything of a user.
+    """Erase memories permanently, or all data of a user.
 
     forget KEY --user ada erases one memory of ada.
 
-    forget --user ada erases all there is of ada: memories, history, waiting messages, items,
-    and every thread of ada with all its checkpoints.
+    forget --user ada erases all data of ada: memories, history, queued messages, items, and
+    every thread of ada with all its checkpoints.
 
-    Unlike what `undo` takes back, nothing of it is kept. It asks first, but for a single KEY.
+    `undo` cannot bring erased data back. The command asks first, except for a single KEY.
     """
     session = Session.of(context, url, as_json=as_json)
     request = _Request(key, user, query, kind, threads, prefix, tuple(summaries or ()))
@@ -172,7 +175,7 @@ def _confirm(request: _Request, plan: dict[str, Any]) -> None:
 
 
 async def _plan(backend: Backend, *, request: _Request) -> dict[str, Any]:
-    """Return what would go, with what it says."""
+    """Return what would be erased, with its contents."""
     report = await request.carry_out(backend, dry_run=True)
     if report.is_empty:
         raise CommandError(request.nothing() + await _hint(backend, request, report))
@@ -187,7 +190,7 @@ async def _erase(backend: Backend, *, request: _Request) -> dict[str, Any]:
 
 
 async def _hint(backend: Backend, request: _Request, report: ForgetReport) -> str:
-    """Return how else it may be meant, if somebody else has such a key or is called so."""
+    """Return a hint if another user has this key, or if a user has this name."""
     if not report.has_store:
         return f" ({_NO_STORE})"
     if request.key is None or request.user is not None:
@@ -197,9 +200,9 @@ async def _hint(backend: Backend, request: _Request, report: ForgetReport) -> st
     manager = open_manager(backend.store, request.prefix)
     for user in await users(backend, manager):
         if user == request.key:
-            return f"; everything of the user of that name is forget --user {user!r}"
+            return f"; to erase all data of the user of that name: forget --user {user!r}"
         if await manager.for_user(user).history(request.key):
-            return f"; there is one of user {user!r}: --user {user!r}"
+            return f"; user {user!r} has one: pass --user {user!r}"
     return ""
 
 
@@ -244,16 +247,16 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
     for thread in document["sources"]:
         remark(
             console,
-            f"thread {thread!r} still holds the messages it came from; --threads erases it too",
+            f"thread {thread!r} still holds the source messages; --threads erases it too",
         )
     for thread in document["unreadable"]:
-        remark(console, f"thread {thread!r} is damaged: it is left alone")
+        remark(console, f"thread {thread!r} is damaged and stays unchanged")
     if not document["has_store"]:
         remark(console, _NO_STORE)
 
 
 def _counts(document: dict[str, Any]) -> list[tuple[str, int, list[str]]]:
-    """Return what there is of each kind: how it is called, how many, and which."""
+    """Return each kind of data with its title, its number and its names."""
     memories = [each for each in document["memories"] if each["is_current"]]
     past = [each for each in document["memories"] if each["past"]]
     items = document["items"]
@@ -266,7 +269,7 @@ def _counts(document: dict[str, Any]) -> list[tuple[str, int, list[str]]]:
         ),
         ("items", len(items), [_item(each) for each in items]),
         ("vectors", document["vectors"], []),
-        ("waiting messages", len(document["jobs"]), sorted(set(document["jobs"]))),
+        ("queued messages", len(document["jobs"]), sorted(set(document["jobs"]))),
         ("reading marks", len(document["cursors"]), list(document["cursors"])),
         ("threads", len(document["threads"]), list(document["threads"])),
         ("checkpoints", document["checkpoints"], []),
@@ -288,7 +291,7 @@ def _names(names: list[str]) -> str:
 
 
 def _contents(document: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what would go, if it was looked up: names and contents."""
+    """Return names and contents of what would be erased, if they were loaded."""
     memories = [
         (_memory(each), content)
         for each in document["memories"]

@@ -12,7 +12,7 @@ imported one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
@@ -244,7 +244,7 @@ def _read_turn(turn: Any, speakers: list[str], where: str) -> dict[str, Any]:
     return {**message, "metadata": {"image_caption": caption} if caption else {}}
 
 
-_KINDS: Final[dict[type[Any], str]] = {str: "a string", list: "a list", dict: "an object"}
+_KINDS: Final[Mapping[type[Any], str]] = {str: "a string", list: "a list", dict: "an object"}
 
 
 def _field(entry: Any, name: str, kind: type[Any], where: str, *, optional: bool = False) -> Any:

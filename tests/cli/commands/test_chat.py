@@ -18,8 +18,8 @@ from locus_memory.errors import ModelUnavailableError
 from locus_memory.messages import Message, ToolCall
 from locus_memory.registry import open_backend
 
-RULES = "(no --model is given: the scripted model answers, by a few rules)\n"
-WAITS = "(memory: what was said last waits for the next chat to be remembered)\n"
+RULES = "(without --model, the scripted model answers by a few rules)\n"
+WAITS = "(memory: the last messages stay queued; the next chat extracts from them)\n"
 
 # A job in the background ignores interrupts, and so do its children, if they are not told.
 COMMAND = """
@@ -176,7 +176,7 @@ def test_a_wrong_call(fails, arguments, code):
 
 def test_a_model_without_a_key(fails):
     assert fails(2, "chat", "--model", "m", stdin=b"hello\n") == (
-        "error: set OPENAI_API_KEY, or name an endpoint of your own by --base-url\n"
+        "error: --model needs OPENAI_API_KEY, or an endpoint named with --base-url\n"
     )
 
 
@@ -190,10 +190,10 @@ def test_a_line_that_is_no_text(run, ok):
 def test_the_thread_of_another_user(ok, fails):
     ok("chat", "t", "--user", "ada", "--scripted", stdin=b"I live in Lyon.")
     line = fails(1, "chat", "t", "--user", "bob", "--scripted", stdin=b"Where?")
-    assert line == "error: thread 't' is another user's\n"
+    assert line == "error: thread 't' belongs to another user: choose another\n"
     assert len(messages(ok, "t")) == 2
     line = fails(1, "chat", "t", "--scripted", stdin=b"Where?")
-    assert line == "error: thread 't' belongs to a user: say who talks, by --user\n"
+    assert line == "error: thread 't' belongs to a user: name the user with --user\n"
     assert len(messages(ok, "t")) == 2
     ok("chat", "t", "--user", "ada", "--scripted", stdin=b"My name is Kim.")
     assert len(ok("memories", "--user", "ada", "--json").json["memories"]) == 2
@@ -218,7 +218,7 @@ def test_a_thread_that_was_cut_off_gets_its_answer_first(run, ok):
     save(("t", "I live in Lyon."))
     result = run("chat", "t", "--scripted", stdin=b"Where do I live?\n")
     assert (result.code, result.out) == (0, "Noted.\nYou said: I live in Lyon.\n")
-    assert result.err == "(the thread was cut off: here is the answer it still owed)\n"
+    assert result.err == "(the last run was interrupted: this is its missing answer)\n"
     assert [role for role, _ in messages(ok, "t")] == ["user", "assistant"] * 2
     assert ok("memories", "--json").json["total"] == 1
     assert ok("chat", "t", "--scripted").err == ""
@@ -289,7 +289,7 @@ def test_an_error_of_the_endpoint_is_a_line_and_the_chat_goes_on(run, ok, endpoi
     first, last = result.err.splitlines()
     assert first.startswith("error: ")
     assert "no luck today" in first
-    assert last == "error: 1 of the messages had no answer"
+    assert last == "error: messages without an answer: 1"
     assert messages(ok, "t") == [
         ("user", "one"),
         ("user", "two"),
@@ -413,9 +413,9 @@ def test_on_a_terminal(empty_directory, last, code):
     )
     assert done.returncode == code, done
     assert RULES in done.stdout
-    assert "(thread t of user ada; /help helps, Ctrl-D leaves)" in done.stdout
-    assert "Noted.\n(1 remembered; /memories shows them)\n> " in done.stdout
+    assert "(thread t of user ada; /help lists commands, Ctrl-D leaves)" in done.stdout
+    assert "Noted.\n(new memories: 1; /memories shows them)\n> " in done.stdout
     assert "user  home  The user lives in Lyon." in done.stdout
     assert "/quit      leave" in done.stdout
-    assert "(no command /nonsense; there are /memories, /help and /quit)" in done.stdout
+    assert "(unknown command /nonsense; known: /memories, /help, /quit)" in done.stdout
     assert "Traceback" not in done.stdout

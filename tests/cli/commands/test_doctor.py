@@ -35,7 +35,7 @@ def test_it_removes_what_it_writes(ok):
 def test_it_makes_no_database(ok, empty_directory, url):
     document = ok("--url", url, "doctor", "--json").json
     assert document["ok"] is True
-    assert "is made on first use" in findings(document)["url"]
+    assert "is created on first use" in findings(document)["url"]
     assert list(empty_directory.iterdir()) == []
 
 

@@ -68,9 +68,7 @@ def test_everything_of_a_user(ok, fails):
     assert {user: what(ok, user) for user in NEIGHBOURS} == neighbours
     assert ok("memories", "--user", "ada").out == "no memories\n"
     fails(1, "show", "thread of ada")
-    assert fails(1, "forget", "--user", "ada", "--yes") == (
-        "error: there is nothing of user 'ada'\n"
-    )
+    assert fails(1, "forget", "--user", "ada", "--yes") == ("error: no data of user 'ada'\n")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +110,7 @@ def test_a_key(ok, fails, told):
     assert "memories            1  user home" in out
     assert "past versions       1  user home" in out
     assert out.endswith(
-        "thread 'thread of ada' still holds the messages it came from; --threads erases it too\n"
+        "thread 'thread of ada' still holds the source messages; --threads erases it too\n"
     )
     assert [m["key"] for m in ok("memories", "--user", "ada", "--json").json["memories"]] == [
         "name"
@@ -120,7 +118,7 @@ def test_a_key(ok, fails, told):
     fails(1, "history", "home", "--user", "ada")
     fails(1, "undo", "home", "--user", "ada")
     assert fails(1, "forget", "home", "--user", "ada") == (
-        "error: nothing is remembered as 'home' for user 'ada'\n"
+        "error: no memory 'home' for user 'ada'\n"
     )
 
 
@@ -156,11 +154,9 @@ def test_imported_turns_go_with_their_thread(ok, fails, write):
 
 def test_a_key_that_is_not_there_may_be_somebody_elses_or_somebody(fails, told):
     line = fails(1, "forget", "home")
-    assert line == (
-        "error: nothing is remembered as 'home'; there is one of user 'ada': --user 'ada'\n"
-    )
+    assert line == ("error: no memory 'home'; user 'ada' has one: pass --user 'ada'\n")
     line = fails(1, "forget", "ada2", "--dry-run")
-    assert "everything of the user of that name is forget --user 'ada2'" in line
+    assert "to erase all data of the user of that name: forget --user 'ada2'" in line
     assert fails(1, "forget", "--query", "home sweet home", "--dry-run").endswith(
         "with the words 'home sweet home'\n"
     )
@@ -220,7 +216,7 @@ def test_on_a_terminal_it_shows_what_would_go_and_asks(ok, told, answer, code):
     assert done.returncode == code
     assert "would erase" in done.stdout
     assert "user home: The user lives in Paris." in done.stdout
-    assert "erase EVERYTHING of user 'ada' for good? [y/N]:" in done.stdout
+    assert "erase ALL data of user 'ada' permanently? [y/N]:" in done.stdout
     assert (rows() == before) == (answer == "n")
     assert ("nothing was erased" in done.stdout) == (answer == "n")
 
@@ -235,13 +231,13 @@ async def save_in_files(*users):
 def test_threads_without_a_store(ok, fails):
     asyncio.run(save_in_files("ada", "bob"))
     url = ("--url", "file:./threads")
-    told = "there is no store: only threads were looked at\n"
+    told = "the database has no store: only threads were searched\n"
     assert ok("forget", "--user", "ada", "--dry-run", *url).out.endswith(told)
     out = ok("forget", "--user", "ada", "--yes", *url).out
     assert "threads           1  of ada" in out
     assert out.endswith(told)
     assert fails(1, "forget", "--user", "ada", "--yes", *url) == (
-        "error: there is nothing of user 'ada' (there is no store: only threads were looked at)\n"
+        "error: no data of user 'ada' (the database has no store: only threads were searched)\n"
     )
     report = ok("forget", "--user", "bob", "--yes", "--json", *url).json
     assert (report["has_store"], report["threads"]) == (False, ["of bob"])

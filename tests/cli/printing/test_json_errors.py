@@ -85,7 +85,7 @@ def test_each_message_of_a_chat_has_a_line(run, monkeypatch):
     documents = [json.loads(line) for line in done.out.splitlines()]
     assert [each["error"]["type"] for each in documents] == ["ModelUnavailableError"] * 2
     assert done.code == 1
-    assert done.err.splitlines()[-1] == "error: 2 of the messages had no answer"
+    assert done.err.splitlines()[-1] == "error: messages without an answer: 2"
 
 
 def test_the_exit_codes_are_those_of_people(run):
