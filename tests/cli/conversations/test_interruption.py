@@ -16,7 +16,8 @@ import pytest
 IMPORT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from locus_memory.cli import app, importer
+from locus_memory.cli import app
+from locus_memory.cli.conversations import importer
 
 save = importer._save_turn
 
