@@ -1,4 +1,4 @@
-"""The commands on the items of a store: ls, get, put and rm."""
+"""The item commands: ls, get, put and rm."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["get", "list_items", "put", "remove"]
 NamespaceArgument = Annotated[
     str, typer.Argument(metavar="NAMESPACE", help="Labels joined by '/', or a JSON list.")
 ]
-KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The item's key.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Key of the item.")]
 
 _SNIPPET = 160
 
@@ -50,12 +50,12 @@ def list_items(
     *,
     limit: Limit = 100,
     after: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Only keys, or namespaces, after this one.")
+        str | None, typer.Option(metavar="KEY", help="Only keys or namespaces after this one.")
     ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the namespaces, or the keys of one."""
+    """List the namespaces, or the keys of one namespace."""
     session = Session.of(context, url, as_json=as_json)
     labels = None if namespace is None else parse_namespace(namespace)
     document = session.run(partial(_list, labels=labels, limit=limit, after=after))
@@ -81,10 +81,10 @@ async def _list(
             "next": format_namespace(last) if rest and last else None,
         }
     items = await backend.store.scan(labels, limit, after=after)
-    # Whoever pages has seen them.
+    # The first page has listed them.
     below = await _below(backend, labels) if after is None else []
     if not items and not below and after is None:
-        raise CommandError(f"nothing in {format_namespace(labels)}")
+        raise CommandError(f"no items in {format_namespace(labels)}")
     end = items[-1].key if items else after
     rest_of_keys = await backend.store.list_keys(labels, COUNTED, after=end)
     return {
@@ -98,14 +98,14 @@ async def _list(
 
 
 async def _below(backend: Backend, labels: Labels) -> list[list[str]]:
-    # A label that is "*" would match any label: ask for what is before it.
+    # A label "*" would match any label: list from the labels before it.
     prefix = labels[: labels.index("*")] if "*" in labels else labels
     spaces = await all_namespaces(backend.store, prefix)
     return [list(s) for s in spaces if len(s) > len(labels) and s[: len(labels)] == labels]
 
 
 def _tell_more(context: typer.Context, document: dict[str, Any]) -> None:
-    """Tell of the namespaces and the keys that were left out."""
+    """Print how many namespaces and keys were left out."""
     left = document["more_namespaces"]
     if document["namespace"] is None:
         tell_more(context, left, "more namespaces", after=document["next"])
@@ -146,7 +146,7 @@ def get(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print an item's value; with --json the whole item."""
+    """Print the value of an item; with --json the whole item."""
     session = Session.of(context, url, as_json=as_json)
     item = session.run(partial(_get, labels=parse_namespace(namespace), key=key))
     session.answer(item.to_dict(), partial(_render_value, item=item))
@@ -173,19 +173,21 @@ def put(
     namespace: NamespaceArgument,
     key: KeyArgument,
     value: Annotated[
-        str, typer.Argument(metavar="VALUE", help="JSON, or else text; - reads stdin.")
+        str, typer.Argument(metavar="VALUE", help="JSON, or else plain text; - reads stdin.")
     ],
     *,
-    string: Annotated[bool, typer.Option(help="Take VALUE as text even if it is JSON.")] = False,
-    metadata: Annotated[str | None, typer.Option(metavar="JSON", help="A JSON object.")] = None,
+    string: Annotated[bool, typer.Option(help="Store VALUE as text even if it is JSON.")] = False,
+    metadata: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Metadata, a JSON object.")
+    ] = None,
     ttl: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Let it vanish after so long.")
+        float | None, typer.Option(metavar="SECONDS", help="Seconds until the item expires.")
     ] = None,
     text: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What search sees instead of the value.")
+        str | None, typer.Option(metavar="TEXT", help="Text to index instead of the value.")
     ] = None,
     if_version: Annotated[
-        int | None, typer.Option(metavar="N", help="Only if it is at this version; 0: is new.")
+        int | None, typer.Option(metavar="N", help="Required current version; 0 for a new item.")
     ] = None,
     url: Url = None,
     as_json: AsJson = False,
@@ -226,9 +228,11 @@ def _parse_value(content: str) -> Any:
     try:
         return parse_json(content)
     except orjson.JSONDecodeError as error:
-        # A typo in an object must not be stored as text in silence, nor a number as another.
+        # A typo in an object must not become text silently, nor a number another number.
         if content.lstrip()[:1] in ("{", "[", '"') or isinstance(error, InexactNumberError):
-            raise UsageError(f"VALUE looks like JSON: {error}; --string takes it as text") from None
+            raise UsageError(
+                f"VALUE is not valid JSON: {error}; --string stores it as text"
+            ) from None
         return content
 
 
@@ -236,13 +240,13 @@ def remove(
     context: typer.Context,
     namespace: NamespaceArgument,
     key: Annotated[
-        str | None, typer.Argument(metavar="KEY", help="The item's key; without it, all items.")
+        str | None, typer.Argument(metavar="KEY", help="Key of the item; all items by default.")
     ] = None,
     *,
     recursive: Annotated[
-        bool, typer.Option("--recursive", help="The namespaces below it as well.")
+        bool, typer.Option("--recursive", help="Also delete the namespaces below.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -250,7 +254,7 @@ def remove(
     session = Session.of(context, url, as_json=as_json)
     labels = parse_namespace(namespace)
     if key is not None and recursive:
-        raise UsageError("--recursive deletes namespaces: it takes no KEY")
+        raise UsageError("--recursive deletes whole namespaces: give no KEY")
     if key is None and not yes:
         refuse_unasked("pass --yes to delete a whole namespace")
         confirm(f"delete every item of {format_namespace(labels)}?")

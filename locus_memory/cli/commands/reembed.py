@@ -1,4 +1,4 @@
-"""The command that gives stored items the vectors of another model."""
+"""The command `reembed`: recomputes the vectors of stored items with another model."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ def reembed(
         str | None,
         typer.Argument(
             metavar="NAMESPACE",
-            help="Labels joined by '/', or a JSON list; without it, everything.",
+            help="Labels joined by '/', or a JSON list; all namespaces by default.",
             show_default=False,
         ),
     ] = None,
     *,
     embedder: EmbedderOption = _EMBEDDER,
     recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="The namespaces below as well.")
+        bool, typer.Option("--recursive", "-r", help="Also the namespaces below.")
     ] = False,
     include_unmarked: Annotated[
         bool,
         typer.Option(
-            "--include-unmarked", help="Items as well whose vectors are of unknown origin, or none."
+            "--include-unmarked", help="Also items without a vector or with one of unknown origin."
         ),
     ] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the vectors of stored items anew with another model.
+    """Recompute the vectors of stored items with another model.
 
-    Stop it whenever you like: called again, it goes on where it was.
+    You can stop it at any time: the next call continues where it stopped.
     """
     session = Session.of(context, url, as_json=as_json)
     work = partial(

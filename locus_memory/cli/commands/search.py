@@ -1,4 +1,4 @@
-"""The command that finds items, by their words and by their meaning: search."""
+"""The command `search`: text search, vector search and hybrid search."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 __all__ = ["search"]
 
 _LOOKED_AT = 20
-"""How many items of each namespace are asked whose vectors they have."""
+"""Number of items per namespace to read the model of their vectors from."""
 
 
 class Mode(StrEnum):
-    """How to search, known without importing it."""
+    """The search modes, without an import of the retrieval modules."""
 
     TEXT = "text"
     VECTOR = "vector"
@@ -50,10 +50,10 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """What is looked for: the command's arguments.
+    """The arguments of the command.
 
     Attributes:
-        mode: How; `None`: in every way that there is with the embedder and the store.
+        mode: The mode; `None` means every search that the embedder and the store support.
     """
 
     query: str
@@ -69,14 +69,14 @@ class _Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What was found, and how.
+    """The result of a search.
 
     Attributes:
-        mode: How was searched.
-        embedder: The model of the vectors that were compared.
-        reranker: The model that put the best in order.
-        hits: The page that was asked for.
-        next: How many hits there are before the next page; `None` if this is the last.
+        mode: The mode that the search used.
+        embedder: The model of the compared vectors.
+        reranker: The model that reranked the best hits.
+        hits: The requested page.
+        next: The offset of the next page; `None` if this page is the last.
     """
 
     mode: str
@@ -88,36 +88,39 @@ class _Found:
 
 def search(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or any words.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Question, or any words.")],
     *,
     mode: Annotated[
         Mode | None,
         typer.Option(
             "--mode",
-            help="By words, by meaning, or both; both if a model is named, else by words.",
+            help="Search mode; hybrid if --embedder names a model, else text.",
         ),
     ] = None,
     embedder: EmbedderOption = None,
     reranker: RerankerOption = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say what each score is made of.")
+        bool, typer.Option("--explain", help="Show the parts of each score.")
     ] = False,
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only here and below."),
+        typer.Option(
+            "--namespace", "-n", metavar="NAMESPACE", help="Only this namespace and those below."
+        ),
     ] = None,
-    exact: Annotated[bool, typer.Option("--exact", help="Not in the namespaces below.")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Leave out the namespaces below.")] = False,
     condition: Annotated[
-        str | None, typer.Option("--filter", metavar="JSON", help="A filter on the items.")
+        str | None,
+        typer.Option("--filter", metavar="JSON", help="Filter on the items, a JSON object."),
     ] = None,
     limit: Limit = 10,
     offset: Offset = 0,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find items by words, by meaning or by both, the best first.
+    """Find items by text search, vector search or both, the best first.
 
-    Looks everywhere, or in one namespace and below.
+    The search covers all namespaces, or one namespace and those below it.
     """
     session = Session.of(context, url, as_json=as_json)
     if exact and namespace is None:
@@ -156,7 +159,7 @@ async def _search(backend: Backend, *, request: _Request) -> _Found:
         result = await hybrid.search(
             roots,
             request.query,
-            # One more tells whether there are more.
+            # One more hit than the page shows whether there is a next page.
             request.limit + bool(request.limit),
             offset=request.offset,
             filter=request.condition,
@@ -177,14 +180,14 @@ async def _search(backend: Backend, *, request: _Request) -> _Found:
 
 
 async def _unnamed(store: BaseStore, roots: Sequence[Labels], mode: Mode) -> str:
-    """Return what to say to somebody who names no model, but wants one."""
+    """Return the error for a mode that needs a model, if none is named."""
     made_by = await _models(store, roots)
-    told = f"; the vectors here are of {' and of '.join(made_by)}" if made_by else ""
-    return f"--mode {mode} needs a model: name it by --embedder or {EMBEDDER_VARIABLE}{told}"
+    told = f"; the stored vectors are of {' and of '.join(made_by)}" if made_by else ""
+    return f"--mode {mode} needs a model: name one with --embedder or {EMBEDDER_VARIABLE}{told}"
 
 
 async def _models(store: BaseStore, roots: Sequence[Labels]) -> list[str]:
-    """Return which models made the newest vectors."""
+    """Return the models of the newest vectors."""
     from locus_memory.retrieval.embedders.marks import (  # noqa: PLC0415 - help must be quick
         MARK,
         mark_of,
@@ -204,12 +207,12 @@ async def _models(store: BaseStore, roots: Sequence[Labels]) -> list[str]:
 async def _tell_of_no_vectors(
     store: BaseStore, roots: Sequence[Labels], hits: Sequence[Hit], embedder: Embedder
 ) -> None:
-    """Say so, if the search by meaning has nothing to find."""
+    """Print a note if no item has a vector."""
     if any(hit.parts and hit.parts.vector_rank for hit in hits) or await _models(store, roots):
         return
     note(
-        f"nothing here has a vector of {embedder.name}: "
-        "locus-memory reembed --include-unmarked makes them"
+        f"no item has a vector of {embedder.name}: "
+        "create them with locus-memory reembed --include-unmarked"
     )
 
 

@@ -1,4 +1,4 @@
-"""The commands that carry conversations in and out: import and export."""
+"""The commands `import` and `export` for conversations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = ["export", "import_files"]
 
 
 class ExportFormat(StrEnum):
-    """What an export looks like."""
+    """The format of an export."""
 
     OPENAI = "openai"
     JSONL = "jsonl"
@@ -53,27 +53,25 @@ class ExportFormat(StrEnum):
 def import_files(
     context: typer.Context,
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="JSON or JSON Lines; - reads stdin.")
+        list[str], typer.Argument(metavar="FILE", help="File of JSON or JSON Lines; - reads stdin.")
     ],
     *,
     thread: Annotated[
         str | None,
-        typer.Option("--thread", metavar="ID", help="The thread, for a single conversation."),
+        typer.Option("--thread", metavar="ID", help="Thread of a single conversation."),
     ] = None,
-    kind: Annotated[
-        Format, typer.Option("--format", help="What to take a file for.")
-    ] = Format.AUTO,
+    kind: Annotated[Format, typer.Option("--format", help="Format of the files.")] = Format.AUTO,
     embedder: EmbedderOption = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make conversations threads and searchable turns.
+    """Import conversations as threads and searchable turns.
 
-    Each turn becomes one checkpoint of a thread and one item of the store,
-    which has a vector if --embedder names a model for it.
+    Each turn becomes one checkpoint of a thread and one item of the store. The item has a
+    vector if --embedder names a model.
 
-    What is there already is left as it is, so an import may be repeated, or go on after it
-    was stopped. Nothing is written before every file has been read and understood.
+    Existing data stays unchanged, so an import can be repeated, or continue after an
+    interruption. Nothing is written before all files are read and valid.
     """
     session = Session.of(context, url, as_json=as_json)
     account = Account()
@@ -93,7 +91,7 @@ def import_files(
 
 def _read_files(files: list[str], thread: str | None, kind: Format) -> list[Conversation]:
     if thread is not None and len(files) != 1:
-        raise UsageError("--thread names the thread of one file")
+        raise UsageError(f"--thread takes one FILE, not {len(files)}")
     found: dict[str, Conversation] = {}
     for name in files:
         content, source = _read(name)
@@ -101,7 +99,7 @@ def _read_files(files: list[str], thread: str | None, kind: Format) -> list[Conv
             other = found.setdefault(conversation.thread_id, conversation)
             if other is not conversation:
                 raise CommandError(
-                    f"{source}: thread {conversation.thread_id!r} is in {other.source} already"
+                    f"{source}: thread {conversation.thread_id!r} is also in {other.source}"
                 )
     return list(found.values())
 
@@ -167,24 +165,27 @@ def _render_summary(console: Console, done: list[Imported]) -> None:
 def export(
     context: typer.Context,
     thread: Annotated[
-        str, typer.Argument(metavar="THREAD", help="Or THREAD@CHECKPOINT; the newest by default.")
+        str,
+        typer.Argument(
+            metavar="THREAD", help="Thread, or THREAD@CHECKPOINT; the newest by default."
+        ),
     ],
     *,
     kind: Annotated[
-        ExportFormat, typer.Option("--format", help="One document, or a line a message.")
+        ExportFormat, typer.Option("--format", help="One document, or one line per message.")
     ] = ExportFormat.OPENAI,
     bare: Annotated[
-        bool, typer.Option("--bare", help="Only what the OpenAI API takes: no id, no metadata.")
+        bool, typer.Option("--bare", help="Leave out id and metadata, for the OpenAI API.")
     ] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a thread's messages as `import` reads them."""
+    """Print a thread's messages in a format that `import` reads."""
     session = Session.of(context, url, as_json=as_json)
     thread_id, state = session.run(partial(_export, reference=thread))
     messages = write_messages(messages_of(state)[0], bare=bare)
     if not messages:
-        raise CommandError(f"{thread}: its state has no messages")
+        raise CommandError(f"{thread}: the state has no messages")
     if kind is ExportFormat.JSONL and not session.as_json:
         sys.stdout.writelines(orjson.dumps(message).decode() + "\n" for message in messages)
         return

@@ -1,4 +1,4 @@
-"""The command `verify`: what is damaged of all that is stored, and how much is intact."""
+"""The command `verify`: checks all items and checkpoints for damage."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 __all__ = ["Walk", "look_at", "verify"]
 
 _EVERY = 5.0
-"""Seconds from one line of progress to the next."""
+"""Seconds between two lines of progress."""
 
 
 @dataclass(slots=True)
 class Walk:
-    """How far a walk is.
+    """The state of a walk over the stored data.
 
     Attributes:
-        intact: How many are intact, of each kind.
-        damaged: The findings that are not.
-        cursor: Where to go on; `None`: at the beginning.
-        is_through: Whether all is looked at.
+        intact: Number of intact items and checkpoints, by kind.
+        damaged: The findings of damage.
+        cursor: Where to continue; `None` means at the beginning.
+        is_through: Whether the walk is complete.
     """
 
     intact: dict[str, int] = field(default_factory=lambda: {"item": 0, "checkpoint": 0})
@@ -48,11 +48,11 @@ class Walk:
 
     @property
     def count(self) -> int:
-        """How many were looked at."""
+        """Number of checked items and checkpoints."""
         return sum(self.intact.values()) + len(self.damaged)
 
     def add(self, finding: Finding) -> None:
-        """Note what was looked at."""
+        """Count a finding."""
         if finding.reason is None:
             self.intact[finding.kind] += 1
         else:
@@ -61,7 +61,7 @@ class Walk:
 
     @property
     def summary(self) -> str:
-        """How much is intact."""
+        """The number of intact items and checkpoints, as text."""
         items, checkpoints = self.intact["item"], self.intact["checkpoint"]
         return f"{_count(items, 'item')} and {_count(checkpoints, 'checkpoint')} are intact"
 
@@ -75,18 +75,19 @@ def verify(
     *,
     after: Annotated[
         str | None,
-        typer.Option(metavar="CURSOR", help="Go on where an earlier walk says that it ended."),
+        typer.Option(metavar="CURSOR", help="Continue after this cursor of an earlier run."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Look at no more than N.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Maximum number of checks; no limit by default."),
     ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look at every item and every checkpoint, and name what is damaged.
+    """Check every item and every checkpoint, and list the damaged ones.
 
-    Nothing is changed. Stop it whenever you like: it says how to go on. The exit code is 1 if
-    anything is damaged.
+    Nothing is changed. You can stop it at any time: it prints the command that continues. The
+    exit code is 1 if anything is damaged.
     """
     session = Session.of(context, url, as_json=as_json)
     walk = Walk(cursor=after)
@@ -94,7 +95,7 @@ def verify(
         session.run(partial(look_at, walk=walk, limit=limit, has_progress=True))
     finally:
         if not walk.is_through and walk.count:
-            note(f"go on with: {same_command(context, after=walk.cursor)}", verbatim=True)
+            note(f"to continue: {same_command(context, after=walk.cursor)}", verbatim=True)
     session.answer(_document(walk), partial(_render, walk=walk))
     if walk.damaged:
         raise CommandError(f"{number(len(walk.damaged))} damaged", answered=True)
@@ -108,7 +109,7 @@ async def look_at(
     seconds: float | None = None,
     has_progress: bool = False,
 ) -> None:
-    """Look at what is stored, until enough was looked at or the time is over."""
+    """Check the stored data until the limit or the time is reached."""
     from locus_memory.integrity import verify as findings  # noqa: PLC0415 - help must be quick
 
     started = told = time.monotonic()
@@ -118,7 +119,7 @@ async def look_at(
             now = time.monotonic()
             if has_progress and now - told > _EVERY:
                 told = now
-                note(f"{number(walk.count)} looked at, {number(len(walk.damaged))} damaged")
+                note(f"{number(walk.count)} checked, {number(len(walk.damaged))} damaged")
             if walk.count == limit or (seconds is not None and now - started > seconds):
                 return
     walk.is_through = True

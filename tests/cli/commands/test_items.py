@@ -117,7 +117,7 @@ def test_ls_takes_a_star_as_itself(ok):
 
 def test_ls_of_nothing(ok, fails):
     ok("put", "n", "k", "1")
-    assert fails(1, "ls", "other") == "error: nothing in other\n"
+    assert fails(1, "ls", "other") == "error: no items in other\n"
     ok("rm", "n", "k")
     assert ok("ls").out == "no items\n"
 

@@ -130,7 +130,8 @@ def test_memories_point_at_users_when_there_are_only_theirs(ok, save):
     for number in range(7):
         save(Memory("user", "home", "Lyon."), user=f"u{number}")
     assert ok("memories").out == (
-        "no memories\nthere are users: u0, u1, u2, u3, u4 and 2 more; see --user, --all-users\n"
+        "no memories\nmemories of users exist: u0, u1, u2, u3, u4 and 2 more; "
+        "pass --user or --all-users\n"
     )
     assert ok("memories", "--user", "nobody").out == "no memories\n"
 
@@ -187,11 +188,11 @@ SHOWN = r"k\x0afake: remembered\x09\x1b[31m\x9b"
 
 
 def test_a_name_is_on_one_line_wherever_it_is_printed(ok, save):
-    assert ok("remember", "Tea", "--key", NAME, "--user", NAME).out == f"user {SHOWN}: remembered\n"
+    assert ok("remember", "Tea", "--key", NAME, "--user", NAME).out == f"user {SHOWN}: saved\n"
     assert ok("remember", "Tea", "--key", NAME, "--user", NAME).out == (
-        f"user {SHOWN}: known already\n"
+        f"user {SHOWN}: already known\n"
     )
-    assert f"there are users: {SHOWN}; see" in ok("memories").out
+    assert f"memories of users exist: {SHOWN}; pass" in ok("memories").out
     user, *rest, content = ok("memories", "--all-users").out.splitlines()
     assert (user, content) == (SHOWN, "  Tea")
     assert " ".join(rest).startswith(f"  type user, key {SHOWN}")
@@ -215,7 +216,7 @@ def test_a_key_is_never_broken(ok, save, monkeypatch):
 def test_a_long_memory_is_cut_in_the_table_and_whole_elsewhere(ok):
     content = " ".join(f"w{number}" for number in range(3_000))
     out = ok("remember", content, "--key", "k").out
-    assert out == "user k: remembered\n"
+    assert out == "user k: saved\n"
     out = ok("memories").out
     assert len(out.splitlines()) < 10
     assert "…" in out
@@ -232,18 +233,18 @@ def test_a_key_that_is_made_up_is_short(ok):
 
 
 def test_remember_takes_the_key_that_the_rules_know(ok):
-    assert ok("remember", "I live in Lyon").out == "user home: remembered\n"
+    assert ok("remember", "I live in Lyon").out == "user home: saved\n"
     out = ok("remember", "I live in Paris").out
-    assert out == "user home: remembered, in place of: I live in Lyon\n"
-    assert ok("remember", "I live  in Paris").out == "user home: known already\n"
+    assert out == "user home: saved, replaces: I live in Lyon\n"
+    assert ok("remember", "I live  in Paris").out == "user home: already known\n"
     assert ok("remember", "Never use semicolons.").out.startswith("feedback ")
 
 
 def test_remember_makes_up_a_key(ok):
-    assert ok("remember", "The wine is in the cellar").out == "user wine-cellar: remembered\n"
-    assert ok("remember", "???").out == "user ???: remembered\n"
+    assert ok("remember", "The wine is in the cellar").out == "user wine-cellar: saved\n"
+    assert ok("remember", "???").out == "user ???: saved\n"
     again = ok("remember", "The wine is in the cellar.", "--key", "wine")
-    assert again.out == "user wine-cellar: known already\n"
+    assert again.out == "user wine-cellar: already known\n"
 
 
 def test_remember_as_it_is_told(ok):
@@ -259,7 +260,7 @@ def test_remember_as_it_is_told(ok):
 
 def test_remember_refuses_a_secret_unless_it_must(ok, fails, empty_directory):
     line = fails(1, "remember", "My password is hunter2")
-    assert line == "error: this looks secret (password): --force remembers it all the same\n"
+    assert line == "error: this looks like a secret (password): pass --force to save it\n"
     assert fails(1, "remember", "x", "--key", "sk-abcdefghijklmnopqrstuvwx")
     assert list(empty_directory.iterdir()) == []
     assert ok("remember", "My password is hunter2", "--force", "--key", "p").code == 0
@@ -302,7 +303,7 @@ def test_history_and_undo(ok, fails):
     assert document["taken_back"]["content"] == "I live in Paris"
     assert ok("undo", "home", "--user", "ada").out.endswith("now:        nothing\n")
     assert fails(1, "undo", "home", "--user", "ada") == (
-        "error: there is no change of 'home' to take back for user 'ada'\n"
+        "error: no change of 'home' to undo for user 'ada'\n"
     )
     assert ok("memories", "--user", "ada").out == "no memories\n"
 
@@ -320,6 +321,6 @@ def test_history_and_undo_of_a_type(ok, fails):
 
 def test_what_was_never_remembered(ok, fails):
     ok("put", "n", "k", "1")
-    assert fails(1, "history", "k") == "error: nothing was remembered as 'k'\n"
+    assert fails(1, "history", "k") == "error: no memory 'k'\n"
     assert fails(1, "history", "k", "--user", "ada").endswith("'k' for user 'ada'\n")
-    assert fails(1, "undo", "k") == "error: there is no change of 'k' to take back\n"
+    assert fails(1, "undo", "k") == "error: no change of 'k' to undo\n"

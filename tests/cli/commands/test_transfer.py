@@ -202,10 +202,10 @@ def test_files_that_cannot_be_read(fails, write, empty_directory):
 def test_threads_must_differ(fails, write, empty_directory):
     one = write("one.json", {"id": "x", "messages": [{"role": "user"}]})
     two = write("two.json", {"id": "x", "messages": [{"role": "user"}]})
-    assert f"thread 'x' is in {one} already" in fails(1, "import", one, two)
+    assert f"thread 'x' is also in {one}" in fails(1, "import", one, two)
     fails(2, "import", one, two, "--thread", "t")
     several = write("several.json", [{"messages": [{"role": "user"}]}] * 2)
-    assert "has 2 conversations" in fails(1, "import", several, "--thread", "t")
+    assert "the file has 2" in fails(1, "import", several, "--thread", "t")
     assert not (empty_directory / "locus.db").exists()
 
 
@@ -370,6 +370,6 @@ def test_export_of_what_is_no_conversation(ok, fails):
             await backend.checkpointer.save({"messages": ["x"]}, "odd")
 
     asyncio.run(save())
-    assert fails(1, "export", "counter") == "error: counter: its state has no messages\n"
+    assert fails(1, "export", "counter") == "error: counter: the state has no messages\n"
     assert "message 1 is not a message" in fails(1, "export", "odd")
     assert fails(1, "export", "nobody") == "error: no thread 'nobody'\n"

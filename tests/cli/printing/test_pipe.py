@@ -155,7 +155,7 @@ TABLES = [
     (("search", "boat"), ("a-key-of-some-length",)),
     (("doctor",), ("save, load and delete work", "store can")),
     (("--help",), ("Print the conversation as it was at a checkpoint.",)),
-    (("search", "--help"), ("A filter on the items.", "Examples:")),
+    (("search", "--help"), ("Filter on the items, a JSON object.", "Examples:")),
 ]
 
 
