@@ -69,7 +69,7 @@ def test_checkpoints_page(ok, fails, chat):
     assert places("--limit", "2", "--before", ids[1]) == [3, 2]
     assert places("--before", "2") == [1]
     assert places("--before", "1") == []
-    assert ok("checkpoints", "chat", "--before", "1").out == "no checkpoints there\n"
+    assert ok("checkpoints", "chat", "--before", "1").out == "no checkpoints found\n"
     assert "no checkpoint 'zz'" in fails(1, "checkpoints", "chat", "--before", "zz")
 
 
@@ -193,7 +193,7 @@ def test_fork(ok, fails, chat):
     shown = ok("show", "other", "--json").json
     assert shown["checkpoint_id"] == forked["checkpoint_id"]
     assert shown["state"]["messages"] == chat["messages"][:2]
-    assert "third starts at" in ok("fork", "chat", "third").out
+    assert "third forked from" in ok("fork", "chat", "third").out
     origin = {"thread_id": "chat", "checkpoint_id": forked["checkpoint_id"]}
     named = {
         row["thread_id"]: row["forked_from"] for row in ok("threads", "--json").json["threads"]

@@ -86,7 +86,7 @@ def test_a_pipe_gets_all_of_a_text(ok, odd, on_a_pipe, arguments):
         (("ls", "n", "--after", "z"), "(no items)\n"),
         (("memories", "--user", "nobody"), "(no memories)\n"),
         (("search", "unheard"), "(nothing found)\n"),
-        (("checkpoints", "t", "--before", "1"), "(no checkpoints there)\n"),
+        (("checkpoints", "t", "--before", "1"), "(no checkpoints found)\n"),
     ],
 )
 def test_nothing_is_no_line(run, odd, on_a_pipe, arguments, says):
@@ -154,7 +154,7 @@ TABLES = [
     (("ls", "n"), ("a-key-of-some-length",)),
     (("search", "boat"), ("a-key-of-some-length",)),
     (("doctor",), ("save, load and delete work", "store can")),
-    (("--help",), ("Print the conversation as it was at a checkpoint.",)),
+    (("--help",), ("Print the conversation at a checkpoint.",)),
     (("search", "--help"), ("Filter on the items, a JSON object.", "Examples:")),
 ]
 

@@ -1,7 +1,7 @@
 """The commands on threads and checkpoints, from `threads` to `vacuum`.
 
-Each reads a checkpointer, and decodes the states of frameworks so that they read like any other.
-A command that deletes shows its plan and asks first.
+Each command reads a checkpointer and decodes the states of frameworks to plain data.
+`threads rm` and `vacuum` ask before they delete.
 
 Read `checkpoints.py` first.
 """

@@ -1,4 +1,4 @@
-"""The commands on checkpoints: checkpoints, show, fork, prune and stats."""
+"""The checkpoint commands: checkpoints, show, fork, prune and stats."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["checkpoints", "fork", "prune", "show", "stats"]
 
-ThreadArgument = Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")]
+ThreadArgument = Annotated[str, typer.Argument(metavar="THREAD", help="Id of the thread.")]
 
 
 def checkpoints(
@@ -45,7 +45,7 @@ def checkpoints(
     *,
     limit: Limit = 20,
     before: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only those older than this checkpoint.")
+        str | None, typer.Option(metavar="ID", help="Only checkpoints older than this one.")
     ] = None,
     filters: FilterOption = None,
     url: Url = None,
@@ -85,7 +85,7 @@ async def _checkpoints(
 
 def _render_checkpoints(console: Console, found: list[dict[str, Any]]) -> None:
     if not found:
-        remark(console, "no checkpoints there")
+        remark(console, "no checkpoints found")
         return
     rows: list[list[Cell]] = [
         [
@@ -104,23 +104,27 @@ def _render_checkpoints(console: Console, found: list[dict[str, Any]]) -> None:
 def show(
     context: typer.Context,
     thread: Annotated[
-        str, typer.Argument(metavar="THREAD", help="The thread's id, or THREAD@CHECKPOINT.")
+        str, typer.Argument(metavar="THREAD", help="Id of the thread, or THREAD@CHECKPOINT.")
     ],
     checkpoint: Annotated[
-        str | None, typer.Argument(metavar="CHECKPOINT", help="Its id; the newest by default.")
+        str | None,
+        typer.Argument(metavar="CHECKPOINT", help="Id of the checkpoint; the newest by default."),
     ] = None,
     *,
     at: Annotated[
         int | None,
-        typer.Option("--at", metavar="N", help="The Nth checkpoint; -1 is the newest."),
+        typer.Option("--at", metavar="N", help="Place of the checkpoint; -1 is the newest."),
     ] = None,
     last: Annotated[
-        int | None, typer.Option("--last", metavar="N", min=0, help="Only the last N messages.")
+        int | None,
+        typer.Option(
+            "--last", metavar="N", min=0, help="Only the last N messages; all by default."
+        ),
     ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the conversation as it was at a checkpoint."""
+    """Print the conversation at a checkpoint."""
     session = Session.of(context, url, as_json=as_json)
     if checkpoint is not None and at is not None:
         raise UsageError("give CHECKPOINT or --at, not both")
@@ -164,9 +168,11 @@ def fork(
     context: typer.Context,
     source: Annotated[
         str,
-        typer.Argument(metavar="THREAD", help="Or THREAD@CHECKPOINT; the newest by default."),
+        typer.Argument(
+            metavar="THREAD", help="Thread, or THREAD@CHECKPOINT; the newest by default."
+        ),
     ],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The new thread's id.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Id of the new thread.")],
     *,
     url: Url = None,
     as_json: AsJson = False,
@@ -175,7 +181,7 @@ def fork(
     session = Session.of(context, url, as_json=as_json)
     document = session.run(partial(_fork, source=source, new=new))
     line = (
-        f"{document['thread_id']} starts at {document['checkpoint_id']} of {document['source']}, "
+        f"{document['thread_id']} forked from {document['source']}@{document['checkpoint_id']}, "
         f"with {document['checkpoints']} checkpoints"
     )
     session.answer(document, lambda console: console.out(visible_name(line), highlight=False))
@@ -197,7 +203,7 @@ async def _fork(backend: Backend, *, source: str, new: str) -> dict[str, Any]:
 
 
 async def _copy_writes(checkpointer: BaseCheckpointer, source: str, target: str) -> None:
-    """Copy the pending writes that LangGraph keeps beside a thread, before it is seen there."""
+    """Copy LangGraph's pending writes of a thread, before the fork becomes visible."""
     for old, new in zip(Foreign.parts(source)[1:], Foreign.parts(target)[1:], strict=True):
         if await checkpointer.exists(old):
             await checkpointer.copy_thread(old, new)
@@ -208,22 +214,25 @@ def prune(
     thread: ThreadArgument,
     *,
     keep_last: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Keep the newest N.")
+        int | None, typer.Option(metavar="N", min=1, help="Keep the newest N checkpoints.")
     ] = None,
     older_than: Annotated[
-        str | None, typer.Option(metavar="AGE", help="Keep what is younger than 12h, 30d, 2w, ...")
+        str | None,
+        typer.Option(metavar="AGE", help="Keep checkpoints younger than AGE, such as 30d."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be deleted.")
+    ] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete old checkpoints of a thread; the newest stays.
+    """Delete old checkpoints of a thread; the newest one stays.
 
-    With both limits, only what both condemn is deleted.
+    With both limits, a checkpoint is deleted only if it is over both.
     """
     session = Session.of(context, url, as_json=as_json)
     if keep_last is None and older_than is None:
-        raise UsageError("say what to keep: --keep-last, --older-than or both")
+        raise UsageError("give --keep-last, --older-than or both")
     document = session.run(
         partial(_prune, thread=thread, keep=keep_last, age=older_than, dry_run=dry_run)
     )
@@ -265,17 +274,18 @@ def _moment_before(age: str) -> datetime:
 def stats(
     context: typer.Context,
     thread: Annotated[
-        str | None, typer.Argument(metavar="THREAD", help="One thread; all by default.")
+        str | None,
+        typer.Argument(metavar="THREAD", help="Id of one thread; all threads by default."),
     ] = None,
     *,
     deep: Annotated[
         bool,
-        typer.Option("--deep", help="Load every state, to compare with its full JSON."),
+        typer.Option("--deep", help="Load every state and compare with its full JSON."),
     ] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what threads cost; with --deep, next to the full JSON."""
+    """Show the stored size of threads; with --deep, also the size of their full JSON."""
     session = Session.of(context, url, as_json=as_json)
     work = partial(measure_threads, thread=thread, deep=deep, quiet=session.as_json)
     rows = session.run(work)
@@ -302,4 +312,4 @@ def _render_stats(console: Console, document: dict[str, Any], *, deep: bool) -> 
     else:
         remark(console, "no threads")
     if document["disk_bytes"] is not None:
-        remark(console, f"on disk: {number(document['disk_bytes'])} bytes, the store included")
+        remark(console, f"on disk: {number(document['disk_bytes'])} bytes, including the store")

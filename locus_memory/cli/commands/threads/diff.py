@@ -1,4 +1,4 @@
-"""The command `diff`: two states side by side."""
+"""The command `diff`: the difference between two states."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_checkpoints", "diff", "render_difference"]
 
-_HELP = "THREAD, THREAD@CHECKPOINT or THREAD@N (from -1 for the newest)."
+_HELP = "First state: THREAD, THREAD@CHECKPOINT or THREAD@N (-1 is the newest)."
 
 
 def diff(
     context: typer.Context,
     a: Annotated[str, typer.Argument(metavar="A", help=_HELP)],
-    b: Annotated[str, typer.Argument(metavar="B", help="The same.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Second state, in the same notation.")],
     *,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what changed from one checkpoint to another.
 
-    The two may be of one thread or of two.
+    The checkpoints may belong to the same thread or to two threads.
     """
     session = Session.of(context, url, as_json=as_json)
     document = session.run(partial(compare_checkpoints, a=a, b=b))
@@ -44,7 +44,7 @@ def diff(
 
 
 async def compare_checkpoints(backend: Backend, *, a: str, b: str) -> dict[str, Any]:
-    """Return what differs between two checkpoints, as the JSON that `diff --json` prints."""
+    """Return the difference between two checkpoints, as `diff --json` prints it."""
     sides: list[dict[str, Any]] = []
     states: list[Any] = []
     for reference in (a, b):
@@ -58,7 +58,7 @@ async def compare_checkpoints(backend: Backend, *, a: str, b: str) -> dict[str, 
 
 
 def render_difference(console: Console, document: dict[str, Any]) -> None:
-    """Print the difference: what is gone in red, what is new in green."""
+    """Print the difference: removed parts in red, added parts in green."""
     for sign, side, style in (("---", "a", "red"), ("+++", "b", "green")):
         print_text(console, Text(f"{sign} {_title(document[side])}", style=f"bold {style}"))
     messages = document["messages"]

@@ -1,4 +1,4 @@
-"""The command `threads`: the list of threads, and `threads rm` to delete some."""
+"""The commands `threads`, which lists threads, and `threads rm`, which deletes some."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def list_threads(
     context: typer.Context,
     *,
     prefix: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only ids that start with this.")
+        str | None, typer.Option(metavar="TEXT", help="Only thread ids that start with TEXT.")
     ] = None,
-    after: Annotated[str | None, typer.Option(metavar="THREAD", help="Only after this.")] = None,
+    after: Annotated[str | None, typer.Option(metavar="THREAD", help="Only after this id.")] = None,
     limit: Limit = 100,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also where LangGraph's pending writes are kept.")
+        bool, typer.Option("--all", help="Also list the threads of LangGraph's pending writes.")
     ] = False,
     url: Url = None,
     as_json: AsJson = False,
@@ -51,7 +51,7 @@ def list_threads(
     if context.invoked_subcommand is not None:
         if any(map(partial(_is_given, context), ("prefix", "after", "limit", "everything"))):
             name = context.invoked_subcommand
-            raise UsageError(f"--prefix, --after, --limit and --all are not for {name}")
+            raise UsageError(f"threads {name} takes no --prefix, --after, --limit or --all")
         context.obj = Globals(session.url, session.as_json)
         return
     found = partial(_list, prefix=prefix, after=after, limit=limit, everything=everything)
@@ -91,7 +91,7 @@ async def _list(
 async def _names(
     checkpointer: BaseCheckpointer, prefix: str | None, after: str | None, limit: int
 ) -> AsyncIterator[str]:
-    """Yield the names of the threads, first as many as are shown."""
+    """Yield the names of the threads; the first page has the number to show."""
     size = min(limit + 1, _PAGE)
     while names := await checkpointer.list_threads(size, prefix=prefix, after=after):
         for name in names:
@@ -120,7 +120,7 @@ def _origin(forked_from: tuple[str, str] | None) -> dict[str, str] | None:
 
 
 def describe_checkpoint(info: CheckpointInfo) -> dict[str, Any]:
-    """Return what is known of a checkpoint, as JSON."""
+    """Return the description of a checkpoint, as JSON."""
     return {
         "checkpoint_id": info.checkpoint_id,
         "sequence": info.sequence,
@@ -136,10 +136,10 @@ def describe_checkpoint(info: CheckpointInfo) -> dict[str, Any]:
 def print_with_origins(
     output: Console, columns: list[str], rows: list[list[Cell]], found: list[dict[str, Any]]
 ) -> None:
-    """Print a table, with one column more if anything in it comes from a fork.
+    """Print a table, with a column for the source if any row is from a fork.
 
-    A terminal has room for the other thread's name; a pipe always gets a field, with the
-    checkpoint in it.
+    A terminal shows the name of the source thread. A pipe always gets a field, with the
+    checkpoint as well.
     """
     origins = [each["forked_from"] or {} for each in found]
     records: list[list[Cell]] = [
@@ -172,16 +172,18 @@ def _render(console: Console, found: list[dict[str, Any]]) -> None:
 
 def remove_threads(
     context: typer.Context,
-    threads: Annotated[list[str], typer.Argument(metavar="THREAD...", help="The threads' ids.")],
+    threads: Annotated[list[str], typer.Argument(metavar="THREAD...", help="Ids of the threads.")],
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be deleted.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Delete threads with all their checkpoints.
 
-    It says what goes and asks first. What is remembered, and the turns that `import` stored,
+    The command shows its plan and asks first. Memories, and the turns that `import` stored,
     stay: `forget` and `rm` delete those.
     """
     session = Session.of(context, url, as_json=as_json)
@@ -191,7 +193,7 @@ def remove_threads(
     plan = session.run(partial(_plan, threads=threads))
     if must_ask:
         _print_plan(console(stderr=True), plan)
-        confirm(f"delete {_threads(len(plan))} for good?")
+        confirm(f"delete {_threads(len(plan))} permanently?")
     if not dry_run:
         session.run(partial(_remove, plan=plan))
     document = {"dry_run": dry_run, "threads": plan}
@@ -200,15 +202,15 @@ def remove_threads(
 
 async def _plan(backend: Backend, *, threads: list[str]) -> list[dict[str, Any]]:
     names = [await find_thread(backend.checkpointer, name) for name in threads]
-    # One that was named twice is still one.
+    # A thread that was named twice counts once.
     return [await _doomed(backend.checkpointer, name) for name in dict.fromkeys(names)]
 
 
 async def _doomed(checkpointer: BaseCheckpointer, thread_id: str) -> dict[str, Any]:
-    """Return what goes with a thread.
+    """Return what the deletion of a thread covers.
 
     Raises:
-        CheckpointNotFoundError: There is no such thread.
+        CheckpointNotFoundError: The thread does not exist.
     """
     parts = [name for name in Foreign.parts(thread_id) if await checkpointer.exists(name)]
     if thread_id not in parts:
@@ -224,7 +226,7 @@ async def _doomed(checkpointer: BaseCheckpointer, thread_id: str) -> dict[str, A
 
 async def _remove(backend: Backend, *, plan: list[dict[str, Any]]) -> None:
     for each in plan:
-        # The writes first: the checkpoints that lead to them are there until they are gone.
+        # Delete the writes first: until then, their checkpoints still lead to them.
         for name in (*each["writes"], each["thread_id"]):
             await backend.checkpointer.delete(name)
 

@@ -1,4 +1,4 @@
-"""The command `vacuum`: old checkpoints of every thread go, and the space is given back."""
+"""The command `vacuum`: deletes old checkpoints of every thread and frees their space."""
 
 from __future__ import annotations
 
@@ -34,20 +34,22 @@ def vacuum(
     context: typer.Context,
     *,
     older_than_days: Annotated[
-        float, typer.Option(metavar="N", min=0, help="Keep what is younger.")
+        float, typer.Option(metavar="N", min=0, help="Keep checkpoints younger than N days.")
     ] = _DAYS,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be deleted.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete old checkpoints of every thread, and give the space back.
+    """Delete old checkpoints of every thread, and free their space.
 
-    The newest checkpoint of each thread stays, however old it is. It asks first.
+    The newest checkpoint of each thread always stays. The command asks first.
     """
     session = Session.of(context, url, as_json=as_json)
     if math.isnan(older_than_days):
-        raise UsageError("--older-than-days takes a number of days")
+        raise UsageError("--older-than-days takes a number of days, not nan")
     if not dry_run and not yes:
         refuse_unasked("pass --yes to delete, or --dry-run to look")
         days = f"{older_than_days:g}"
@@ -75,13 +77,13 @@ async def _vacuum(backend: Backend, *, days: float, dry_run: bool) -> dict[str, 
 
 
 def _notice(damaged: list[str], event: Event) -> None:
-    """Keep the thread of an event that says it was left as it is."""
+    """Keep the thread of an event that reports an unchanged, damaged thread."""
     if event.name == "checkpoint.not_pruned":
         damaged.append(str(event.attributes.get("thread_id")))
 
 
 async def _condemned(checkpointer: BaseCheckpointer, days: float) -> int:
-    """Return how many checkpoints are old enough to go."""
+    """Return the number of checkpoints that are old enough to delete."""
     try:
         limit = datetime.now(UTC) - timedelta(days=days)
     except OverflowError:
@@ -95,7 +97,7 @@ async def _older(checkpointer: BaseCheckpointer, name: str, limit: datetime) -> 
     try:
         infos = await all_checkpoints(checkpointer, name)
     except CheckpointNotFoundError:
-        # It was deleted meanwhile.
+        # The thread was deleted meanwhile.
         return 0
     return sum(info.created_at < limit for info in infos[:-1])
 
@@ -108,6 +110,6 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
     sizes = document["disk_bytes"]
     if not document["dry_run"] and sizes["before"] is not None:
         after = number(sizes["after"])
-        console.out(f"on disk: {after} bytes, before {number(sizes['before'])}", highlight=False)
+        console.out(f"on disk: {after} bytes, {number(sizes['before'])} before", highlight=False)
     for thread in document["damaged"]:
-        note(f"thread {thread!r} is damaged: it is left alone")
+        note(f"thread {thread!r} is damaged and stays unchanged")
