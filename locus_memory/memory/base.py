@@ -104,7 +104,7 @@ class BaseMemoryManager(Resource, ABC):
 
     @property
     def pending(self) -> int:
-        """Return the number of jobs left for the background tasks."""
+        """The number of jobs left for the background tasks."""
         return 0
 
     async def _block(self, query: str | None) -> str | None:

@@ -42,7 +42,6 @@ def render_block(
     Memories are added in order while they fit. A memory that is too long is left out, and later
     ones may still fit. Only if none fits, the first one is cut, and ends in `...`.
     A memory longer than 8 characters per token of the budget is too long without being counted.
-    What is longer than 8 characters a token of the budget is taken to be too long, uncounted.
 
     Args:
         memories: Best first.

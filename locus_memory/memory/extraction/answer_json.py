@@ -67,7 +67,7 @@ def read_documents(text: str) -> Reading:
     Thinking is the text between tags such as `<think>` and `</think>`, nested ones included,
     after a tag that is never closed, before one that was never opened, and in a code fence
     with such a name. A tag within a string of a document is ignored. Trailing commas, comments
-    and the Python words for JSON constants are accepted in a document.
+    and Python's words for JSON constants are accepted in a document.
 
     Raises:
         InvalidArgumentError: The text has so many beginnings of documents that are not documents

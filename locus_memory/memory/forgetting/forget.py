@@ -5,7 +5,7 @@ conversation. The summaries of another conversation with the same first message 
 created again when they are needed. Every thread is read, so the call can take long. If it is
 interrupted, call it again: the data that leads to other data is erased last. The store is compacted
 at the end, so no index holds a word of erased data. A database may keep deleted rows in free pages
-and backups; the library cannot erase these.
+and backups; the library does not erase these.
 """
 
 from __future__ import annotations

@@ -17,9 +17,10 @@ def same_content(one: str, other: str) -> bool:
 def gist(content: str) -> tuple[str, ...]:
     """Return the significant words, in order; empty if there are none.
 
-    Contents with the same gist are near-duplicates: they differ in spaces, in their ends, in
-    "the", and in the first letter of ordinary words. All other differences count, since merging
-    two different facts would lose one: "a few", "> 5", "has a cold", "IT", "/srv/Data", ".NET".
+    Contents with the same gist are near-duplicates: they differ in spaces, in their last
+    punctuation, in "the", and in the case of the first letter of ordinary words. All other
+    differences count, since merging two different facts would lose one: "a few", "> 5",
+    "has a cold", "IT", "/srv/Data", ".NET".
     """
     words = map(_folded, content.strip().rstrip(_ENDS).split())
     return tuple(word for word in words if word != "the")

@@ -225,7 +225,7 @@ class Worker:
         try:
             await self._handle(jobs)
         except (GeneratorExit, KeyboardInterrupt):
-            # The event loop is ending: nothing more can be awaited.
+            # Nothing can be awaited after these errors.
             raise
         except BaseException as error:
             if is_being_cancelled():
