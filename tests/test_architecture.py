@@ -6,6 +6,7 @@ Run this file to draw the picture again.
 from __future__ import annotations
 
 import ast
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -74,6 +75,7 @@ def imports_of(nodes, modules):
             yield from imports_of(ast.iter_child_nodes(node), modules)
 
 
+@cache
 def import_graph():
     paths = {module_name(path): path for path in PACKAGE.rglob("*.py")}
     return {
