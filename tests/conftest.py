@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -16,6 +17,11 @@ from locus_memory.testing.servers import (  # noqa: E402 - once its assertions a
     RedisServer,
     ValkeyServer,
 )
+
+
+def pytest_collection_finish():
+    """Spare each collection of garbage, and each look at all objects, all that is there now."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
