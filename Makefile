@@ -16,11 +16,21 @@ ARGS ?=
 # How many processes share the tests; each starts the servers that it needs. `JOBS=0` is one.
 JOBS ?= 3
 
+# What `make quick` leaves out besides the tests that are marked: they start processes, or import
+# a framework.
+QUICK := $(addprefix --ignore=tests/,cli integrations backends/postgresql backends/redis \
+	test_examples.py)
+
+# Whatever the caller's environment says, modules are compiled once: the tests start hundreds of
+# interpreters.
+PYTHONDONTWRITEBYTECODE :=
+export PYTHONDONTWRITEBYTECODE
+
 PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
 PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CACHE_DIR PIP_DISABLE_PIP_VERSION_CHECK
 
-.PHONY: help setup demo test live bench bench-peers coverage lint types docs all clean
+.PHONY: help setup demo quick test live bench bench-peers coverage lint types docs all clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -49,7 +59,11 @@ demo: $(DEMO_READY) ## run `locus-memory demo` in a new, empty folder
 		&& ../../$(BIN)/locus-memory demo \
 		&& echo "To go on: cd $$folder && ../../$(BIN)/locus-memory --help"
 
-test: $(READY) ## run the tests; they need no server
+quick: $(READY) ## run the tests that are fast and start no server
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(QUICK) \
+		-m "not server and not slow" $(ARGS)
+
+test: $(READY) ## run all tests, with the servers that pip installed
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(ARGS)
 
 live: $(READY) ## run the long tests with real processes and servers

@@ -18,6 +18,80 @@ from locus_memory.testing.servers import (  # noqa: E402 - once its assertions a
     ValkeyServer,
 )
 
+SERVERS = ("postgresql", "redis", "valkey", "cluster", "three_masters", "own_server")
+
+SLOW = {
+    "TestHistory",
+    "TestScopes",
+    "test_a_forgotten_thread_leaves_no_word_though_its_deletion_was_killed",
+    "test_a_full_disk_is_a_clear_error_and_loses_nothing",
+    "test_a_removal_is_all_or_nothing",
+    "test_a_store_behaves_like_a_dict",
+    "test_a_storm_of_kills_while_threads_are_pruned",
+    "test_a_stream_is_put_together_to_what_was_cut",
+    "test_a_text_that_changes_during_the_search_is_found",
+    "test_all_of_them_in_one_folder",
+    "test_an_edited_list",
+    "test_any_change_in_place_is_saved_and_nothing_else",
+    "test_any_json_comes_back",
+    "test_any_sequence_matches_a_list_of_states",
+    "test_any_value_comes_back",
+    "test_console",
+    "test_deleting_any_leaves_every_other",
+    "test_every_acknowledged_save_survives_sigkill",
+    "test_every_check_holds",
+    "test_every_module_can_be_the_first_one_imported",
+    "test_every_state_comes_back",
+    "test_everything_of_a_user",
+    "test_examples_work_on_the_database_of_the_demo",
+    "test_five_hundred_cancels",
+    "test_five_hundred_cancels_leave_the_pool_whole",
+    "test_forks_of_forks_are_whole_whatever_was_removed",
+    "test_four_processes_lose_nothing",
+    "test_four_processes_on_one_thread_lose_nothing",
+    "test_json_is_read_as_it_is_otherwise",
+    "test_listing_while_threads_come_and_go",
+    "test_more_than_the_server_returns_at_once",
+    "test_no_character_of_unicode_slips_through",
+    "test_no_verb_has_a_hidden_cap",
+    "test_nothing_is_ever_left_over",
+    "test_python_tests",
+    "test_scores_are_those_of_the_formula",
+    "test_sql_and_python_agree",
+    "test_the_commands_leave_what_else_there_is_alone",
+    "test_the_page_shows_what_the_commands_print",
+    "test_two_hundred_turns_cost_less_than_their_last_state",
+    "test_two_hundred_turns_with_stops_restarts_and_a_fork",
+    "test_values_are_encoded_alike_together_and_one_by_one",
+    "test_what_a_dead_writer_left_goes_with_the_next_deletion",
+    "test_what_is_recalled_is_what_was_saved",
+    "test_what_the_agent_remembers",
+    "test_whatever_the_moment_it_is_interrupted_the_next_time_finishes",
+}
+"""The names of tests and classes that take longest, most of them some seconds."""
+
+
+def needs_a_server(item):
+    """Whether a fixture of the test, or the value of a parameter, is named for a server."""
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    names = [*item.fixturenames, *(each for each in parameters if isinstance(each, str))]
+    return any(name.startswith(SERVERS) for name in names)
+
+
+def is_slow(item):
+    return bool(SLOW & {item.originalname, item.parent.name})
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark what needs a server and what is slow; begin with the slow, lest one be the last."""
+    for item in items:
+        if needs_a_server(item):
+            item.add_marker("server")
+        if is_slow(item):
+            item.add_marker("slow")
+    items.sort(key=lambda item: not is_slow(item))
+
 
 def pytest_collection_finish():
     """Spare each collection of garbage, and each look at all objects, all that is there now."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -72,3 +74,17 @@ def test_other_dependencies_are_installed(clone, stamps):
     stamp = clone / ".venv" / stamps[-1]
     os.utime(stamp, (0, 0))
     assert (EVERYTHING if ".ready" in stamps else DEMO) in steps(clone, "demo")
+
+
+def test_what_the_quick_tests_leave_out_is_there(clone):
+    left_out = re.findall(r"--ignore=(\S+)", steps(clone, "quick"))
+    assert left_out
+    assert [path for path in left_out if not (ROOT / path).exists()] == []
+    written = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    assigned = [node for node in ast.parse(written).body if isinstance(node, ast.Assign)]
+    [slow] = [node.value for node in assigned if ast.unparse(node.targets[0]) == "SLOW"]
+    folders = (ROOT / "tests", ROOT / "locus_memory" / "testing")
+    files = [path for folder in folders for path in folder.rglob("*.py")]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    defined = set(re.findall(r"\b(?:def|class) (\w+)|^(\w+) =", code, re.MULTILINE))
+    assert ast.literal_eval(slow) <= {name for pair in defined for name in pair}
