@@ -16,9 +16,10 @@ ARGS ?=
 # How many processes share the tests; each starts the servers that it needs. `JOBS=0` is one.
 JOBS ?= 3
 
-# What `make quick` leaves out besides the tests that are marked: they start processes, or import
-# a framework.
+# What `make quick` leaves out besides the tests that are marked: much of it starts processes,
+# imports a framework, or goes through a conformance suite once more.
 QUICK := $(addprefix --ignore=tests/,cli integrations backends/postgresql backends/redis \
+	backends/test_unclosed.py conformance/test_four_verbs.py conformance/test_wrappers.py \
 	test_examples.py)
 
 # Whatever the caller's environment says, modules are compiled once: the tests start hundreds of

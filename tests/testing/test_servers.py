@@ -10,6 +10,8 @@ import pytest
 from locus_memory.errors import BackendUnavailableError, MissingDriverError
 from locus_memory.testing.servers import PostgreSQLServer, RedisServer, ValkeyServer
 
+pytestmark = pytest.mark.server
+
 
 def ask(server, *words):
     """Return the server's answer to an inline command of Redis."""
