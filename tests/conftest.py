@@ -98,6 +98,8 @@ def needs_a_server(item):
     """Whether a fixture of the test, or the value of a parameter, is named for a server."""
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
     names = [*item.fixturenames, *(each for each in parameters if isinstance(each, str))]
+    classes = (each.__name__.lower() for each in parameters if isinstance(each, type))
+    names += [name.removeprefix("in") for name in classes]
     return any(name.startswith(SERVERS) for name in names)
 
 
