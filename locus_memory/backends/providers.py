@@ -1,6 +1,7 @@
 """The one table of providers: the classes for the first word of a provider string.
 
-A class is named here and imported at its first use, so no driver is loaded before.
+A class is named here and imported at its first use, so no driver is loaded before. The provider
+`memory` is the folder `inmemory`.
 """
 
 from __future__ import annotations

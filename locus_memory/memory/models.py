@@ -61,7 +61,6 @@ class Memory:
         key: The name of the fact within its type; a later memory with the same key replaces
             this one.
         content: The fact itself, a sentence for people and models.
-        content: The fact itself, a sentence for people and models.
         metadata: A JSON object.
 
     Raises:

@@ -4,5 +4,6 @@ The engine drafts the record of a large state off the event loop. A record is a 
 earlier one if that is smaller. `chain_cache.py` caches the newest states of each thread, so that a
 save reads nothing back.
 
-Read `encode.py` first, then `levels.py` and `chain_cache.py`.
+Read `encode.py` first: its `draft` decides between a full record and a delta. Then read `levels.py`
+and `chain_cache.py`.
 """
