@@ -17,6 +17,7 @@ from locus_memory.errors import (
     InvalidArgumentError,
 )
 from locus_memory.integrations.locus import LocusCheckpointer, LocusMemoryManager
+from locus_memory.memory import ExtractionOptions, RecallOptions
 from locus_memory.memory.base import BaseMemoryManager as OurMemoryManager
 
 HELLO = "My name is Ada and I live in Berlin."
@@ -39,6 +40,20 @@ class Reader:
     def __call__(self, messages):
         self.batches.append([message.content for message in messages if message.content])
         return []
+
+
+async def test_the_options_of_the_manager_are_taken_in_values_and_by_name():
+    recall, later = RecallOptions(retrieve_limit=3), ExtractionOptions(extract_mode="background")
+    in_values = LocusMemoryManager("memory", recall=recall, extraction=later)
+    by_name = LocusMemoryManager("memory", retrieve_limit=3, extract_mode="background")
+    for manager in (in_values, by_name):
+        assert manager.manager.retrieve_limit == 3
+        assert manager.manager._worker._options == later
+        await manager.close()
+    with pytest.raises(ConfigurationError, match="'retrieve_limit' is given twice"):
+        LocusMemoryManager("memory", recall=recall, retrieve_limit=3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'retrievelimit'"):
+        LocusMemoryManager("memory", retrievelimit=3)
 
 
 @pytest.mark.parametrize("as_it_is", [False, True], ids=["adapter", "as it is"])
