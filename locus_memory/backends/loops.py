@@ -43,10 +43,11 @@ HeldT = TypeVar("HeldT", bound=OfOneLoop)
 
 @dataclass(eq=False, slots=True)
 class _Place(Generic[HeldT]):
-    """What one event loop has, or the last error that kept it from having it."""
+    """What one event loop has, or the calls that wait for it and what the last one ran into."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     held: HeldT | None = None
+    calls: int = 0
     failure: Exception | None = None
 
 
@@ -110,20 +111,34 @@ class PerLoop(Generic[HeldT]):
             Exception: What `opening` raised.
         """
         place = self._place_here()
-        before = place.failure
-        async with place.lock:
-            held = self.here()
-            if held is not None:
-                return held
-            if place.failure is not None and place.failure is not before:
-                raise place.failure
-            try:
-                held = await opening()
-            except Exception as error:
-                place.failure = error
-                raise
-            place.failure = None
-            return await self._kept(place, held)
+        known = place.failure
+        place.calls += 1
+        try:
+            async with place.lock:
+                return await self._opened_in(place, opening, known)
+        finally:
+            place.calls -= 1
+            if not place.calls:
+                # Its traceback keeps alive whatever its callers hold.
+                place.failure = None
+
+    async def _opened_in(
+        self,
+        place: _Place[HeldT],
+        opening: Callable[[], Awaitable[HeldT]],
+        known: Exception | None,
+    ) -> HeldT:
+        held = self.here()
+        if held is not None:
+            return held
+        if place.failure is not None and place.failure is not known:
+            raise place.failure
+        try:
+            held = await opening()
+        except Exception as error:
+            place.failure = error
+            raise
+        return await self._kept(place, held)
 
     def _place_here(self) -> _Place[HeldT]:
         with self._lock:

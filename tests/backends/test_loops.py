@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import threading
+import weakref
 
 import pytest
 
@@ -106,6 +108,28 @@ class TestPerLoop:
             assert {str(each) for each in failures} == {"no route"}
             assert len(attempts) == number
         assert not held.is_open()
+
+    async def test_a_failure_is_not_kept_once_it_is_told(self):
+        held = PerLoop("db")
+
+        class Kept:
+            pass
+
+        async def fail():
+            kept = Kept()
+            seen.append(weakref.ref(kept))
+            await held.opened(opening)
+
+        async def opening():
+            await asyncio.sleep(0)
+            raise OSError("no route")
+
+        seen = []
+        await asyncio.gather(*(fail() for _ in range(3)), return_exceptions=True)
+        # The event loop lets go of what it did last.
+        await asyncio.sleep(0)
+        gc.collect()
+        assert [each() for each in seen] == [None] * 3
 
     async def test_a_cancelled_call_leaves_the_opening_to_the_next(self):
         held, made, go_on = PerLoop("db"), [Held()], asyncio.Event()

@@ -1,8 +1,8 @@
 """The connections of one event loop: opened when needed, lent to one call at a time.
 
-asyncpg's own pool sends every release through a task of its own, with which a small statement
-takes a third longer; while it closes, it refuses nobody who waits already; and it cannot let go of
-connections whose loop is closed.
+asyncpg's own pool sends every release through a task of its own: a read takes a third longer with
+it, and a thousand of 50 tasks take twice as long. While it closes, it refuses nobody who waits
+already. A call that waits for it when the event loop is closed reports an error.
 """
 
 from __future__ import annotations
