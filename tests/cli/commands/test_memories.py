@@ -297,7 +297,7 @@ def test_history_and_undo(ok, fails):
     assert undone.out == (
         "user home\n  undone:     I live in Rome\n  now:        I live in Paris\n"
     )
-    assert "undone  I live in Rome" in ok("history", "home", "--user", "ada").out
+    assert "undone    I live in Rome" in ok("history", "home", "--user", "ada").out
     document = ok("undo", "home", "--user", "ada", "--json").json
     assert document["current"]["content"] == "I live in Lyon"
     assert document["taken_back"]["content"] == "I live in Paris"
