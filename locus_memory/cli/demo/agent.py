@@ -1,8 +1,8 @@
-"""The agent of the demo, in a process of its own: what `locus-memory demo` kills and resumes.
+"""The agent of the demo, in its own process: `locus-memory demo` kills and resumes it.
 
-It is given the database and the part to play. It prints a line when a tool's result is saved,
-and one when a message is being sent; that goes on when it reads a line. So whoever started it
-knows when a tool is under way, and can kill it then.
+Its arguments are the database and the part to play. It prints a line when a tool's result is
+saved, and a line while a message is being sent. The send continues after the process reads a
+line. So the parent process knows when a tool is running, and can kill the agent then.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__: list[str] = []
 
 
 class _Tools:
-    """What the agent can do; each run of a tool leaves a note in the store.
+    """The tools of the agent; each run of a tool writes a note to the store.
 
     Args:
-        store: Where.
+        store: The store of the notes.
     """
 
     def __init__(self, store: BaseStore) -> None:
@@ -47,7 +47,7 @@ class _Tools:
         await self._note("send_message")
         _tell("under way")
         if not await asyncio.to_thread(sys.stdin.readline):
-            sys.exit("nobody is listening")
+            sys.exit("the demo process has gone")
         return f"Sent to {to}: {text}"
 
     async def _note(self, tool: str) -> None:

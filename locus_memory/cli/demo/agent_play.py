@@ -1,4 +1,4 @@
-"""The demo's agent, step by step: what each step prints and what must hold after it."""
+"""The demo's agent, step by step: the output of each step and its checks."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def play_agent(stage: Stage) -> None:
 
 
 def _learn(stage: Stage) -> None:
-    stage.title("An agent learns about its user, and is killed while a tool is under way")
+    stage.title("An agent learns about its user, and is killed while a tool runs")
     killed = steps.learn_and_kill(stage.session.url)
     left = stage.session.run(_dinner)
     stage.found["agent_killed"] = {**killed, **left}
-    stage.say("(its model is scripted, so that it needs no key; the rest is the real thing)")
+    stage.say("(the model is scripted, so the demo needs no API key; everything else is real)")
     _print(stage, left["messages"])
     stage.say(
         f"process {killed['pid']} was killed by SIGKILL during {story.INTERRUPTED}: "
         f"exit code {killed['exit_code']}"
     )
-    stage.check("the agent was killed, it did not end by itself", ok=killed["exit_code"] != 0)
+    stage.check("the agent was killed and did not end by itself", ok=killed["exit_code"] != 0)
     stage.check(
         f"{story.FINISHED} has its result, {story.INTERRUPTED} has none",
         ok=_answered(left["messages"]) == [story.FINISHED],
@@ -56,10 +56,10 @@ def _resume(stage: Stage) -> None:
     _print(stage, now["messages"], skip=count)
     runs, first = now["tool_runs"], before["pid"]
     stage.check(
-        "nothing of what was saved has changed", ok=now["messages"][:count] == before["messages"]
+        "the saved messages are unchanged", ok=now["messages"][:count] == before["messages"]
     )
     stage.check(
-        f"{story.FINISHED} ran once, in process {first}: it was not run again",
+        f"{story.FINISHED} ran once, in process {first}, and was not repeated",
         ok=runs[story.FINISHED] == [first],
     )
     stage.check(
@@ -68,25 +68,25 @@ def _resume(stage: Stage) -> None:
         and _answered(now["messages"]) == [story.FINISHED, story.INTERRUPTED],
     )
     stage.check(
-        f"said before the kill, remembered: {story.ALLERGY}",
+        f"remembered from before the kill: {story.ALLERGY}",
         ok=story.ALLERGY in now["memories"],
     )
     stage.check(
-        f"remembered in place of the old home: {story.NEW_HOME}",
+        f"the new home replaced the old one: {story.NEW_HOME}",
         ok=set(now["memories"]) == {story.NAME, story.ALLERGY, story.NEW_HOME},
     )
 
 
 def _recall(stage: Stage) -> None:
-    stage.title("A third process is asked on another thread, where none of this was said")
+    stage.title("A third process answers on another thread, which has none of these messages")
     pid = steps.run_to_end(stage.session.url, "recall")
     asked = stage.session.run(_elsewhere)
     stage.found["agent_recalled"] = {"pid": pid, **asked}
     _print(stage, asked["trip"])
-    stage.say(f"and another user, {story.STRANGER!r}:")
+    stage.say(f"another user, {story.STRANGER!r}, asks the same:")
     _print(stage, asked["visit"])
     stage.check(
-        "every answer is what the memories say",
+        "every answer comes from the memories",
         ok=_texts(asked["trip"], "assistant")
         == [f"I remember: {each}" for each in (story.NEW_HOME, story.ALLERGY)],
     )
@@ -96,13 +96,13 @@ def _recall(stage: Stage) -> None:
         and len(asked["trip"]) == 2 * len(story.QUESTIONS),
     )
     stage.check(
-        "another user's agent knows nothing of it",
+        "the agent of another user has no such memory",
         ok=_texts(asked["visit"], "assistant") == ["I do not know."],
     )
 
 
 def _show(stage: Stage) -> None:
-    stage.title("What is remembered, from which message, and what it replaced")
+    stage.title("The memories, their source messages, and the versions they replaced")
     stage.say(f"$ locus-memory memories --user {story.USER}")
     document = steps.list_memories(stage.session.url)
     stage.found["memories"] = document
@@ -111,7 +111,7 @@ def _show(stage: Stage) -> None:
     versions = [*rows, *(row["replaced"] for row in rows if row["replaced"])]
     said = {version["content"]: _said(version) for version in versions}
     stage.check(
-        "each memory names the message it comes from",
+        "each memory names its source message",
         ok=said
         == {
             story.NAME: [story.INTRODUCTION],
@@ -147,7 +147,7 @@ def _print(stage: Stage, messages: Sequence[dict[str, Any]], skip: int = 0) -> N
 
 
 def _answered(messages: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the tools that have answered, in order."""
+    """Return the tools with a result, in order."""
     return [message["name"] for message in messages if message["role"] == "tool"]
 
 

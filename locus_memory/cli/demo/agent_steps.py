@@ -1,4 +1,4 @@
-"""The steps of the demo's agent; each returns what it read back from the database."""
+"""The steps of the demo's agent; each returns data that it read back from the database."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UNDER_WAY = "under way"
 
 
 def learn_and_kill(url: str) -> dict[str, Any]:
-    """Run the agent's first part, and kill it when one tool is done and one under way."""
+    """Run the agent's first part, and kill it when one tool is done and one is running."""
     with started(_MODULE, url, "learn", name="the agent's process") as child:
         awaited = {f"saved {story.FINISHED}", _UNDER_WAY}
         while awaited:
@@ -39,7 +39,7 @@ def learn_and_kill(url: str) -> dict[str, Any]:
 
 
 def run_to_end(url: str, part: str) -> int:
-    """Run another part of the agent's, in a process of its own; returns its process id."""
+    """Run another part of the agent in a new process; returns its process id."""
     with started(_MODULE, url, part, name="the agent's process") as child:
         for line in child.lines():
             if line == _UNDER_WAY:
@@ -49,9 +49,9 @@ def run_to_end(url: str, part: str) -> int:
 
 
 def list_memories(url: str) -> dict[str, Any]:
-    """Return what the command `memories` tells of the user, in a process of its own."""
+    """Return the JSON of the command `memories` for the user, from a new process."""
     command = ["--url", url, "--json", "memories", "--user", story.USER]
-    done = subprocess.run(  # noqa: S603 - our own interpreter and module
+    done = subprocess.run(  # noqa: S603 - a module of this package
         [sys.executable, "-m", "locus_memory.cli", *command],
         stdout=subprocess.PIPE,
         check=False,
@@ -63,14 +63,14 @@ def list_memories(url: str) -> dict[str, Any]:
 
 
 async def messages(backend: Backend, thread_id: str) -> list[dict[str, Any]]:
-    """Return what was said on a thread."""
+    """Return the messages of a thread."""
     state = await backend.checkpointer.load(thread_id)
     found: list[dict[str, Any]] = state["messages"] if state else []
     return found
 
 
 async def tool_runs(backend: Backend) -> dict[str, list[int]]:
-    """Return in which processes each tool ran."""
+    """Return the process ids of each tool's runs."""
     found: dict[str, list[int]] = {story.FINISHED: [], story.INTERRUPTED: []}
     async for note in scan_all(backend.store, story.TOOL_RUNS):
         found[note.value["tool"]].append(note.value["pid"])
@@ -78,6 +78,6 @@ async def tool_runs(backend: Backend) -> dict[str, list[int]]:
 
 
 async def memories(backend: Backend) -> list[str]:
-    """Return all that is remembered of the user now."""
+    """Return the current memories of the user."""
     manager = LLMMemoryManager(backend.store).for_user(story.USER)
     return [memory.content async for memory in manager.memories()]

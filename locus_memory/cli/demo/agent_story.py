@@ -1,4 +1,4 @@
-"""What the demo's agent is told and asked, by whom and where."""
+"""The script of the demo's agent: its users, threads, messages and memories."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STRANGER: Final = "stranger"
 DINNER: Final = "noor-dinner"
 TRIP: Final = "noor-trip"
 VISIT: Final = "stranger-visit"
-"""The threads: two of the user's, one of somebody else's."""
+"""The threads: two belong to the user, one to another user."""
 
 THREADS: Final = (DINNER, TRIP, VISIT)
 
@@ -48,14 +48,14 @@ NAME: Final = "The user's name is Noor."
 OLD_HOME: Final = "The user lives in Ghent."
 NEW_HOME: Final = "The user lives in Lisbon."
 ALLERGY: Final = "The user is allergic to walnuts."
-"""What is to be remembered of that."""
+"""The expected memories."""
 
 FINISHED: Final = "book_table"
 INTERRUPTED: Final = "send_message"
 """The tools: the first has its result when the process is killed, the other has none."""
 
 TOOL_RUNS: Final = ("tool-runs",)
-"""The namespace where each run of a tool leaves a note."""
+"""The namespace of the notes about tool runs."""
 
 NAMESPACES: Final = (
     TOOL_RUNS,
@@ -63,7 +63,7 @@ NAMESPACES: Final = (
     ("locus_memory", "users", STRANGER),
     ("locus_memory", "queue"),
 )
-"""What the namespaces start with where the agent leaves anything."""
+"""Prefixes of all namespaces that the agent writes to."""
 
 LEARNING: Final = (
     "Nice to meet you, Noor.",
@@ -75,4 +75,4 @@ LEARNING: Final = (
     ),
 )
 RESUMING: Final = ("Your table is booked, and Ida knows.", "Lisbon it is.")
-"""What the scripted model says; beyond that, it follows its own rules."""
+"""The replies of the scripted model; after them, it follows its own rules."""

@@ -1,4 +1,4 @@
-"""The command `demo`: a conversation that survives its process, and an agent that remembers."""
+"""The command `demo`: a conversation that survives its process, and an agent with a memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DATABASE = "locus.db"
 def demo(
     context: typer.Context,
     directory: Annotated[
-        Path, typer.Argument(metavar="DIRECTORY", help="Where to make locus.db; here by default.")
+        Path, typer.Argument(metavar="DIRECTORY", help="Folder for locus.db.")
     ] = Path(),
     *,
     fresh: Annotated[
@@ -30,14 +30,14 @@ def demo(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Watch a conversation and an agent outlive their processes.
+    """Run a demo: a conversation and an agent survive the kill of their processes.
 
-    A sample conversation is imported, killed half-way, resumed, searched, forked and measured.
-    Then an agent learns about its user, is killed while a tool is under way, resumes, and
-    remembers in another process.
+    The demo imports a sample conversation, kills the import half-way, resumes it, and searches,
+    forks and measures the thread. Then an agent learns about its user, is killed while a tool
+    runs, resumes, and recalls its memories in another process.
 
-    Everything it prints is read back from DIRECTORY/locus.db, which it leaves there to be
-    looked at. It fails if anything is lost, repeated or altered on the way.
+    All output is read back from DIRECTORY/locus.db, which stays there for you to inspect. The
+    demo fails if any data is lost, repeated or altered.
     """
     from locus_memory.cli.demo.play import play  # noqa: PLC0415 - help must be quick
 
@@ -58,7 +58,7 @@ def _make_room(session: Session, path: Path, *, fresh: bool) -> None:
             "database with --fresh"
         )
     if not session.run(_is_ours):
-        raise CommandError(f"{path} holds more than a demo: it is left alone")
+        raise CommandError(f"{path} holds other data than a demo's: choose another directory")
     for name in (_DATABASE, f"{_DATABASE}-wal", f"{_DATABASE}-shm"):
         path.with_name(name).unlink(missing_ok=True)
 

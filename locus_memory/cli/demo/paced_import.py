@@ -1,7 +1,7 @@
-"""An import that goes one turn at a time: what `locus-memory demo` kills.
+"""An import that waits after each turn: `locus-memory demo` kills it.
 
-It prints the number of turns that are saved, one a line, and goes on when it reads a line.
-So whoever started it knows how far it is, and can kill it while it works on a turn.
+After each turn it prints the number of saved turns and waits until it reads a line. So the
+parent process knows its progress, and can kill it while it works on a turn.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _wait(turns: int) -> None:
     sys.stdout.write(f"{turns}\n")
     sys.stdout.flush()
     if not sys.stdin.readline():
-        sys.exit("nobody is listening")
+        sys.exit("the demo process has gone")
 
 
 async def _import(url: str) -> None:

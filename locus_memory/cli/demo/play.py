@@ -1,4 +1,4 @@
-"""The demo, step by step: what each step prints and what must hold after it."""
+"""The demo, step by step: the output of each step and its checks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NEXT = ("threads", f"show {DINNER}", f"history home --user {USER}", f"chat --us
 def play(session: Session, path: Path) -> bool:
     """Play the demo on the empty database at `path`; returns whether every check held."""
     stage = Stage(session)
-    # A folder that cannot be written is found out here rather than by the other process.
+    # An unwritable folder fails here rather than in the other process.
     session.run(_touch, create=True)
     for step in (_kill, _resume, _search, _look_back, _branch, _compare, _measure):
         step(stage, path)
@@ -41,11 +41,11 @@ def play(session: Session, path: Path) -> bool:
     held = all(check["ok"] for check in stage.checks)
     url = shlex.quote(f"sqlite:{path}")
     if held:
-        stage.say(f"\n{len(stage.checks)} checks, all of them hold. The database is {path}; try:")
+        stage.say(f"\nAll {len(stage.checks)} checks passed. The database is {path}; try:")
         for command in _NEXT:
             stage.say(f"  locus-memory --url {url} {command}")
     else:
-        stage.say("\nNOT every check holds: see above.")
+        stage.say("\nNOT all checks passed: see above.")
     if session.as_json:
         print_json({"ok": held, "database": str(path), **stage.found, "checks": stage.checks})
     return held
@@ -57,7 +57,7 @@ async def _touch(backend: Backend) -> None:
 
 def _kill(stage: Stage, path: Path) -> None:
     half = len(load_sample().messages) // 2
-    stage.title("A process imports a conversation, one checkpoint a turn, and is killed half-way")
+    stage.title("A process imports a conversation, one checkpoint per turn, and is killed half-way")
     killed = steps.import_and_kill(stage.session.url, half)
     stage.found["killed"] = killed
     stage.say(
@@ -68,28 +68,28 @@ def _kill(stage: Stage, path: Path) -> None:
     killed["left"] = left
     stage.say(f"{path} holds {left['checkpoints']} checkpoints and {left['items']} stored turns")
     print_transcript(stage.console, [(half, left["last_acknowledged"])])
-    stage.check("the process was killed, it did not end by itself", ok=killed["exit_code"] != 0)
+    stage.check("the process was killed and did not end by itself", ok=killed["exit_code"] != 0)
     stage.check(
-        "every acknowledged turn is there, and no half of another",
+        "every acknowledged turn is complete, and no other turn is partial",
         ok=left["intact"] and 0 <= left["checkpoints"] - half <= 1,
     )
 
 
 def _resume(stage: Stage, path: Path) -> None:
     del path
-    stage.title("A second process goes on where the first one stopped")
+    stage.title("A second process continues where the first one stopped")
     resumed = steps.import_the_rest(stage.session.url)
     there = stage.session.run(steps.verify)
     stage.found["resumed"] = {**resumed, "read_back": there}
     before = stage.found["killed"]["left"]["checkpoints"]
-    stage.say(f"it saved {resumed['saved']} turns and left the first {before} as they were")
+    stage.say(f"it saved {resumed['saved']} turns and left the first {before} unchanged")
     turns = there["turns"]
     stage.check(
         f"{there['checkpoints']} checkpoints for {turns} turns, in order: none lost, none repeated",
         ok=there["in_order"] and before + resumed["saved"] == turns,
     )
     stage.check(
-        f"each of the {turns} checkpoints loads exactly what was said up to there",
+        f"each of the {turns} checkpoints loads exactly the messages up to its turn",
         ok=there["exact"] == turns,
     )
     stage.check(f"each of the {turns} turns was stored exactly once", ok=there["items_exact"])
@@ -105,41 +105,42 @@ def _search(stage: Stage, path: Path) -> None:
         items = [StoreItem.from_dict(item) for item in answer["items"]]
         print_hits(stage.console, items, answer["query"])
     stage.check(
-        f"the words of each of the {found['turns']} turns find that turn first",
+        f"a search for the words of each of the {found['turns']} turns finds that turn first",
         ok=found["found_first"] == found["turns"],
     )
 
 
 def _look_back(stage: Stage, path: Path) -> None:
     del path
-    stage.title("Back in time: the end of the conversation as it was at an earlier turn")
+    stage.title("Back in time: the end of the conversation at an earlier turn")
     past = stage.session.run(steps.look_back)
     stage.found["past"] = past
     said = list(enumerate(past["messages"], 1))
     print_transcript(stage.console, said[-2:])
     messages = load_sample().messages
     stage.check(
-        "it is exactly what had been said then", ok=past["messages"] == messages[: len(said)]
+        "it holds exactly the messages up to that turn",
+        ok=past["messages"] == messages[: len(said)],
     )
 
 
 def _branch(stage: Stage, path: Path) -> None:
     del path
-    stage.title(f"A fork from turn {FORK_AFTER} goes another way")
+    stage.title(f"A fork from turn {FORK_AFTER} takes another course")
     branch = stage.session.run(steps.branch)
     stage.found["branch"] = branch
     said = list(enumerate(branch["messages"], 1))
     print_transcript(stage.console, said[FORK_AFTER - 1 :])
     expected = [*load_sample().messages[:FORK_AFTER], *BRANCH_TURNS]
     stage.check(
-        "the fork holds the shared past and its own turns", ok=branch["messages"] == expected
+        "the fork holds the shared turns and its own turns", ok=branch["messages"] == expected
     )
-    stage.check("the original is as it was", ok=branch["original_intact"])
+    stage.check("the original is unchanged", ok=branch["original_intact"])
 
 
 def _compare(stage: Stage, path: Path) -> None:
     del path
-    stage.title("The two branches compared")
+    stage.title("A comparison of the two branches")
     difference = stage.session.run(steps.compare)
     stage.found["diff"] = difference
     render_difference(stage.console, difference)
@@ -149,7 +150,7 @@ def _compare(stage: Stage, path: Path) -> None:
 
 
 def _measure(stage: Stage, path: Path) -> None:
-    stage.title("What it costs, next to the full JSON of every state")
+    stage.title("The stored size, next to the full JSON of every state")
     rows = stage.session.run(steps.measure)
     disk = size_on_disk(path)
     stage.found["sizes"] = {"threads": rows, "disk_bytes": disk}
@@ -157,6 +158,6 @@ def _measure(stage: Stage, path: Path) -> None:
     cells = [[*(row[name] for name in names), f"{row['ratio']:.1%}"] for row in rows]
     titles = ["thread", ">checkpoints", ">bytes stored", ">full JSON", ">ratio"]
     print_table(stage.console, titles, cells)
-    stage.say(f"on disk: {number(disk or 0)} bytes, the searchable turns included")
+    stage.say(f"on disk: {number(disk or 0)} bytes, including the searchable turns")
     small = all(row["stored_bytes"] * 10 < row["json_bytes"] for row in rows)
-    stage.check("less than a tenth of the full JSON is stored", ok=small)
+    stage.check("the stored size is less than a tenth of the full JSON", ok=small)

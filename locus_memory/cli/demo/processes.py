@@ -1,4 +1,4 @@
-"""The processes the demo starts: followed line by line over pipes, and never left behind."""
+"""The child processes of the demo: read line by line over pipes, and always ended."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["Child", "started"]
 
 
 class Child:
-    """A process that prints lines, and waits for one where it is to be told to go on.
+    """A process that prints lines, and waits for a line before it continues.
 
     Args:
-        process: Started with pipes.
-        name: How an error calls it.
+        process: The process, started with pipes.
+        name: Its name in errors.
     """
 
     def __init__(self, process: subprocess.Popen[str], name: str) -> None:
         self.pid = process.pid
         self._process = process
         self._name = name
-        # It was started with both.
+        # The process was started with both pipes.
         self._stdin = cast("IO[str]", process.stdin)
         self._stdout = cast("IO[str]", process.stdout)
 
@@ -38,14 +38,14 @@ class Child:
         """Return the next line it prints.
 
         Raises:
-            CommandError: It ended.
+            CommandError: The process ended.
         """
         for line in self.lines():
             return line
         raise CommandError(f"{self._name} ended by itself")
 
     def go_on(self) -> None:
-        """Let it go on."""
+        """Let the process continue."""
         self._stdin.write("\n")
         self._stdin.flush()
 
@@ -55,10 +55,10 @@ class Child:
         return self._process.wait()
 
     def finish(self) -> None:
-        """Wait for its end.
+        """Wait until the process ends.
 
         Raises:
-            CommandError: It failed.
+            CommandError: The process failed.
         """
         code = self._process.wait()
         if code:
@@ -67,19 +67,19 @@ class Child:
 
 @contextmanager
 def started(module: str, *arguments: str, name: str) -> Generator[Child]:
-    """Run a module of ours in a process of its own, which is gone when the context ends.
+    """Run a module of this package in a child process, which ends with the context.
 
     Args:
-        module: What to run.
-        arguments: What it gets.
-        name: How an error calls the process.
+        module: The module to run.
+        arguments: Its arguments.
+        name: The name of the process in errors.
     """
-    with subprocess.Popen(  # noqa: S603 - our own interpreter and module
+    with subprocess.Popen(  # noqa: S603 - a module of this package
         [sys.executable, "-m", module, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        # An interrupt of the demo is not the child's business.
+        # An interrupt of the demo must not reach the child.
         start_new_session=True,
     ) as process:
         try:

@@ -1,4 +1,4 @@
-"""The conversation that ships with the package, and another way it might have gone on."""
+"""The sample conversation of the package, and the turns of an alternative branch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SAMPLE: Final = "second-wind"
 BRANCH: Final = "second-wind-by-scilly"
 
 FORK_AFTER: Final = 57
-"""The turn, counted from 1, after which the branch goes another way."""
+"""The last shared turn of the branch, counted from 1."""
 
 BRANCH_TURNS: Final[tuple[dict[str, Any], ...]] = (
     {

@@ -1,4 +1,4 @@
-"""Where the demo prints and what it finds out."""
+"""The output and the results of the demo."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["Stage"]
 
 
 class Stage:
-    """Where the demo prints, and what it has found out.
+    """The console, the results and the checks of the demo.
 
     Args:
-        session: The database, and whether only JSON is printed.
+        session: The database and the output format.
     """
 
     def __init__(self, session: Session) -> None:
@@ -41,7 +41,7 @@ class Stage:
         print_text(self.console, Text(text))
 
     def check(self, text: str, *, ok: bool) -> None:
-        """Print and keep whether something holds."""
+        """Print and keep the result of a check."""
         self.checks.append({"check": text, "ok": ok})
         mark = Text("ok      ", "green") if ok else Text("FAILED  ", "bold red")
         print_text(self.console, mark.append(text, "default"))

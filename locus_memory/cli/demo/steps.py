@@ -1,4 +1,4 @@
-"""The steps of the demo; each returns what it read back from the database."""
+"""The steps of the demo; each returns data that it read back from the database."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def import_and_kill(url: str, after: int) -> dict[str, Any]:
 
 
 def import_the_rest(url: str) -> dict[str, Any]:
-    """Import in a second process with the command `import`; return what it says it did."""
-    done = subprocess.run(  # noqa: S603 - our own interpreter and module
+    """Import in a second process with the command `import`; return its summary."""
+    done = subprocess.run(  # noqa: S603 - a module of this package
         [sys.executable, "-m", "locus_memory.cli", "--url", url, "--json", "import", "-"],
         input=sample_bytes(),
         stdout=subprocess.PIPE,
@@ -67,7 +67,7 @@ def import_the_rest(url: str) -> dict[str, Any]:
 
 
 async def survived(backend: Backend, *, acknowledged: int) -> dict[str, Any]:
-    """Return what the killed process left behind."""
+    """Return what the killed process saved."""
     messages = load_sample().messages
     state: Any = await backend.checkpointer.load(SAMPLE)
     ids = [info.checkpoint_id for info in await all_checkpoints(backend.checkpointer, SAMPLE)]
@@ -100,7 +100,7 @@ async def verify(backend: Backend) -> dict[str, Any]:
 
 
 async def search(backend: Backend) -> dict[str, Any]:
-    """Search for a few things, and for the words of every turn."""
+    """Run a few queries, and a query with the words of every turn."""
     from locus_memory.retrieval.hybrid import HybridSearch  # noqa: PLC0415 - help must be quick
 
     namespace = (TURNS, SAMPLE)
@@ -118,14 +118,14 @@ async def search(backend: Backend) -> dict[str, Any]:
 
 
 async def look_back(backend: Backend) -> dict[str, Any]:
-    """Load the thread as it was early on."""
+    """Load an early state of the thread."""
     ids = [info.checkpoint_id for info in await all_checkpoints(backend.checkpointer, SAMPLE)]
     state: Any = await backend.checkpointer.load(SAMPLE, ids[_EARLIER - 1])
     return {"checkpoint_id": ids[_EARLIER - 1], "messages": state["messages"]}
 
 
 async def branch(backend: Backend) -> dict[str, Any]:
-    """Fork from an earlier turn and let the conversation go another way."""
+    """Fork from an earlier turn and add other turns."""
     checkpointer = backend.checkpointer
     ids = [info.checkpoint_id for info in await all_checkpoints(checkpointer, SAMPLE)]
     start = ids[FORK_AFTER - 1]
@@ -145,10 +145,10 @@ async def branch(backend: Backend) -> dict[str, Any]:
 
 
 async def compare(backend: Backend) -> dict[str, Any]:
-    """Return the difference of the two branches."""
+    """Return the difference between the two branches."""
     return await compare_checkpoints(backend, a=SAMPLE, b=BRANCH)
 
 
 async def measure(backend: Backend) -> list[dict[str, Any]]:
-    """Return what the two threads cost, next to their full JSON."""
+    """Return the stored size of the two threads and the size of their full JSON."""
     return await measure_threads(backend, quiet=True)
