@@ -93,12 +93,12 @@ class Sentence:
 
     @property
     def asks(self) -> bool:
-        """Return whether it is a question."""
+        """Whether it is a question."""
         return self.text.rstrip("\"') ").endswith("?")
 
     @property
     def unsure(self) -> bool:
-        """Return whether its statement is uncertain."""
+        """Whether its statement is uncertain."""
         return _UNSURE.search(self.text) is not None
 
 

@@ -110,7 +110,7 @@ class Limits:
 
 
 class Ledger:
-    """Reads and writes the memories of any scope; safe for many tasks and processes.
+    """The memories of any scope and their history, safe for many tasks and processes.
 
     A change writes the current memory and the history together: atomically if the store has
     transactions, else the history first. Each write names the version it replaces. If two writers
