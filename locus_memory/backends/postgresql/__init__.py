@@ -1,7 +1,7 @@
 """The PostgreSQL backend.
 
-Each verb is one statement, and `schema.py` migrates the tables when a database is first used.
-Values are `jsonb`, text search is BM25 over `tsvector`, vectors are pgvector's.
+Each verb is one statement, and `schema.py` migrates the tables at the first use of a database.
+Values are `jsonb`, text search is BM25 over `tsvector`, and vector search uses pgvector.
 
 Read `backend.py` and `store.py` first, then `connection/`, `items/` and `search/`; `checkpoints.py`
 and `checkpoint_queries.py` stand alone.

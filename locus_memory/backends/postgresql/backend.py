@@ -31,7 +31,7 @@ class PostgreSQLBackend(Backend):
 
     Args:
         database: See `PostgreSQLPool`.
-        pool: A pool to share, of asyncpg's or ours; it is not closed here.
+        pool: A pool to share, of asyncpg or a `PostgreSQLPool`; the backend does not close it.
         options: How to connect, and where the tables are; ignored with a `PostgreSQLPool`.
         store_options: Options of `PostgreSQLStore`.
         checkpointer_options: Options of `PostgreSQLCheckpointer`.
@@ -72,7 +72,7 @@ class PostgreSQLBackend(Backend):
 
     @override
     async def problems(self) -> list[str]:
-        """Return how many vectors are lost, which a search does not miss."""
+        """Return the number of lost vectors, which a search does not detect."""
         await self._pool.open()
         if not self._pool.features.has_vector:
             return []
@@ -80,7 +80,7 @@ class PostgreSQLBackend(Backend):
         return [f"postgresql: items without their vector: {lost}"] if lost else []
 
     async def open(self) -> None:
-        """Connect and make the tables now, rather than on first use."""
+        """Connect and create the tables now, rather than at the first use."""
         await self._store.open()
         await self._checkpointer.open()
 

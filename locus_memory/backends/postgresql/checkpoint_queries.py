@@ -1,4 +1,4 @@
-"""The statements of checkpoints, each with its reasons."""
+"""The statements of checkpoints, with the reasons for their form."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ __all__ = [
 
 _THREAD: Final = "SELECT id FROM {threads} WHERE digest = $1"
 
-# What a record builds on is nearly always the newest of its thread, which two indexes lead to;
-# else it is looked for among all. There is no index by revision: links go by sequence.
+# The base of a record is nearly always the newest record of its thread, which two indexes find;
+# else it is searched among all. There is no index by revision: links use sequences.
 _BASED: Final = """
 newest AS (
   SELECT sequence, revision FROM {checkpoints} WHERE thread = %(id)s AND digest = %(name)s),
@@ -60,10 +60,10 @@ FROM thread RETURNING sequence, $1
 
 _INSERT_DELTA: Final = _INSERT % "(SELECT sequence FROM based)"
 
-# The part `thread` locks the thread's row, and looks at what others may have changed while it
-# waited for it: the newest checkpoint, and whether records were removed since the statement
-# began, so that the base it sees may be gone. Looking the thread's number up first leaves the
-# planner nothing but the indexes, however little it knows of new tables.
+# The part `thread` locks the thread's row, and checks what other sessions may have changed while
+# it waited for the lock: the newest checkpoint, and whether records were deleted since the
+# statement began, so that the base it sees may be gone. The thread's number is looked up first, so
+# that the planner can only use the indexes, even if it has no statistics of new tables.
 APPEND: Final = f"""
 WITH known AS (SELECT id, removals, newest FROM {{threads}} WHERE digest = $1),
 {_BASED_ON_KNOWN},
@@ -78,7 +78,7 @@ thread AS (
 {_INSERT_DELTA}
 """  # noqa: S608
 
-# What is no delta may be the first of its thread.
+# A record that is not a delta may be the first of its thread.
 BEGIN: Final = f"""
 WITH known AS (SELECT id, removals FROM {{threads}} WHERE digest = $1),
 thread AS (
@@ -91,7 +91,7 @@ thread AS (
 {_INSERT % "NULL::bigint"}
 """  # noqa: S608
 
-# Appends that share a transaction leave out a thread whose row somebody else has locked: or all
+# Appends in a shared transaction leave out a thread whose row another session has locked: else all
 # of them would wait for it.
 _FREE: Final = """
 WITH free AS (SELECT FROM {threads} WHERE digest = $1 FOR UPDATE SKIP LOCKED),
@@ -106,7 +106,7 @@ TOGETHER: Final = {
         "SELECT $1, $14, $2 WHERE EXISTS (SELECT FROM free) OR NOT EXISTS (SELECT FROM known)",
     ),
 }
-"""What does as much for one of several."""
+"""The same for one append of several."""
 
 APPEND_LOCKED: Final = f"""
 WITH thread AS (UPDATE {{threads}} SET newest = $2 WHERE id = $1 RETURNING id),
@@ -171,8 +171,8 @@ SEQUENCES: Final = f"""
 SELECT sequence FROM {{checkpoints}} WHERE thread = ({_THREAD}) ORDER BY sequence DESC
 """  # noqa: S608
 
-# A base is older than what builds on it; so the search ends even where links run in a circle.
-# `LATERAL` and `LIMIT` make it look each base up by its index, whatever the planner believes.
+# A base is older than its delta, so the search ends even if links form a circle.
+# `LATERAL` and `LIMIT` make it look each base up by its index, whatever the planner estimates.
 _CHAIN: Final = f"""
 WITH RECURSIVE chain AS (
   (SELECT * FROM {{checkpoints}} WHERE thread = ({_THREAD}) %s)
@@ -189,7 +189,7 @@ CHAIN_OF_NEWEST: Final = _CHAIN % "ORDER BY sequence DESC LIMIT 1"
 
 CHAIN_OF_NAMED: Final = _CHAIN % "AND digest = $2"
 
-# Each row's metadata is parsed once, however often a filter asks for it.
+# Each row's metadata is parsed once, however many conditions a filter has.
 MATCHING: Final = f"""
 SELECT {HEAD}, thread_id
 FROM {{checkpoints}} AS c JOIN (SELECT id, thread_id FROM {{threads}}) AS t ON t.id = c.thread
@@ -205,9 +205,9 @@ WHERE left(thread_id, 500) >= left($1, 500) AND thread_id > $1
 ORDER BY left(thread_id, 500), thread_id LIMIT $4
 """
 
-# A thread that is not there, or has no such record, has no newest one to begin a copy with.
-# A XOR takes a seal along to another thread; see `record.moved`. A payload says by its first byte
-# whether the seal is one of before, which has no thread in it.
+# A thread that does not exist, or has no such record, has no newest one to begin a copy with.
+# A XOR transfers a seal to another thread; see `record.moved`. The first byte of a payload tells
+# whether its seal is of an earlier version, which does not cover the thread.
 _COPIED: Final = {
     "seal": """CASE substr(source.payload, 1, 1) WHEN '\\x01'::bytea THEN source.seal
     ELSE source.seal # CASE source.sequence WHEN $6 THEN $7::integer ELSE $5::integer END END""",
@@ -218,7 +218,7 @@ _OF_SOURCE: Final = ", ".join(
     _COPIED.get(name.strip(), f"source.{name.strip()}") for name in COLUMNS.split(",")
 )
 
-# A copy is numbered before it is written, so that each can say what it builds on. The record with
+# A copy is numbered before it is written, so that each record can name its base. The record with
 # the sequence $6 is where a fork begins.
 COPY: Final = f"""
 WITH source AS MATERIALIZED (

@@ -1,8 +1,8 @@
 """Checkpoints in PostgreSQL: a save is one statement, and so is the load of a chain.
 
-Whatever writes to a thread locks its row first. A save does so in the statement that appends
-the record; only one that replaces another, or that was refused, takes a transaction. When
-many are saved at the same moment, those of several threads share a round trip.
+Every write to a thread locks its row first. A save does this in the statement that appends
+the record; only one that replaces another, or that was refused, needs a transaction. If many
+records are saved at the same moment, those of several threads share a round trip.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ class _Append(NamedTuple):
 
 
 class PostgreSQLDeltaStorage(DeltaStorage):
-    """Records in a PostgreSQL database, safe with many tasks, event loops and processes.
+    """Records in a PostgreSQL database, safe for many tasks, event loops and processes.
 
     Args:
         database: See `PostgreSQLPool`.
-        pool: A pool to share, of asyncpg's or ours; it is not closed here.
+        pool: A pool to share, of asyncpg or a `PostgreSQLPool`; the storage does not close it.
         options: How to connect, and where the tables are; ignored with a `PostgreSQLPool`.
         **keywords: The fields of `PostgreSQLOptions` by name, in place of `options`.
     """
@@ -134,7 +134,7 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         return sequence
 
     async def _append(self, record: Record, expected_parent: str | Unset | None) -> int | None:
-        """Append in one statement; `None` if there is more to it than that."""
+        """Append in one statement; `None` if one statement is not enough."""
         thread = digest_of(record.thread_id)
         values = (thread, *to_row(record), expected_parent is UNSET)
         if record.base is None and not isinstance(expected_parent, str):
@@ -153,13 +153,13 @@ class PostgreSQLDeltaStorage(DeltaStorage):
             sequence: int | None = await self._pool.fetchval(append.statement, *append.values)
         except BackendError as error:
             if isinstance(error.__cause__, UniqueViolationError):
-                # Another save of the same name was a moment faster.
+                # Another save of the same name was faster.
                 return None
             raise
         return sequence
 
     async def _together(self, appends: Sequence[_Append]) -> list[int | None]:
-        """Append to several threads; `None` where it takes a statement of its own."""
+        """Append to several threads; `None` for each append that needs its own statement."""
         # New threads in one order, so that no two groups wait for each other.
         rows = sorted((append.values for append in appends), key=itemgetter(0))
         try:
@@ -178,7 +178,7 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         expected_parent: str | Unset | None,
         rebased: Sequence[Record],
     ) -> int:
-        """Append a record in place of the one of its name."""
+        """Append a record that replaces the one of its name."""
         names = digest_of(record.thread_id), encode_text(record.thread_id)
         thread = await connection.fetchval(self._pool.sql(CLAIM), *names)
         heads = await self._heads(connection, record.thread_id)
@@ -302,10 +302,10 @@ class PostgreSQLDeltaStorage(DeltaStorage):
     async def _seals_of_copies(
         self, source: str, target: str, through: int | None
     ) -> tuple[int, int | None, int, str | None]:
-        """Return what `COPY` is told of the fork point, and what the seals change by.
+        """Return the parameters of `COPY` for the fork point and for the change of the seals.
 
-        Only a base, and what goes with it, is ever changed in a record: its fork point is still
-        the same a moment later.
+        A record's fork point never changes, since only its base and the columns derived from it
+        do: it is the same when `COPY` runs.
         """
         mask = to_mask(moved(source, target, None, None))
         rows = []
@@ -327,11 +327,11 @@ class PostgreSQLDeltaStorage(DeltaStorage):
 
     @override
     async def reclaim(self) -> None:
-        # Of a table that is not ours the server does no more than warn.
+        # For a table of another owner, the server only warns.
         try:
             await self._pool.execute(VACUUM)
         except BackendError as error:
-            # The server does it by itself, sooner or later.
+            # The server vacuums by itself, sooner or later.
             emit("postgresql.not_vacuumed", error=error)
 
     @override
@@ -347,7 +347,7 @@ class PostgreSQLDeltaStorage(DeltaStorage):
 class PostgreSQLCheckpointerKeywords(
     PostgreSQLKeywords, CheckpointerOptions[StateT], Generic[StateT], total=False
 ):
-    """What `PostgreSQLCheckpointer` takes by name beside its own parameters."""
+    """The keyword arguments of `PostgreSQLCheckpointer` beside its own parameters."""
 
 
 class PostgreSQLCheckpointer(DeltaCheckpointer[StateT]):
@@ -355,7 +355,7 @@ class PostgreSQLCheckpointer(DeltaCheckpointer[StateT]):
 
     Args:
         database: See `PostgreSQLPool`.
-        pool: A pool to share, of asyncpg's or ours; it is not closed here.
+        pool: A pool to share, of asyncpg or a `PostgreSQLPool`; the checkpointer does not close it.
         options: How to connect, and where the tables are; ignored with a `PostgreSQLPool`.
         **keywords: The options of `DeltaCheckpointer`, and the fields of `PostgreSQLOptions` by
             name, in place of `options`.

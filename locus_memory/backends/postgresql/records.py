@@ -1,4 +1,4 @@
-"""A checkpoint's record as a row of PostgreSQL, and what to make of a row that is damaged."""
+"""A checkpoint's record as a row of PostgreSQL, and the errors of a damaged row."""
 
 from __future__ import annotations
 
@@ -40,36 +40,36 @@ HEAD: Final = """
   revision, base, level, sequence, created_at, metadata::text, size, octet_length(payload), seal,
   forked_from
 """
-"""The columns that `read_head` and `read_record` take first; a payload comes last."""
+"""The first columns of rows for `read_head` and `read_record`; a payload comes last."""
 
 COLUMNS: Final = """
   digest, checkpoint_id, revision, base, level, created_at, metadata, size, seal, payload,
   forked_from
 """
-"""What `to_row` gives, in this order; the thread comes before them."""
+"""The columns of the values of `to_row`, in this order; the thread comes before them."""
 
 _UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 _HALF: Final = 2**31
-"""What is taken from a seal, an unsigned number, for PostgreSQL knows signed ones only."""
+"""Subtracted from a seal, an unsigned number, since PostgreSQL has only signed ones."""
 
 _LARGEST: Final = 2**63 - 1
 
 
 def clamped(number: int) -> int:
-    """Return the number, or the largest that PostgreSQL knows."""
+    """Return the number, or the largest that PostgreSQL can store."""
     return min(number, _LARGEST)
 
 
 def digest_of(name: str) -> bytes:
-    """Return the 16 bytes by which the indexes know a name, however long it is."""
+    """Return the 16 bytes for a name in the indexes, however long it is."""
     return blake2b(name.encode(), digest_size=16).digest()
 
 
 def name_of(checkpoint_id: str) -> tuple[bytes, str]:
-    """Return the bytes by which the indexes know a checkpoint, and what else its name takes.
+    """Return the bytes for a checkpoint in the indexes, and the rest of its name.
 
-    Of a UUID the bytes say everything, and they keep the order of those that go by time; of any
+    A UUID is completely in the bytes, which keep the order of time-ordered UUIDs. For any
     other name they are a digest, of another length.
     """
     if _UUID.fullmatch(checkpoint_id):
@@ -94,7 +94,7 @@ def to_row(record: Record) -> tuple[Any, ...]:
 
 
 def to_columns(records: Sequence[Record]) -> tuple[list[Any], ...]:
-    """Return, as an array each, what a rewrite changes.
+    """Return the columns that a rewrite changes, as an array each.
 
     These are the revisions, which stay, the bases, the levels, the sizes, the seals, the
     payloads and the fork points.
@@ -111,29 +111,29 @@ def to_columns(records: Sequence[Record]) -> tuple[list[Any], ...]:
 
 
 def to_text(forked_from: ForkPoint | None) -> str | None:
-    """Return what the column of a fork point holds."""
+    """Return the value of the column for a fork point."""
     return None if forked_from is None else orjson.dumps(forked_from).decode()
 
 
 def to_mask(change: int) -> int:
-    """Return the change of a seal as PostgreSQL's `#` takes it for the signed column."""
+    """Return the change of a seal as an operand of PostgreSQL's `#` for the signed column."""
     return change - 2 * _HALF if change >= _HALF else change
 
 
 def read_head(thread_id: str, row: Row) -> RecordHead:
-    """Return the head a row holds.
+    """Return the head of a row.
 
     Raises:
-        CheckpointCorruptError: The row is not what was written.
+        CheckpointCorruptError: The row is damaged.
     """
     return RecordHead(**_fields(thread_id, row)).verified(row[9] + _HALF)
 
 
 def read_record(thread_id: str, row: Row) -> Record:
-    """Return the record a row holds.
+    """Return the record of a row.
 
     Raises:
-        CheckpointCorruptError: The head is not what was written.
+        CheckpointCorruptError: The head is damaged.
     """
     return Record(**_fields(thread_id, row), payload=row[11]).verified(row[9] + _HALF)
 
@@ -162,10 +162,10 @@ def _fields(thread_id: str, row: Row) -> dict[str, Any]:
 
 
 def check_name(head: R, checkpoint_id: str) -> R:
-    """Return the head an index led to, if it has the name that was looked up.
+    """Return the head that an index found, if it has the requested name.
 
     Raises:
-        CheckpointCorruptError: It has another.
+        CheckpointCorruptError: It has another name.
     """
     if head.checkpoint_id != checkpoint_id:
         raise head.corrupt(f"it was found as {quote(checkpoint_id)}")
@@ -176,7 +176,7 @@ def read_thread(encoded: str) -> str:
     """Return the name of a thread.
 
     Raises:
-        CheckpointCorruptError: It is no name.
+        CheckpointCorruptError: It is not a name.
     """
     try:
         return decode_text(encoded)

@@ -1,13 +1,13 @@
 """The tables, as an ordered tuple of groups of statements for each part.
 
-After group `n` of a part the table of migrations has version `n + 1` for it. A group that was
-released never changes; a new one is appended, an empty one if only a function changes. The part
-`vector` is applied only where the extension `vector` is installed, which may be long after the
+After group `n` of a part the table of migrations has version `n + 1` for it. A released group
+never changes; a new one is appended, an empty one if only a function changes. The part
+`vector` is applied only if the extension `vector` is installed, which may be long after the
 rest.
 
 `{items}` is the table `items` with the prefix and the schema in front, `{index:items_by_key}`
 the name of an index, which never has a schema, `{schema}` the schema itself and `{vector}` the
-schema of the extension `vector`. Any other braces are left alone.
+schema of the extension `vector`. Other braces are kept.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _LONGEST_SCHEMA: Final = 63
 _LONGEST_PREFIX: Final = 30
-"""Bytes; with any of our names it stays below the 63 that PostgreSQL cuts names to."""
+"""Bytes; with any name of the library it stays below the 63 to which PostgreSQL cuts names."""
 
 _BRACES: Final = re.compile(r"\{(index:)?([a-z][a-z_]*)\}")
 
-# Whatever needs a name of its own to be unique, such as a thread's, has one of 16 bytes: an
-# entry of an index has 2,704 bytes at most, less than a name may have. The order of names is
-# that of code points whatever the database's own collation is.
+# Unique names, such as those of threads, have 16 bytes each: an index entry has at most 2,704
+# bytes, and a name may have more. Names are in the order of code points, whatever the
+# database's own collation is.
 #
-# `newest` and `removals` are what a save checks in the row it locks. The rest of a statement
+# A save checks `newest` and `removals` in the row it locks. The rest of a statement
 # sees the tables as they were when it started, even if it then had to wait for that row:
 # https://www.postgresql.org/docs/current/transaction-iso.html#XACT-READ-COMMITTED
 #
-# Metadata is `json`, which keeps the very text, where `jsonb` changes numbers: the seal of a
+# Metadata is `json`, which keeps the exact text, while `jsonb` changes numbers: the seal of a
 # record covers its metadata. Payloads are compressed already.
 _CHECKPOINTS: Final = (
     """
@@ -80,12 +80,12 @@ _CHECKPOINTS: Final = (
 )
 
 # A checkpoint whose name is a UUID has it in `digest` alone, after a zero, and `checkpoint_id` is
-# empty. What a delta builds on is said by revision, for whoever reads the record, and by sequence,
-# to be found through the primary key. `seal` is an unsigned number of 32 bits less 2**31.
+# empty. A delta names its base by revision, for readers of the record, and by sequence, which the
+# primary key finds. `seal` is an unsigned number of 32 bits less 2**31.
 _COMPACT_CHECKPOINTS: Final = (
     "LOCK TABLE {threads}, {checkpoints} IN ACCESS EXCLUSIVE MODE",
-    # A save updates its thread in place, and the page is tidied as it is written: there is next
-    # to nothing left for a vacuum.
+    # A save updates its thread in place, and the server prunes the page as it is written: almost
+    # nothing is left for a vacuum.
     "ALTER TABLE {threads} SET (autovacuum_vacuum_threshold = 1000)",
     "DROP INDEX {checkpoints_by_digest}",
     "ALTER TABLE {checkpoints} ADD COLUMN base_sequence bigint",
@@ -101,7 +101,7 @@ _COMPACT_CHECKPOINTS: Final = (
     WHERE checkpoint_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
     """,
     "DROP INDEX {checkpoints_by_revision}",
-    # This writes the table anew, so that what the updates left behind takes no room.
+    # This rewrites the table, so the space of old row versions is freed.
     """
     ALTER TABLE {checkpoints} ALTER COLUMN level TYPE smallint,
       ALTER COLUMN seal TYPE integer USING seal - 2147483648
@@ -113,14 +113,14 @@ _COMPACT_CHECKPOINTS: Final = (
     """,
 )
 
-# JSON of the thread and the checkpoint that a fork began with, as text, which keeps any name; and
-# checksums as `store.checksum` has them, 0 in a row of before. The statements of a version that
-# knows of none fail from here on: they would leave those of the value before.
+# JSON of the source thread and checkpoint of a fork, as text, which keeps any name; and checksums
+# in the format of `store.checksum`, 0 in a row of an earlier version. The statements of older
+# versions fail from here on: they would leave the checksums of the old values.
 _CHECKSUMS: Final = (
     "ALTER TABLE {checkpoints} ADD COLUMN forked_from text",
     "ALTER TABLE {items} ADD COLUMN checksum bigint NOT NULL DEFAULT 0",
     "ALTER TABLE {items} ALTER COLUMN checksum DROP DEFAULT",
-    # It takes other arguments from here on.
+    # Its arguments change here.
     "DROP FUNCTION IF EXISTS {change_items}",
 )
 
@@ -129,10 +129,10 @@ _CHECKSUMS_OF_VECTORS: Final = (
     "DROP FUNCTION IF EXISTS {change_vectors}",
 )
 
-# `scope` is a digest of an item's namespace. Each put takes a new revision, so that their order is
-# that of the writes whatever the clock does.
+# `scope` is a digest of an item's namespace. Each put takes a new revision, so their order is
+# that of the writes, whatever the clock does.
 #
-# `jsonb` is written as `documents` has it, `words` as `texts`; `length` counts the words.
+# `jsonb` has the format of `documents`, `words` that of `texts`; `length` is the number of words.
 _ITEMS: Final = (
     "CREATE SEQUENCE {revisions}",
     """
@@ -159,10 +159,10 @@ _ITEMS: Final = (
     "CREATE INDEX {index:items_by_word} ON {items} USING gin (words)",
 )
 
-# What `naming` has in place of the digest that was an item's id. The statements of a version that
-# knows of no names fail from here on, and write nothing.
+# Names as in `naming`, in place of the digest that was an item's id. The statements of older
+# versions fail from here on, and write nothing.
 _NAMES: Final = (
-    # Whoever writes has the items locked before the vectors.
+    # Every writer locks the items before the vectors.
     "LOCK TABLE {items} IN ACCESS EXCLUSIVE MODE",
     "DROP FUNCTION IF EXISTS {write_items}",
     "ALTER TABLE IF EXISTS {vectors} DROP CONSTRAINT IF EXISTS {index:vectors_id_fkey}",
@@ -176,8 +176,8 @@ _NAMES: Final = (
     "ALTER TABLE {items} RENAME COLUMN id TO name",
 )
 
-# A vector belongs to the item of the same name as long as that has the same revision: whoever
-# writes the item without knowing of vectors makes it stale, and stale ones are never seen.
+# A vector belongs to the item of the same name as long as both have the same revision. A write of
+# the item alone makes the vector stale, and stale vectors are never read.
 _VECTORS: Final = (
     """
     CREATE TABLE {vectors} (
@@ -188,7 +188,7 @@ _VECTORS: Final = (
       path text COLLATE "C" NOT NULL,
       embedding {vector}.vector NOT NULL)
     """,
-    # In the row itself, as long as a page can hold it: a search reads it with the rest.
+    # In the row itself, if a page can hold it: a search reads both together.
     "ALTER TABLE {vectors} ALTER COLUMN embedding SET STORAGE MAIN",
     "CREATE INDEX {index:vectors_by_scope} ON {vectors} (scope, dimension)",
     "CREATE INDEX {index:vectors_by_path} ON {vectors} (left(path, 300), dimension)",
@@ -216,10 +216,11 @@ _NAMES_OF_VECTORS: Final = (
     "ALTER TABLE {vectors} ADD FOREIGN KEY (name) REFERENCES {items} (name) ON DELETE CASCADE",
 )
 
-# Puts and deletes in the order of their names, so that no two batches wait for each other, and
-# those of one item in the order given. An item is locked before its version is looked at; one
-# that is not there cannot be, so if another session adds it meanwhile, it starts over. The first
-# condition that does not hold undoes everything, and the version that was found is returned.
+# Puts and deletes run in the order of their names, so that no two batches wait for each other, and
+# those of one item in the given order. An item is locked before its version is checked. An item
+# that does not exist cannot be locked: if another session adds it meanwhile, the function starts
+# over. The first condition that does not hold undoes everything, and the stored version is
+# returned.
 _CHANGE: Final = """
 CREATE OR REPLACE FUNCTION {%(name)s}(
   moment timestamptz, names text[], scopes text[], paths text[], keys text[], conditions text[],
@@ -303,7 +304,7 @@ _CHANGE_VECTORS: Final = _CHANGE % {
     "columns": ", g.embedding, g.vector_checksum::bigint",
     "arrays": ", embeddings, vector_checksums",
     "names": ", embedding, vector_checksum",
-    # So nothing here names the schema of the extension, which may be moved.
+    # So nothing here names the schema of the extension, which an administrator may change.
     "variables": "\n  direction {vectors}.embedding%TYPE;",
     "after": """
       IF given.embedding IS NULL THEN
@@ -324,12 +325,12 @@ MIGRATIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "vector": (_VECTORS, _NAMES_OF_VECTORS, _CHECKSUMS_OF_VECTORS),
 }
 
-# Made after the last group. A function finds the tables by the names in its text: where their
-# schema was renamed, it is made again.
+# Created after the last group. A function finds the tables by the names in its text; if their
+# schema was renamed, it is created again.
 FUNCTIONS: Final[Mapping[str, str]] = {"core": _CHANGE_ITEMS, "vector": _CHANGE_VECTORS}
 
-# One read tells all there is to know of a database that is up to date. Which extensions could
-# be created is looked up in a folder of the server, so only where it matters.
+# One read returns all there is to know of an up-to-date database. The list of available
+# extensions is in a folder of the server, so it is read only if it matters.
 PROBE: Final = """
 SELECT
   current_setting('server_version_num')::integer AS server_version,
@@ -353,11 +354,11 @@ SELECT
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Where our tables are, and how statements name them.
+    """The place of the library's tables, and their names in statements.
 
     Attributes:
         schema: The schema, written out in every statement.
-        prefix: What every name begins with.
+        prefix: The beginning of every name.
         vector_schema: The schema of the extension `vector`.
     """
 
@@ -366,10 +367,10 @@ class Names:
     vector_schema: str = "public"
 
     def check(self) -> None:
-        """Refuse what is not a plain identifier, or too long to be followed by our names.
+        """Refuse a name that is not a plain identifier, or is too long as a prefix.
 
         Raises:
-            ConfigurationError: It is.
+            ConfigurationError: A name is refused.
         """
         for option, value, longest in (
             ("schema", self.schema, _LONGEST_SCHEMA),
@@ -383,7 +384,7 @@ class Names:
                 )
 
     def fill(self, template: str) -> str:
-        """Return a statement with our names in place of those in braces."""
+        """Return a statement in which the library's names replace those in braces."""
         return _BRACES.sub(self._name, template)
 
     def _name(self, match: re.Match[str]) -> str:
@@ -398,6 +399,6 @@ class Names:
 
     @property
     def lock(self) -> int:
-        """The key of the advisory lock under which the tables are made."""
+        """The key of the advisory lock that a session holds while it creates the tables."""
         digest = blake2b(f"locus_memory {self.schema} {self.prefix}".encode(), digest_size=8)
         return int.from_bytes(digest.digest(), "big", signed=True)

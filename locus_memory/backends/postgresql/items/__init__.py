@@ -1,4 +1,4 @@
-"""Items as rows: their columns, their names, and every statement on them.
+"""Items as rows: their columns, their names, and all statements for them.
 
 The store's verbs call `items.py`, which runs the statements of `queries.py`. The other modules
 are pure: they turn items into columns and rows into items.

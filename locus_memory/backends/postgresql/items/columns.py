@@ -1,8 +1,8 @@
 r"""The columns of a batch, each as one text that the server splits.
 
-asyncpg takes as long for each element of a `text[]` as for a whole parameter. What is in a column
-is numbers, JSON, digests, words, encoded keys, encoded paths or names, so that none but a path or
-a name has the character `\x01`. A path has it at the end, and never twice in a row; a name has it
+asyncpg takes as long for each element of a `text[]` as for a whole parameter. A column holds
+numbers, JSON, digests, words, encoded keys, encoded paths or names, and only a path or a name
+contains the character `\x01`. A path has it at the end, and never twice in a row; a name has it
 neither at its start nor at its end, and never three times in a row.
 """
 
@@ -40,19 +40,19 @@ def join_names(names: Iterable[str]) -> str:
 
 
 def split_column(number: int) -> str:
-    """Return the `text[]` of the column that is a parameter; what is empty is null in it.
+    """Return the `text[]` of a column parameter, in which empty texts are null.
 
-    Where all of them are empty, it may have fewer elements than there are rows; `unnest` makes up
-    for that with nulls, too.
+    If all of them are empty, it may have fewer elements than there are rows; `unnest` adds the
+    missing nulls.
     """
     return f"string_to_array(${number}::text, chr(1), '')"
 
 
 def split_paths(number: int) -> str:
-    """Return the `text[]` of the paths that are a parameter, each without the mark at its end."""
+    """Return the `text[]` of a parameter with paths, each without the mark at its end."""
     return f"string_to_array(${number}::text, chr(1) || chr(1))"
 
 
 def split_names(number: int) -> str:
-    """Return the `text[]` of the names that are a parameter."""
+    """Return the `text[]` of a parameter with names."""
     return f"string_to_array(${number}::text, chr(1) || chr(1) || chr(1))"

@@ -1,12 +1,12 @@
-r"""JSON documents as `jsonb` can hold them.
+r"""JSON documents in a form that `jsonb` can store.
 
 `jsonb` has no `\u0000`, and it keeps a number's decimal digits rather than a float. So the
 first three control characters are written as words of `\u0001` and `\u0002`, and a large float
-with all of its digits, which makes it exactly what it is to whoever compares it with an integer.
-Everything else is as it was.
+with all of its digits, so that a comparison with an integer is exact. Everything else is
+unchanged.
 
-The words are those of a comma-free code: none is found in a text but where it was written. So
-both the order of texts and what is a part of what stay the same.
+The words are those of a comma-free code: a word is found in a text only where it was written. So
+the order of texts stays the same, and so do their substrings.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _ZEROS: Final = bytes.maketrans(b"123456789", b"000000000")
 _SUSPECT_WORD: Final = r"\u0001"
 
 _LARGE: Final = 1e16
-"""From here on JSON has floats with an exponent, and `jsonb` would take them for integers."""
+"""From here on JSON has floats with an exponent, which `jsonb` would read as integers."""
 
 
 def encode_document(value: Any) -> str:
     """Return the JSON to store for a value.
 
     Raises:
-        ValueNotSerializableError: It is no JSON value.
+        ValueNotSerializableError: It is not a JSON value.
     """
     return _stored(encode_json(value), value)
 
@@ -58,20 +58,20 @@ def encode_object(metadata: Mapping[str, Any] | None) -> str:
     """Return the JSON to store for the metadata of an item.
 
     Raises:
-        InvalidArgumentError: It is no mapping.
-        ValueNotSerializableError: It is no JSON object.
+        InvalidArgumentError: It is not a mapping.
+        ValueNotSerializableError: It is not a JSON object.
     """
     return NO_METADATA if metadata is None else _stored(encode_metadata(metadata), metadata)
 
 
 def join_documents(values: Sequence[Any], mark: str) -> str:
-    """Return the JSON to store for each of the values, with a mark in between.
+    """Return the JSON to store for each of the values, with a mark between them.
 
-    That takes half the time it takes one by one. JSON has no control character to mistake for
-    the mark.
+    It takes half the time of one call per value. JSON contains no control character, so the mark
+    is unambiguous.
 
     Raises:
-        ValueNotSerializableError: One is no JSON value.
+        ValueNotSerializableError: A value is not JSON.
     """
     encoded = encode_all(list(values))
     joined = mark.encode().join(encoded)
@@ -103,12 +103,12 @@ def _rewritten(value: Any) -> Any:
 
 
 def encode_string(text: str) -> str:
-    """Return what stands for a string, or for the name of a field, in a stored document."""
+    """Return the form of a string, or of the name of a field, in a stored document."""
     return text.translate(_TO_WORDS)
 
 
 def decode_document(stored: str) -> Any:
-    """Return the value that `encode_document` wrote."""
+    """Return the value of a document that `encode_document` returned."""
     value = orjson.loads(stored)
     return _read(value) if _SUSPECT_WORD in stored else value
 

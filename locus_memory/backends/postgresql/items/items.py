@@ -1,4 +1,4 @@
-"""Items as rows: what the store's verbs ask the database for."""
+"""Items as rows: the database calls of the store's verbs."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ _HEADER: Final = 4
 """Bytes that `vector_send` writes before the numbers."""
 
 OF_BEFORE: Final = 0
-"""The checksum of what was written before there were any."""
+"""The checksum of a row from a version without checksums."""
 
 _MOST_VERSION: Final = 2**62
-"""The server's integers are not much larger."""
+"""About the largest integer of the server."""
 
 
 async def write(
     pool: PostgreSQLPool, operations: Sequence[Row | Address], now: datetime
 ) -> list[int]:
-    """Put the rows and delete what is at the addresses, in one round trip.
+    """Put the rows and delete the items at the addresses, in one round trip.
 
     Returns:
-        A put's new version, or whether there was something to delete, in order.
+        For each put the new version, for each delete whether the item existed, in order.
 
     Raises:
         VersionConflictError: One `if_version` does not hold; nothing is written.
@@ -96,7 +96,7 @@ async def _put(pool: PostgreSQLPool, row: Row, now: datetime) -> int:
 
 
 async def put_columns(pool: PostgreSQLPool, columns: Columns, now: datetime) -> list[int]:
-    """Put what is in the columns, no two of one item, in one round trip; return the versions."""
+    """Put the items of columns, no two of the same name, in one round trip; return the versions."""
     statement = queries.PUT_MANY_OVER_VECTORS if pool.features.has_vector else queries.PUT_MANY
     arguments = *columns.addresses(), *columns.contents(now)
     return _versions(await pool.fetchval(statement, now, *arguments))
@@ -121,7 +121,7 @@ def _embeddings(rows: Sequence[Row]) -> tuple[str, str]:
 
 
 def _nothing(address: Address) -> Row:
-    """Return a row without a value: the server deletes what is there."""
+    """Return a row without a value: the server deletes the item."""
     return Row(address, "", "", "", 0, OF_BEFORE, None, None)
 
 
@@ -165,7 +165,7 @@ async def _delete_many(
 
 
 async def clear(pool: PostgreSQLPool, scope: Scope) -> int:
-    """Delete everything in the scope; return how many items that were not expired."""
+    """Delete all items in the scope; return how many of them were not expired."""
     low, high = scope.path, scope.high
     names = first_name(low), name_bound(high if scope.recursive else low + AFTER_KEYS)
     count: int = await pool.fetchval(queries.CLEAR, low, scope.now, high, *names)
@@ -173,7 +173,7 @@ async def clear(pool: PostgreSQLPool, scope: Scope) -> int:
 
 
 async def purge(pool: PostgreSQLPool, now: datetime, limit: int) -> None:
-    """Delete some of the items that have expired."""
+    """Delete some of the expired items."""
     await pool.execute(queries.PURGE, now, limit)
 
 
@@ -192,17 +192,17 @@ async def read_value(pool: PostgreSQLPool, address: Address, now: datetime) -> A
 async def get_values(
     pool: PostgreSQLPool, addresses: Sequence[Address], now: datetime
 ) -> dict[str, Any]:
-    """Return the values of those items that are there, by name."""
+    """Return the values of the items that exist, by name."""
     places = {address.name: address for address in addresses}
     rows = await pool.fetch(queries.GET_MANY, join_names(places), now)
     return {row["name"]: _value_of(row, places[row["name"]]) for row in rows}
 
 
 def _value_of(row: Record, address: Address) -> Any:
-    """Return the value of an item, read without its metadata.
+    """Return the value of an item that was read without its metadata.
 
     Raises:
-        BackendCorruptError: It is not what was written.
+        BackendCorruptError: The item is damaged.
     """
     path, key, checksum = address.path, address.key, row["checksum"]
     try:
@@ -225,12 +225,12 @@ def _damaged(path: str, key: str, what: str = "the item") -> BackendCorruptError
 
 
 async def read_vector(pool: PostgreSQLPool, address: Address, now: datetime) -> bytes | None:
-    """Return the vector of the item at an address, as it is sent, unless it has none.
+    """Return the vector of the item at an address, as the server sends it, or `None`.
 
-    That there is none any more is no damage: whoever drops the extension drops the vectors.
+    A missing vector is not damage: a user who drops the extension drops the vectors.
 
     Raises:
-        BackendCorruptError: It is not what was written.
+        BackendCorruptError: The vector is damaged.
     """
     row = await pool.fetchrow(queries.GET_VECTOR, address.name, now)
     if row is None or row["sent"] is None:
@@ -247,7 +247,7 @@ def item_of(row: Record, score: float | None = None) -> StoreItem:
     """Return the item of a row with `queries.COLUMNS`.
 
     Raises:
-        BackendCorruptError: It is damaged.
+        BackendCorruptError: The item is damaged.
     """
     path, key, checksum = row["path"], row["key"], row["checksum"]
     try:
@@ -270,7 +270,7 @@ def item_of(row: Record, score: float | None = None) -> StoreItem:
 
 
 def _check(checksum: int, name: int, value: Any, metadata: Any) -> None:
-    """Raise `ValueError` unless the checksum of an item is this one."""
+    """Raise `ValueError` unless the item has this checksum."""
     documents = canonical(value), canonical(metadata)
     if checksum != item_checksum(name, *documents, vector=has_vector(checksum)):
         raise ValueError("the checksum does not match")

@@ -1,4 +1,4 @@
-"""Listing namespaces: a page of those that hold an item, and from it those that are wanted."""
+"""The listing of namespaces: pages of those that hold an item, filtered."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-r"""What the database knows an item by: a name, in the order of namespaces and keys.
+r"""The names of items in the database, in the order of namespaces and keys.
 
-The name of an item is its encoded namespace, `\x01` and its encoded key. No two items share one,
-and those of a namespace come before those of its descendants. What is too long for the entry of
-an index is cut, and a digest of the whole put in its place: so the order of names that begin with
-the same `LONGEST` characters is none.
+The name of an item is its encoded namespace, `\x01` and its encoded key. No two items share a name,
+and the names of a namespace come before those of its descendants. A name too long for an index
+entry is cut, and a digest of the whole name replaces the rest. So names that begin with
+the same `LONGEST` characters are in no order.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ __all__ = [
 ]
 
 LONGEST: Final = 600
-"""Characters; they and a digest have 2,464 bytes at most, the entry of an index has 2,704."""
+"""Characters; with a digest they have at most 2,464 bytes, and an index entry has 2,704."""
 
 _BEFORE_KEY: Final = "\x01"
 
 AFTER_KEYS: Final = "\x02"
-"""After a path: above every name in that namespace, and below those in the ones beneath it."""
+"""After a path: above every name in that namespace, and below those of its descendants."""
 
 AFTER_DIGESTS: Final = "g"
-"""After the first characters of a name that was cut: above every name that begins so."""
+"""After the first characters of a cut name: above every name that begins with them."""
 
 _SCOPE_BYTES: Final = 16
 
@@ -49,11 +49,11 @@ def _path(namespace: Namespace) -> str:
 
 
 def path_of(namespace: Namespace) -> str:
-    """Return the encoded namespace, checked."""
+    """Check a namespace, and return it encoded."""
     try:
         return _path(namespace)
     except TypeError:
-        # What cannot be a key of the cache is no namespace either.
+        # A value that cannot be a key of the cache is not a namespace either.
         return encode_namespace(check_namespace(namespace))
 
 
@@ -64,39 +64,39 @@ def scope_of(path: str) -> str:
 
 
 def whole_name(path: str, key: str) -> str:
-    """Return the name of an item before it is cut, its namespace and its key encoded."""
+    """Return the name of an item before it is cut, from its encoded namespace and key."""
     return path + _BEFORE_KEY + key
 
 
 def name_in(path: str, key: str) -> str:
-    """Return the name of an item, its namespace and its key encoded."""
+    """Return the name of an item, from its encoded namespace and key."""
     whole = path + _BEFORE_KEY + key
     return whole if len(whole) <= LONGEST else whole[:LONGEST] + sha256(whole.encode()).hexdigest()
 
 
 def name_of(namespace: Namespace, key: str) -> str:
-    """Return the name of an item, its namespace and its key checked."""
+    """Return the name of an item, after a check of its namespace and key."""
     return name_in(path_of(namespace), encode_text(check_key(key)))
 
 
 def first_name(whole: str) -> str:
-    """Return what no name is below that was not below `whole` before it was cut."""
+    """Return a lower bound of the cut names of all names that are not below `whole`."""
     return whole[:LONGEST]
 
 
 def name_bound(whole: str) -> str:
-    """Return what every name is below that was below `whole` before it was cut."""
+    """Return an upper bound of the cut names of all names that are below `whole`."""
     return whole if len(whole) <= LONGEST else whole[:LONGEST] + AFTER_DIGESTS
 
 
 class Address(NamedTuple):
-    """Where an item is, and the version a conditional write expects there.
+    """The place of an item, and the version that a conditional write expects there.
 
     Attributes:
-        name: What the database knows the item by.
+        name: The name of the item in the database.
         path: The encoded namespace.
         key: The encoded key.
-        if_version: What is expected, or `None`.
+        if_version: The expected version, or `None`.
     """
 
     name: str

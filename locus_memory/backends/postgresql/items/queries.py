@@ -1,8 +1,8 @@
-"""Every statement the store runs.
+"""All statements of the store.
 
-What varies is put together from the constants here; whatever a caller chose is bound. Only text,
-numbers, moments and `text[]` are: for an array of anything else asyncpg would first have to ask
-the server what it is, once for each connection. The columns of a batch come as a text each.
+Variable parts are put together from the constants here, and all values of a caller are bound. Only
+text, numbers, moments and `text[]` are bound: for an array of another type, asyncpg would first
+query the server for the type, once per connection. The columns of a batch are one text each.
 """
 
 # ruff: noqa: S608 - no text of a caller ever gets into a statement
@@ -76,7 +76,7 @@ _INTO: Final = (
     f"INSERT INTO {{items}} AS i ({_GIVEN_COLUMNS}, version, revision, created_at, updated_at)"
 )
 
-# What has expired is not there: its version and its age start over.
+# An expired item counts as absent: its version and its creation time start over.
 _REPLACE: Final = """
 ON CONFLICT (name) DO UPDATE SET
   version = CASE WHEN i.expires_at <= EXCLUDED.updated_at THEN 1 ELSE i.version + 1 END,
@@ -95,14 +95,14 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text::tsvector, $10, 1, nextval('{{r
 RETURNING i.version
 """
 
-# Whoever touches a vector has locked its item first.
+# Every writer of a vector has locked its item first.
 PUT_OVER_VECTOR: Final = f"""
 WITH written AS ({PUT}, i.name),
 dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.name = written.name)
 SELECT version FROM written
 """
 
-# The columns of a batch: where all its items are in one namespace, there is one scope and path.
+# The columns of a batch: if all its items are in one namespace, there is one scope and path.
 _NAMES_OF_COLUMNS: Final = (
     *("name", "scope", "path", "key", "expires_at", "length", "metadata", "value", "words"),
     *("checksum", "embedding", "vector_checksum"),
@@ -113,8 +113,8 @@ _COLUMNS_OF_BATCH: Final = [
     for n, name in enumerate(_NAMES_OF_COLUMNS, 2)
 ]
 
-# The revisions are taken in the order given, the rows are locked in the order of their names: so no
-# two batches wait for each other.
+# The revisions are taken in the given order, and the rows are locked in the order of their names,
+# so no two batches wait for each other.
 _GIVEN: Final = """(
   SELECT g.name, coalesce(g.scope::uuid, (SELECT left($3, 32)::uuid)) AS scope,
     coalesce(g.path, $4) || chr(1) AS path, g.key, g.expires_at::timestamptz, g.length::integer,
@@ -192,7 +192,7 @@ WITH locked AS MATERIALIZED (
 SELECT count(*) FILTER (WHERE live) FROM gone
 """
 
-# Whatever somebody else is writing at the moment is left to them.
+# Rows that another session is writing at the moment are skipped.
 PURGE: Final = """
 DELETE FROM {items} AS i WHERE i.name = ANY (ARRAY(
   SELECT e.name FROM {items} AS e WHERE e.expires_at <= $1
@@ -202,8 +202,8 @@ DELETE FROM {items} AS i WHERE i.name = ANY (ARRAY(
 VACUUM_ITEMS: Final = "VACUUM (INDEX_CLEANUP ON) {items}"
 VACUUM_VECTORS: Final = "VACUUM (INDEX_CLEANUP ON) {vectors}"
 
-# From one path to the next, whatever number of items is between them, and no further than the
-# page. Only of paths of `LONGEST` characters or more can the names begin with the same.
+# From one path to the next, whatever number of items is between them, up to the page's size. Names
+# of different paths can have the same beginning only if a path has `LONGEST` characters or more.
 _AFTER: Final = f"""
 CASE WHEN length(%s.path) < {LONGEST} THEN %s.path || chr({ord(AFTER_KEYS)})
 ELSE left(%s.path, {LONGEST}) || '{AFTER_DIGESTS}' END
@@ -239,14 +239,14 @@ LIMIT $4
 
 
 class Arguments:
-    """What the parameters of a statement are bound to; the same value is bound once."""
+    """The parameters of a statement; the same value is bound once."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
         self._names: dict[tuple[str, Any], str] = {}
 
     def bind(self, value: str | float | datetime, kind: str) -> str:
-        """Return the parameter that stands for a value; `kind` is its type."""
+        """Return the parameter of a value; `kind` is its type."""
         name = kind, value
         if name not in self._names:
             self.values.append(value)
@@ -254,7 +254,7 @@ class Arguments:
         return self._names[name]
 
     def bind_list(self, values: list[str]) -> str:
-        """Return the parameter that stands for a `text[]`."""
+        """Return the parameter of a `text[]`."""
         self.values.append(values)
         return f"${len(self.values)}::text[]"
 
@@ -277,9 +277,9 @@ ORDER BY i.name {way} LIMIT {limit}
 
 
 def sort_items(conditions: Iterable[str], limit: str, *, columns: str, descending: bool) -> str:
-    """Return the query for a page of items in the order of their keys, whatever was cut.
+    """Return the query for a page of items in the order of their keys, also with cut names.
 
-    It sorts those of the page, and those whose names begin as that of the last does.
+    It sorts the items of the page, and those whose names begin like the name of the last one.
     """
     where, start = " AND ".join(conditions), f"left(i.name, {LONGEST})"
     way, last = ("DESC", "min") if descending else ("ASC", "max")
@@ -303,7 +303,7 @@ def newest_items(conditions: Iterable[str], limit: str, offset: str, *, recursiv
         return f"""
 SELECT {COLUMNS} FROM {{items}} AS i WHERE {where} ORDER BY i.revision DESC {page}
 """
-    # Names first: sorting must not carry the values along.
+    # Names first: sorting must not carry the values.
     return f"""
 SELECT {COLUMNS} FROM (
   SELECT i.name, i.revision FROM {{items}} AS i WHERE {where}
@@ -312,9 +312,9 @@ JOIN {{items}} AS i ON i.name = hit.name ORDER BY hit.revision DESC
 """
 
 
-# A namespace that is small, or has little of the table, is read through; else the index of words
-# tells where they are in the whole table, and the rest is left out. Which of the two it is, the
-# statement itself finds out: a plan that is kept knows nothing of the next namespace.
+# A namespace that is small, or a small part of the table, is read completely. Else the index of
+# words finds the matches in the whole table, and the other namespaces are left out. The statement
+# itself decides this: a cached plan has no estimate for the next namespace.
 _IS_LARGE: Final = """
 (SELECT items > 2000 AND items * 10 > (
    SELECT reltuples FROM pg_catalog.pg_class WHERE oid = '{items}'::regclass)
@@ -327,20 +327,20 @@ def search_items(
 ) -> str:
     """Return the query for items with any of the words, the best first, their score at the end.
 
-    It computes Okapi BM25 with the usual k1 and b. All is done row by row, in a column for each
-    word: nothing is joined whose size the planner would have to guess.
+    It computes Okapi BM25 with the usual k1 and b. It works row by row, with a column for each
+    word: it joins nothing whose size the planner would have to estimate.
 
     Args:
         scope: The condition that the item `i` is in the scope.
         live: The condition that it has not expired.
         condition: A compiled filter.
         words: A `text[]` with a `tsquery` for each word.
-        count: How many words there are.
+        count: The number of words.
         query: The text of a `tsquery` for any of the words.
         page: `LIMIT` and `OFFSET`.
     """
     numbers = range(1, count + 1)
-    # With all weights 1, cover density counts the positions of a word: how often it is there.
+    # With all weights 1, cover density counts the positions of a word, which are its frequency.
     times = ", ".join(
         f"ts_rank_cd('{{1, 1, 1, 1}}', i.words, (SELECT ({words})[{n}]::tsquery)) AS t{n}"
         for n in numbers
@@ -376,10 +376,10 @@ LOCK_NAME: Final = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtexte
 
 
 def make_index(index: str, dimension: int, kind: str) -> str:
-    """Return the statement that makes the index of all vectors of one length.
+    """Return the statement that creates the index of all vectors of one length.
 
-    It has more links than pgvector makes by default: with those, clusters of vectors may lie
-    where no search gets to.
+    It has more links than the default of pgvector: with the default, no search reaches some
+    clusters of vectors.
     """
     return f"""
 CREATE INDEX IF NOT EXISTS {index} ON {{vectors}} USING hnsw (
@@ -394,13 +394,13 @@ FROM {{items}} AS i LEFT JOIN {{vectors}} AS v ON v.name = i.name AND v.revision
 WHERE i.name = $1 AND {_LIVE_2}
 """
 
-# The lowest bit of a checksum says whether the item has a vector.
+# The lowest bit of a checksum tells whether the item has a vector.
 LOST_VECTORS: Final = """
 SELECT count(*) FROM {items} AS i WHERE i.checksum & 1 = 1 AND NOT EXISTS (
   SELECT FROM {vectors} AS v WHERE v.name = i.name AND v.revision = i.revision)
 """
 
-# How far it goes, and that it does go: the planner thinks little of an index that may have to be
+# The limits of the index, and its use: the planner overestimates the cost of an index that may be
 # read for long.
 SETTINGS: Final = """
 SELECT pg_catalog.set_config(name, value, true) FROM (VALUES
@@ -418,8 +418,8 @@ SELECT count(*) FROM (
 """
 
 
-# The vectors come in order, and of one after the other it is looked up whether its item is there,
-# until there are enough: OFFSET 0 keeps the planner from looking up all of them first.
+# The vectors come in order, and the item of each is looked up until there are enough hits. OFFSET 0
+# keeps the planner from looking up all items first.
 _VALID: Final = """CROSS JOIN LATERAL (
       SELECT FROM {{items}} AS i
       WHERE i.name = near.name AND i.revision = near.revision AND {live} OFFSET 0) AS item"""
@@ -429,7 +429,7 @@ _DISTANCE: Final = "v.embedding OPERATOR({{vector}}.<=>) (SELECT {query}::{{vect
 def nearest_exactly(
     scope: str, live: str, dimension: int, *, query: str, first: str, limit: str, offset: str
 ) -> str:
-    """Return the query for a page of the nearest vectors, each compared.
+    """Return the query for a page of the nearest vectors, which compares all of them.
 
     Args:
         scope: The condition that the vector `v` is in the scope.
@@ -437,8 +437,8 @@ def nearest_exactly(
         dimension: The length of the vectors.
         query: The text of the vector to compare with.
         first: A `text[]` with the names that come before all others, or `""`.
-        limit: How many.
-        offset: After how many.
+        limit: The parameter of the page's size.
+        offset: The parameter of the page's start.
     """
     ranks = f"array_position({first}, v.name) AS rank, " if first else ""
     order = f"{'rank, ' if first else ''}distance, revision DESC"
@@ -458,16 +458,16 @@ JOIN {{items}} AS i ON i.name = hit.name ORDER BY hit.place
 def nearest_by_index(
     scope: str, live: str, dimension: int, *, kind: str, query: str, most: int, page: str
 ) -> str:
-    """Return the query for the nearest vectors, `most` of them, by the index of their length.
+    """Return the query for the `most` nearest vectors, by the index of their length.
 
     Args:
         scope: The condition that the vector `v` is in the scope.
         live: The conditions on the item `i`.
         dimension: The length of the vectors.
-        kind: The type they are indexed as.
+        kind: The type of the vectors in the index.
         query: The text of the vector to compare with.
-        most: How many.
-        page: The condition on `hit.place` of those that come with their items.
+        most: The number of vectors.
+        page: The condition on `hit.place` of the hits that come with their items.
     """
     typed = f"{{vector}}.{kind}({dimension})"
     return f"""
@@ -485,7 +485,7 @@ LEFT JOIN {{items}} AS i ON i.name = hit.name AND {page} ORDER BY hit.place
 
 
 def other_dimension(scope: str, live: str, dimension: int) -> str:
-    """Return the query for the dimension of the vectors there, if none has this one."""
+    """Return the query for the dimension of the scope's vectors, if none has this one."""
     return f"""
 SELECT v.dimension
 FROM {{vectors}} AS v JOIN {{items}} AS i ON i.name = v.name AND i.revision = v.revision

@@ -1,4 +1,4 @@
-"""Which items a statement is about: a namespace or a tree of them, some keys."""
+"""The range of a statement: a namespace or a tree of them, and a range of keys."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from locus_memory.store.item import Namespace
 __all__ = ["Scope", "key_condition"]
 
 _LEAST: Final = "\x01"
-"""The first character an encoded text may have: nothing is between a text and that text with it."""
+"""The lowest character of an encoded text: no text sorts between a text and that text with it."""
 
 _WHOLE_NAME: Final = "(i.path || chr(1) || i.key)"
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a statement looks, and when."""
+    """The namespaces of a statement, and its moment."""
 
     path: str
     bound: str | None
@@ -43,14 +43,14 @@ class Scope:
 
     @classmethod
     def of(cls, namespace: Namespace, now: datetime, *, recursive: bool) -> Self:
-        """Return the scope, checked."""
+        """Check the arguments, and return the scope."""
         path = path_of(namespace)
         return cls(path, namespace_upper_bound(namespace), recursive, now)
 
     @property
     def high(self) -> str:
-        """What every path in the scope is below."""
-        # Nothing sorts between a path and its first descendant's.
+        """The upper bound of every path in the scope."""
+        # No path is between a path and that of its first descendant.
         return (self.bound or "") if self.recursive else self.path + _LEAST
 
     def condition(self, table: str, arguments: Arguments) -> str:
@@ -81,18 +81,18 @@ def key_condition(keys: KeyRange, path: str, arguments: Arguments) -> str:
 
 
 def _between(table: str, whole: str, low: str, high: str, arguments: Arguments) -> str:
-    """Return the condition on the names of a table that are in a range.
+    """Return the condition that the names of a table are in a range.
 
     Args:
         table: The table.
-        whole: What is in the range for certain, if names that were cut are looked at again.
-        low: The first in the range.
-        high: The first after it.
-        arguments: What the parameters are added to.
+        whole: The expression for an uncut name, to check names that were cut.
+        low: The first name of the range.
+        high: The first name after it.
+        arguments: The parameters of the statement; those of the condition are added.
     """
     first, bound = arguments.bind(first_name(low), "text"), arguments.bind(name_bound(high), "text")
     found = f"{table}.name >= {first} AND {table}.name < {bound}"
-    # The planner takes each condition for one that leaves rows out.
+    # The planner assumes that each condition leaves rows out.
     if max(len(low), len(high)) <= LONGEST:
         return found
     low, high = arguments.bind(low, "text"), arguments.bind(high, "text")

@@ -1,4 +1,4 @@
-"""What puts bring, checked, encoded and ready to write."""
+"""The rows of puts: checked, encoded and ready to write."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ __all__ = ["Columns", "Row", "checksum_name", "expiry"]
 
 
 def expiry(ttl: float | None, now: datetime) -> datetime | None:
-    """Return when what is written now expires."""
+    """Return the expiry of an item that is written now."""
     return None if ttl is None else now + timedelta(seconds=ttl)
 
 
 class Row(NamedTuple):
-    """What a put brings, encoded and ready to write.
+    """The row of a put, encoded and ready to write.
 
     Attributes:
-        address: Where to.
-        value: As `documents` has it.
-        metadata: Likewise.
+        address: The place of the item.
+        value: The value in the format of `documents`.
+        metadata: The metadata, likewise.
         words: The text of a `tsvector`.
-        length: How many words there are.
-        checksum: Of the item.
+        length: The number of words.
+        checksum: The checksum of the item.
         ttl: Seconds, or `None`.
         embedding: The text of a `vector`, or `None`.
     """
@@ -92,7 +92,7 @@ class Row(NamedTuple):
 
     @property
     def vector_checksum(self) -> str:
-        """The checksum of the embedding, as text; empty: it has none."""
+        """The checksum of the embedding, as text; empty without an embedding."""
         if self.embedding is None:
             return ""
         numbers = orjson.loads(self.embedding)
@@ -101,32 +101,32 @@ class Row(NamedTuple):
 
 
 def checksum_name(path: str, key: str) -> int:
-    """Return what the checksums of an item begin with."""
+    """Return the checksum of a name, with which the checksums of its item begin."""
     return name_checksum(path.encode(), key.encode())
 
 
 def checksum_of(
     address: Address, value: Any, metadata: Mapping[str, Any] | None, *, vector: bool
 ) -> int:
-    """Return the checksum of an item, of whatever `jsonb` makes of its documents."""
+    """Return the checksum of an item, with its documents as `jsonb` returns them."""
     name = checksum_name(address.path, address.key)
     return item_checksum(name, canonical(value), canonical(metadata or {}), vector=vector)
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What several puts bring, encoded; to make a `Row` of each takes half as long again.
+    """The columns of several puts, encoded; separate `Row`s would take half as long again.
 
     Attributes:
-        names: What the database knows the items by.
+        names: The names of the items in the database.
         paths: The encoded namespaces.
         keys: The encoded keys.
         ttls: Seconds, or `None`; empty if nothing expires.
-        lengths: How many words there are.
-        metadata: As `documents` has it; empty if there is none.
-        values: Likewise, joined.
+        lengths: The numbers of words.
+        metadata: The metadata in the format of `documents`; empty if there is none.
+        values: The values, likewise, joined.
         words: The texts of `tsvector`s.
-        checksums: Of the items.
+        checksums: The checksums of the items.
     """
 
     names: Sequence[str]
@@ -150,7 +150,7 @@ class Columns:
         ttls: Iterable[float | None] = (),
         texts: Sequence[str | None] = (),
     ) -> Self:
-        """Return the columns of puts without a condition or an embedding, checked."""
+        """Check puts without a condition or an embedding, and return their columns."""
         paths = [path_of(namespace) for namespace in namespaces]
         encoded = [encode_text(check_key(key)) for key in keys]
         documents = join_documents(values, MARK)
@@ -176,7 +176,7 @@ class Columns:
 
     @classmethod
     def of_puts(cls, puts: Sequence[Put]) -> Self:
-        """Return the columns of puts without a condition or an embedding, checked."""
+        """Check puts without a condition or an embedding, and return their columns."""
         return cls.of(
             [put.namespace for put in puts],
             [put.key for put in puts],
@@ -196,11 +196,11 @@ class Columns:
 
     @property
     def is_distinct(self) -> bool:
-        """Whether no two puts are of one item."""
+        """Whether no two puts are for the same item."""
         return len(set(self.names)) == len(self.names)
 
     def addresses(self) -> list[str]:
-        """Return names, scopes, paths and keys, joined; one scope and path if all share them."""
+        """Return names, scopes, paths and keys, joined; one scope and path if all are the same."""
         paths = self.paths[:1] if len(set(self.paths)) == 1 else self.paths
         scopes = map(scope_of, paths)
         return [
@@ -223,5 +223,5 @@ class Columns:
 
 
 def _canonical_metadata(given: Sequence[Mapping[str, Any] | None]) -> Iterable[bytes]:
-    """Return metadata as checksums cover them; if none are given, there are none."""
+    """Return metadata in the form that checksums cover; nothing if no put has any."""
     return [canonical(each or {}) for each in given] or repeat(canonical({}))

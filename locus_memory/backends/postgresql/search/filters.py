@@ -1,4 +1,4 @@
-"""Filters as SQL: every path and operand is bound, and the answer is that of `matches`."""
+"""Filters as SQL: every path and operand is bound, and the result equals that of `matches`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["compile_filter"]
 
 _ORDER: Final = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
-# What `#>` takes for an index of a list, and `lookup` of the library takes for one.
+# A step that `#>` reads as an index of a list, and one that the library's `lookup` does.
 _NUMBER: Final = re.compile(r"\s*[+-]?[0-9]+\s*")
 _INDEX: Final = re.compile(r"[0-9]{1,9}")
 
@@ -22,7 +22,7 @@ _INDEX: Final = re.compile(r"[0-9]{1,9}")
 def compile_filter(
     condition: Condition, *, metadata: str, value: str, first: int
 ) -> tuple[str, list[Any]]:
-    """Return an SQL expression that is true or false, and what its parameters are bound to.
+    """Return an SQL expression that is true or false, and its parameters.
 
     Args:
         condition: A parsed filter.
@@ -37,7 +37,7 @@ def compile_filter(
 
 @dataclass(slots=True)
 class _Compiler:
-    """Gathers the parameters of one filter; the same value is bound once."""
+    """A compiler that collects the parameters of one filter; the same value is bound once."""
 
     metadata: str
     value: str | None
@@ -68,7 +68,7 @@ class _Compiler:
         if comparison.operator == "$eq":
             return f"coalesce({found} = {self.document(operand)}, false)"
         if comparison.operator == "$in":
-            # An array made once, not for every row.
+            # An array that is built once, not for every row.
             choices = f"ARRAY(SELECT jsonb_array_elements({self.document(list(operand))}))"
             return f"coalesce({found} = ANY ({choices}), false)"
         if comparison.operator == "$contains":
@@ -76,7 +76,7 @@ class _Compiler:
         return self.order(found, _ORDER[comparison.operator], operand)
 
     def find(self, path: tuple[str, ...]) -> str:
-        """Return what the path leads to, in the metadata first; NULL: nothing."""
+        """Return the value at the path, in the metadata first; NULL: none."""
         here = self.walk(self.metadata, path)
         return here if self.value is None else f"coalesce({here}, {self.walk(self.value, path)})"
 
@@ -85,7 +85,7 @@ class _Compiler:
             if plain:
                 document = f"{document} #> {self.bind(tuple(steps), 'text[]')}"
             else:
-                # This operator never picks from a list.
+                # This operator never selects from a list.
                 names = (f" -> {self.bind(step, 'text')}" for step in steps)
                 document = f"{document}{''.join(names)}"
         return f"({document})"
@@ -116,5 +116,5 @@ class _Compiler:
 
 
 def _means_the_same(step: str) -> bool:
-    """Whether the operator `#>` takes a step as the library does."""
+    """Return whether the operator `#>` reads a step as the library does."""
     return _NUMBER.fullmatch(step) is None or _INDEX.fullmatch(step) is not None

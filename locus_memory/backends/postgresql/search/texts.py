@@ -19,8 +19,8 @@ async def search_text(
 ) -> list[StoreItem]:
     """Return the items with any of the words that satisfy the condition, the best first.
 
-    `ts_rank` of PostgreSQL knows nothing of rare and common words, so the statement computes
-    BM25: each word of the query adds
+    `ts_rank` of PostgreSQL does not weigh rare words more than common ones, so the statement
+    computes BM25: each word of the query adds
 
         ln(1 + (N - n + 0.5) / (n + 0.5)) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * dl / avgdl))
 
@@ -31,10 +31,10 @@ async def search_text(
 
     Args:
         pool: The database.
-        scope: Where to look.
-        words: What `query_stems` made of the query.
+        scope: The namespaces.
+        words: The words that `query_stems` returned.
         condition: A parsed filter.
-        page: Which of the hits.
+        page: The wanted part of the hits.
     """
     if not words or not page.limit:
         return []

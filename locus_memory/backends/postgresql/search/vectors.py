@@ -1,9 +1,9 @@
-"""Vector search: exact where there is little to compare, else by an HNSW index of pgvector.
+"""Vector search: exact for few vectors, else by an HNSW index of pgvector.
 
-The index covers the whole table, and knows nothing of a filter or a namespace: it shows one
-vector after the other until there are enough hits. Where hits are rare that takes long and misses
-some, so it is given up early, and each vector in the scope is compared after all: no filter and no
-neighbour ever costs a hit.
+The index covers the whole table, without filters or namespaces: it returns one
+vector after the other until there are enough hits. If hits are rare, this takes long and misses
+some, so it stops early, and each vector in the scope is compared instead: no filter and no
+neighbouring namespace ever costs a hit.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ from locus_memory.store.item import SemanticSearchResult
 
 __all__ = ["VectorQuery", "VectorSearch", "read_vector", "vector_text"]
 
-# https://github.com/pgvector/pgvector: the length of a vector, and what an HNSW index can hold.
+# https://github.com/pgvector/pgvector: the longest vector, and the longest in an HNSW index.
 _MOST_DIMENSIONS: Final = 16_000
 _KINDS: Final = ((2_000, "vector"), (4_000, "halfvec"))
 _ITERATIVE_SCAN: Final = (0, 8)
-"""The first version whose index goes on until the page is full."""
+"""The first version whose index continues until the page is full."""
 
 _BREADTH: Final = "200"
-"""How many vectors the index keeps in sight, `hnsw.ef_search`."""
+"""The size of the candidate list of the index, `hnsw.ef_search`."""
 
 _FIRST: Final = 100
-"""How many hits the index is asked for, whatever the page: so each page continues the last."""
+"""The number of hits requested from the index, for any page: so each page continues the last."""
 
 _MOST_SCANNED: Final = "2000"
-"""How many vectors the index may show for that, `hnsw.max_scan_tuples`. Where fewer than one in
-20 is a hit, it misses some, and takes longer than to compare those in the scope."""
+"""The most vectors that the index may return for them, `hnsw.max_scan_tuples`. If fewer than one in
+20 is a hit, it misses some, and takes longer than a comparison of all vectors in the scope."""
 
 _USES: Final = 256
-"""How many searches of a namespace go by what was found of its size."""
+"""How many searches of a namespace reuse the result of a check of its size."""
 
 _REMEMBERED: Final = 1_024
-"""Of how many namespaces."""
+"""The number of cached namespaces."""
 
 _DIGITS: Final = 6
-"""Those after the point: what a sum of float32 products is good for."""
+"""Decimals: the precision of a sum of float32 products."""
 
 
 def vector_text(embedding: bytes) -> str:
-    """Return what `check_embedding` returned as the text of a `vector`.
+    """Return the result of `check_embedding` as the text of a `vector`.
 
     Raises:
         InvalidEmbeddingError: It is longer than pgvector allows.
@@ -76,13 +76,13 @@ def vector_text(embedding: bytes) -> str:
 
 
 def read_vector(sent: bytes) -> list[float]:
-    """Return the numbers of what `vector_send` wrote."""
+    """Return the numbers of a vector in the format of `vector_send`."""
     return Vector.from_binary(sent).to_list()
 
 
 @dataclass(frozen=True, slots=True)
 class VectorQuery:
-    """What to look for, and what else must hold."""
+    """The query of a vector search, with its conditions."""
 
     vector: str
     threshold: float | None
@@ -96,13 +96,13 @@ class VectorQuery:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """What both ways to search have in common.
+    """The common parts of both kinds of search.
 
     Attributes:
-        arguments: What the parameters stand for.
+        arguments: The parameters.
         scope: The condition on the vectors `v`.
         live: The conditions on their items `i`.
-        vector: The parameter that stands for the query.
+        vector: The parameter of the query.
     """
 
     arguments: Arguments
@@ -122,12 +122,12 @@ class _Statement:
 
 
 class VectorSearch:
-    """Searches the vectors of one store, and makes their indexes.
+    """A search of the vectors of one store, which also creates their indexes.
 
     Args:
         pool: The database.
         indexed: Whether there are indexes.
-        exact_below: With fewer vectors than this in the scope, each is compared.
+        exact_below: With fewer vectors than this in the scope, all are compared.
     """
 
     def __init__(self, pool: PostgreSQLPool, *, indexed: bool, exact_below: int) -> None:
@@ -138,7 +138,7 @@ class VectorSearch:
         self._large: RecentlyUsed[tuple[bool, int]] = RecentlyUsed(_REMEMBERED)
 
     async def make_indexes(self, vectors: Collection[str]) -> None:
-        """See to it that vectors of these lengths will be indexed, the first time they are met."""
+        """Create the indexes for vectors of these lengths, if they are not created yet."""
         for dimension in {vector.count(",") + 1 for vector in vectors} - self._settled:
             kind = self._kind(dimension)
             if kind is not None:
@@ -146,7 +146,7 @@ class VectorSearch:
             self._settled.add(dimension)
 
     def _kind(self, dimension: int) -> str | None:
-        """Return the type to index vectors of this length as; `None`: they are not indexed."""
+        """Return the type for the index of vectors of this length; `None`: no index."""
         if not self._indexed or self._pool.features.vector_version < _ITERATIVE_SCAN:
             return None
         return next((kind for most, kind in _KINDS if dimension <= most), None)
@@ -159,20 +159,20 @@ class VectorSearch:
         statement = queries.make_index(index, dimension, kind)
 
         async def make(connection: Connection) -> None:
-            # Of several who want to, one does, and the others find it done.
+            # Of several sessions, one creates the index, and the others find it.
             await connection.execute(queries.LOCK_NAME, name)
             await connection.execute(self._pool.sql(statement))
 
         try:
             await self._pool.transact(make)
         except BackendError as error:
-            # Without it every search is exact.
+            # Without an index every search is exact.
             emit("postgresql.no_vector_index", error=error, dimension=dimension)
 
     async def find(
         self, scope: Scope, query: VectorQuery, page: Page
     ) -> list[SemanticSearchResult]:
-        """Return the items whose vectors point most nearly the same way, the best first.
+        """Return the items whose vectors are nearest to the query by cosine, the best first.
 
         Raises:
             InvalidEmbeddingError: All vectors in the scope have another dimension.
@@ -180,7 +180,7 @@ class VectorSearch:
         rows = await self._nearest(scope, query, page) if page.limit else []
         if not rows:
             await self._refuse_dimension(scope, query)
-        # Where the first page that no longer is the index's own begins, it may be behind.
+        # The first hits after the index's own may be nearer than its last ones.
         hits = [_hit(row) for row in sorted(rows, key=lambda row: row["distance"])]
         lowest = query.threshold
         return [hit for hit in hits if lowest is None or hit.score >= lowest]
@@ -242,7 +242,7 @@ class VectorSearch:
     async def _ask_index(
         self, scope: Scope, query: VectorQuery, page: Page, kind: str
     ) -> list[Record]:
-        """Return the first hits, those that are not on the page without their items."""
+        """Return the first hits; those not on the page are without their items."""
         statement = _Statement.of(scope, query)
         start, end = statement.bind(page.offset), statement.bind(page.offset + page.limit)
         template = queries.nearest_by_index(

@@ -1,8 +1,8 @@
 """The words of an item as a `tsvector`, and of a query as a `tsquery`.
 
-Words are folded, split and stemmed here, as everywhere in the library, and not by one of the
-server's configurations. So neither `unaccent` nor a dictionary has to be there, and the same
-query finds the same items in every database.
+Words are folded, split and stemmed here, as everywhere in the library, not by a configuration of
+the server. So neither `unaccent` nor a dictionary is needed, and the same query finds the same
+items in every database.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from locus_memory.store.text import query_words, searchable, stem, tokens, token
 __all__ = ["any_of", "index_all", "index_words", "query_stems"]
 
 # https://www.postgresql.org/docs/current/textsearch-limitations.html: a lexeme has less than
-# 2 KB, at most 256 positions are kept of it, and all lexemes with their positions have 1 MB.
+# 2 KB, at most 256 positions of it are kept, and all lexemes with their positions have 1 MB.
 _LONGEST: Final = 500
-"""Characters, of at most four bytes; of a longer word only the beginning counts."""
+"""Characters, of at most four bytes; of a longer word only the beginning is indexed."""
 
 _MOST_POSITIONS: Final = 255
 _ROOM: Final = 1_000_000
 _OVERHEAD: Final = 3
 
 _MOST_WORDS: Final = 200
-"""Of a query: what is longer is a text, and these tell enough of it."""
+"""Of a query: a longer one is a text, and so many words describe it well enough."""
 
 
 def index_words(value: Any, text: str | None) -> tuple[str, int]:
-    """Return the words of an item as the text of a `tsvector`, and how many there are.
+    """Return the words of an item as the text of a `tsvector`, and their number.
 
-    A word that is there `n` times has `n` positions: they tell how often it is there, not where.
-    Words that no longer fit in are left out.
+    A word that occurs `n` times has `n` positions, which tell its frequency, not its place.
+    Words that exceed the limit are left out.
 
     Raises:
         InvalidArgumentError: `text` is not a string of whole characters.
@@ -43,7 +43,7 @@ def index_words(value: Any, text: str | None) -> tuple[str, int]:
 
 
 def index_all(values: Sequence[Any], texts: Sequence[str | None]) -> tuple[list[str], list[int]]:
-    """Return what `index_words` makes of each item: the texts, and how many words there are.
+    """Return the result of `index_words` for each item: the texts, and the numbers of words.
 
     Raises:
         InvalidArgumentError: A text is not a string of whole characters.
@@ -54,11 +54,11 @@ def index_all(values: Sequence[Any], texts: Sequence[str | None]) -> tuple[list[
 
 def _vector(words: list[str]) -> str:
     if len(words) <= _MOST_POSITIONS:
-        # The server puts the positions of a word together.
+        # The server merges the positions of a word.
         text = _template(len(words)) % tuple(words)
         if len(text) <= _LONGEST or max(map(len, words)) <= _LONGEST:
             return text
-    # Not of a list: to count one holds up every other thread.
+    # A generator, not a list: to count a list blocks every other thread.
     entries = _that_fit(Counter(word[:_LONGEST] for word in words))
     return " ".join(f"'{word}':{_positions(count)}" for word, count in entries)
 
@@ -83,7 +83,7 @@ def _positions(count: int) -> str:
 
 
 def query_stems(query: str) -> list[str]:
-    """Return the distinct words to look for, as `index_words` has them; at most 200.
+    """Return the distinct words of a query, in the format of `index_words`; at most 200.
 
     Raises:
         InvalidArgumentError: `query` is not a string of whole characters.
@@ -94,7 +94,7 @@ def query_stems(query: str) -> list[str]:
 def any_of(words: list[str]) -> str:
     """Return the text of a `tsquery` that any of the words satisfies.
 
-    It is a balanced tree: the server descends into it, and a long query is no deep one.
+    It is a balanced tree: the server recurses into it, and a long query stays shallow.
     """
     if len(words) == 1:
         return f"'{words[0]}'"
@@ -103,5 +103,5 @@ def any_of(words: list[str]) -> str:
 
 
 def _cut(words: Iterable[str]) -> list[str]:
-    # Letters and digits only: nothing that has a meaning in a `tsvector` or a `tsquery`.
+    # Letters and digits only: no character with a meaning in a `tsvector` or a `tsquery`.
     return [word[:_LONGEST] for word in words]
