@@ -1,7 +1,7 @@
 """The Redis backend: Redis 6 and later, Valkey, and clusters of both.
 
 A write is one Lua script, atomic on the server; `lua/` holds the scripts of the store. Search uses
-RediSearch or vector sets where the server has them, and an index of our own where it has neither.
+RediSearch or vector sets if the server has them, and an own index of the library if not.
 
 Read `backend.py` and `store.py` first, then `connection/`, `items/` and `search/`; `checkpoints.py`
 stands alone.

@@ -19,19 +19,19 @@ __all__ = ["RedisBackend"]
 
 
 class RedisBackend(Backend):
-    """A store and a checkpointer in one Redis or Valkey, over one set of connections.
+    """A store and a checkpointer in one Redis or Valkey, over the same connections.
 
     Args:
         url: See `RedisConnection`.
-        client: A client of redis-py's, or a `RedisConnection`, to use instead; it is then not
-            closed here.
-        options: How to connect, and what the keys begin with; ignored with a `RedisConnection`.
+        client: A client of redis-py, or a `RedisConnection`, to use instead; the backend does not
+            close it.
+        options: How to connect, and the prefix of the keys; ignored with a `RedisConnection`.
         store_options: Options of `RedisStore`.
         checkpointer_options: Options of `RedisCheckpointer`.
         **keywords: The fields of `RedisOptions` by name, in place of `options`.
 
     Raises:
-        ConfigurationError: An option that cannot work.
+        ConfigurationError: An option is invalid.
     """
 
     provider = "redis"
@@ -70,12 +70,12 @@ class RedisBackend(Backend):
 
     @override
     async def open(self) -> None:
-        """Connect now, rather than on first use."""
+        """Connect now, rather than at the first use."""
         await self._store.open()
 
     @override
     async def close(self) -> None:
-        """End the connections, unless the connection was passed in."""
+        """Close the connections, unless the connection was passed in."""
         await self._store.close()
         await self._checkpointer.close()
         if self._owned:

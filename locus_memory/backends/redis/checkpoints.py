@@ -61,29 +61,29 @@ from locus_memory.store.filters import Condition, matches
 __all__ = ["RedisCheckpointer", "RedisCheckpointerOptions", "RedisDeltaStorage"]
 
 _LARGEST: Final = 2**53
-"""As far as a score counts exactly."""
+"""The largest integer that a score represents exactly."""
 
 _SHORTEST: Final = 0.001
 _LONGEST: Final = 10**10
-"""Seconds; Redis counts the milliseconds since 1970 in 63 bits."""
+"""Seconds; Redis stores milliseconds since 1970 in 63 bits."""
 
 _PAGE: Final = 100
-"""Threads whose heads are read in one round trip."""
+"""The number of threads whose heads are read in one round trip."""
 
 
 class RedisDeltaStorage(DeltaStorage):
-    """Records in Redis, safe with many tasks and processes.
+    """Records in Redis, safe for many tasks and processes.
 
     Args:
         url: See `RedisConnection`.
-        client: A client, or a connection to share, which is then not closed here.
-        options: How to connect, and what the keys begin with; ignored with a `RedisConnection`.
-        ttl: Seconds after its last save that a thread disappears as a whole; `None`: never.
+        client: A client, or a connection to share, which the storage does not close.
+        options: How to connect, and the prefix of the keys; ignored with a `RedisConnection`.
+        ttl: Seconds after its last save until a thread expires as a whole; `None`: never.
         **keywords: The fields of `RedisOptions` by name, in place of `options`.
 
     Raises:
-        ConfigurationError: An option that cannot work.
-        InvalidArgumentError: `ttl` is no number.
+        ConfigurationError: An option is invalid.
+        InvalidArgumentError: `ttl` is not a number.
     """
 
     @checked
@@ -204,8 +204,8 @@ class RedisDeltaStorage(DeltaStorage):
         return [read_name(member) for member in found[: min(limit, len(found))]]
 
     async def _list_members(self, bounds: Bounds, limit: int) -> tuple[list[bytes], bytes | None]:
-        """Return all members up to a frontier, and this; `None`: there are no more."""
-        # Twice what falls to a shard on average.
+        """Return all members up to a frontier, and the frontier; `None`: there are no more."""
+        # Twice the average share of a shard.
         share = min(limit, _LARGEST) * 2 // SHARDS + 8
         arguments = (self._connection.key("thread:"), bounds.lowest, bounds.highest, share)
         registries = [registry_key(self._connection.key(), shard) for shard in range(SHARDS)]
@@ -293,7 +293,7 @@ def _recency(head: RecordHead) -> tuple[float, int]:
 
 
 class RedisCheckpointerOptions(CheckpointerOptions[StateT], Generic[StateT], total=False):
-    """The options of `RedisCheckpointer` that are not the connection's."""
+    """The options of `RedisCheckpointer` without those of the connection."""
 
     ttl: float | None
 
@@ -301,24 +301,24 @@ class RedisCheckpointerOptions(CheckpointerOptions[StateT], Generic[StateT], tot
 class RedisCheckpointerKeywords(
     RedisKeywords, CheckpointerOptions[StateT], Generic[StateT], total=False
 ):
-    """What `RedisCheckpointer` takes by name beside its own parameters."""
+    """The keyword arguments of `RedisCheckpointer` beside its own parameters."""
 
 
 class RedisCheckpointer(DeltaCheckpointer[StateT]):
-    """Checkpoints in Redis or Valkey; the other options are `DeltaCheckpointer`'s.
+    """Checkpoints in Redis or Valkey; the other options are those of `DeltaCheckpointer`.
 
     Args:
         url: `host`, `host:port`, `host:port/db` or a URL; `localhost:6379` by default.
-        client: A client of redis-py's, or a `RedisConnection`, to use instead; it is then not
-            closed here.
-        options: How to connect, and what the keys begin with; ignored with a `RedisConnection`.
-        ttl: Seconds after its last save that a thread disappears as a whole; `None`: never.
+        client: A client of redis-py, or a `RedisConnection`, to use instead; the checkpointer
+            does not close it.
+        options: How to connect, and the prefix of the keys; ignored with a `RedisConnection`.
+        ttl: Seconds after its last save until a thread expires as a whole; `None`: never.
         **keywords: The options of `DeltaCheckpointer`, and the fields of `RedisOptions` by name,
             in place of `options`.
 
     Raises:
-        ConfigurationError: An option that cannot work.
-        InvalidArgumentError: `ttl` is no number.
+        ConfigurationError: An option is invalid.
+        InvalidArgumentError: `ttl` is not a number.
     """
 
     @checked
@@ -340,5 +340,5 @@ class RedisCheckpointer(DeltaCheckpointer[StateT]):
     @property
     @override
     def capabilities(self) -> CheckpointerCapabilities:
-        """Everything but search over states; `ttl` where threads expire."""
+        """All capabilities except search over states; `ttl` if threads expire."""
         return replace(super().capabilities, ttl=self._expires)

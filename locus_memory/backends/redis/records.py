@@ -1,4 +1,4 @@
-"""A checkpoint's record as Redis holds it, and what to make of one that is damaged.
+"""A checkpoint's record in the format of Redis, and the errors of a damaged record.
 
 A head is its revision and its base (eight bytes each, all ones for no base), the length of its
 checkpoint id (four bytes), the id in UTF-8, and JSON of the rest. Numbers are big-endian.
@@ -40,12 +40,12 @@ _SEQUENCE: Final = 8
 
 
 def pack_revision(revision: int) -> bytes:
-    """Return a revision as the scripts know it."""
+    """Return a revision in the format of the scripts."""
     return _REVISION.pack(revision)
 
 
 def pack_head(head: RecordHead) -> bytes:
-    """Return what Redis holds of a head; its sequence and stored size are kept elsewhere."""
+    """Return the stored form of a head; its sequence and stored size are kept elsewhere."""
     name = head.checkpoint_id.encode()
     base = _NO_BASE if head.base is None else head.base
     rest: list[Any] = [head.level, head.created_at, head.metadata, head.size, head.seal()]
@@ -55,20 +55,20 @@ def pack_head(head: RecordHead) -> bytes:
 
 
 def read_head(thread_id: str, row: Row) -> RecordHead:
-    """Return the head that a row holds.
+    """Return the head of a row.
 
     Raises:
-        CheckpointCorruptError: It is not what was written.
+        CheckpointCorruptError: The row is damaged.
     """
     fields, seal = _fields(thread_id, row)
     return RecordHead(**fields, stored_size=row[2] - _SEQUENCE).verified(seal)
 
 
 def read_record(thread_id: str, row: Row) -> Record:
-    """Return the record that a row holds.
+    """Return the record of a row.
 
     Raises:
-        CheckpointCorruptError: Its head is not what was written, or it has no payload.
+        CheckpointCorruptError: Its head is damaged, or it has no payload.
     """
     fields, seal = _fields(thread_id, row)
     payload: bytes = (row[2] or b"")[_SEQUENCE:]
@@ -103,10 +103,10 @@ def _fields(thread_id: str, row: Row) -> tuple[dict[str, Any], Any]:
 
 
 def check_name(head: R, checkpoint_id: str | None) -> R:
-    """Return the head an index led to, if it has the name that was looked up.
+    """Return the head that an index found, if it has the requested name.
 
     Raises:
-        CheckpointCorruptError: It has another.
+        CheckpointCorruptError: It has another name.
     """
     if checkpoint_id not in (None, head.checkpoint_id):
         raise head.corrupt(f"it was found as {quote(checkpoint_id)}")
@@ -114,10 +114,10 @@ def check_name(head: R, checkpoint_id: str | None) -> R:
 
 
 def read_name(member: bytes) -> str:
-    """Return the thread that a member of a registry names.
+    """Return the thread of a member of a registry.
 
     Raises:
-        CheckpointCorruptError: It names none.
+        CheckpointCorruptError: The member names no thread.
     """
     try:
         return name_of(member)

@@ -1,15 +1,15 @@
-"""The keys of the checkpoints and the scripts that work on them.
+"""The keys of the checkpoints, and the scripts for them.
 
-| key | is | holds |
+| key | type | content |
 |---|---|---|
 | `PREFIXthread:{SHARD}:DIGEST:heads` | sorted set | the heads, see `records.py`, by sequence |
 | `PREFIXthread:{SHARD}:DIGEST:payloads` | hash | revision -> sequence and payload |
 | `PREFIXthread:{SHARD}:DIGEST:names` | hash | checkpoint id -> sequence |
 | `PREFIXthreads:{SHARD}` | sorted set | name and digest of each thread, all of score 0 |
 
-A digest of its name places a thread in one of 64 shards. What is in braces decides the slot of
-a cluster, so a thread and the list that names it are always on one server, and are written in
-one step. A revision and a sequence are eight bytes each: Lua's numbers would round the first.
+The digest of its name puts a thread into one of 64 shards. The text in braces decides the slot of
+a cluster, so a thread and the registry that lists it are always on one server, and are written
+together. A revision and a sequence are eight bytes each: Lua's numbers would round the revision.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ __all__ = [
 ]
 
 SHARDS: Final = 64
-"""In how many slots threads are, at most: it never changes, or they would be lost."""
+"""The most slots that threads use: it never changes, or threads would be lost."""
 
 _DIGEST: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadKeys:
-    """Where one thread is.
+    """The keys of one thread.
 
     Attributes:
-        all: The keys, in the order that the scripts take them, the registry last.
-        member: What the registry holds of it.
+        all: The keys, in the order of the scripts' arguments, the registry last.
+        member: The thread's member of the registry.
     """
 
     all: tuple[bytes, bytes, bytes, bytes]
@@ -63,7 +63,7 @@ def thread_keys(prefix: bytes, thread_id: str) -> ThreadKeys:
     """Return the keys of a thread.
 
     Args:
-        prefix: What every key begins with.
+        prefix: The prefix of every key.
         thread_id: The thread.
     """
     name = encode_text(thread_id).encode()
@@ -81,10 +81,10 @@ def registry_key(prefix: bytes, shard: int) -> bytes:
 
 
 def name_of(member: bytes) -> str:
-    """Return the thread that a member of a registry names.
+    """Return the thread of a member of a registry.
 
     Raises:
-        ValueError: It names none.
+        ValueError: The member names no thread.
         KeyError: The same.
         StopIteration: The same.
     """
@@ -93,19 +93,19 @@ def name_of(member: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A range of a registry, as `ZRANGEBYLEX` takes it."""
+    """A range of a registry, as the arguments of `ZRANGEBYLEX`."""
 
     lowest: bytes
     highest: bytes
 
 
 def bounds_of(prefix: str | None, after: str | None) -> Bounds:
-    """Return the range of the threads that begin with `prefix` and come after `after`."""
+    """Return the range of the threads that begin with `prefix` and follow `after`."""
     start = encode_text(prefix or "")
     end = prefix_upper_bound(start)
     lowest = b"[" + start.encode()
     if after:
-        # A name is followed by \x00, the names that it begins by more than \x01.
+        # A name is followed by \x00, longer names that begin with it by more than \x01.
         past = encode_text(after).encode() + b"\1"
         lowest = max(lowest, b"[" + past)
     return Bounds(lowest, b"+" if end is None else b"(" + end.encode())
@@ -115,12 +115,12 @@ _PRELUDE: Final = r"""
 local heads, payloads, names, registry = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local FULL = string.rep('\255', 8)
 
--- Fail because a key of the thread is missing whose content the others tell of.
+-- Fail because a key of the thread is missing, and other keys prove that it had content.
 local function lose(key)
   error('LOSTKEY ' .. key:match('({%x+}:%x+:%a+)$'))
 end
 
--- Fail if some keys of the thread are there and some are not. They come, go and expire together.
+-- Fail if only some keys of the thread exist: they are created, deleted and expire together.
 local function check_thread()
   local there = redis.call('EXISTS', heads, payloads, names)
   if there == 0 or there == 3 then
@@ -196,7 +196,7 @@ end
 local function expire(milliseconds)
   local keys = {heads, payloads, names}
   if milliseconds ~= '' then
-    -- One moment for all: a thread is there as a whole or not at all.
+    -- One moment for all keys: a thread exists as a whole or not at all.
     local now = redis.call('TIME')
     local moment = now[1] * 1000 + math.floor(now[2] / 1000) + milliseconds
     for _, key in ipairs(keys) do
@@ -210,9 +210,9 @@ local function expire(milliseconds)
 end
 """
 
-# ARGV: member, milliseconds to live or '', checkpoint id, what to check of the parent ('any',
+# ARGV: member, milliseconds to live or '', checkpoint id, the condition on the parent ('any',
 # 'none' or 'is'), the parent's checkpoint id, head, payload; then heads and payloads to rebase.
-# A record that is there already was written by this very call, whose answer was lost.
+# An equal record that exists already was written by this very call, whose reply was lost.
 SAVE: Final = Script(
     _PRELUDE
     + _WRITES
@@ -220,7 +220,7 @@ SAVE: Final = Script(
 local name, head, payload = ARGV[3], ARGV[6], ARGV[7]
 local revision, base = head:sub(1, 8), head:sub(9, 16)
 
--- What there is to say when the record cannot be appended as it is.
+-- The reply if the record cannot be appended as it is.
 local function refuse(answer)
   local sequence = sequence_in(redis.call('HGET', payloads, revision))
   if sequence and head_at(sequence) == head then
@@ -267,8 +267,8 @@ return tonumber(sequence)
     idempotent=True,
 )
 
-# ARGV: 'newest' or 'named', a checkpoint id, what is wanted: 'head', 'record' or 'chain'.
-# Returns rows of head, sequence, and payload or its length; the one that is asked for first.
+# ARGV: 'newest' or 'named', a checkpoint id, and 'head', 'record' or 'chain'. Returns rows of
+# head, sequence, and payload or its length; the requested checkpoint is first.
 READ: Final = Script(
     _PRELUDE
     + r"""
@@ -312,7 +312,7 @@ return rows
     is_read=True,
 )
 
-# ARGV: the highest sequence, how many at most. Returns rows as `READ` does for 'head'.
+# ARGV: the highest sequence, the most rows. Returns rows as `READ` does for 'head'.
 LIST: Final = Script(
     _PRELUDE
     + r"""
@@ -332,7 +332,7 @@ return rows
     is_read=True,
 )
 
-# ARGV: the highest sequence. Returns what `COPY` takes: heads, sequences and payloads in turn.
+# ARGV: the highest sequence. Returns arguments of `COPY`: heads, sequences and payloads in turn.
 READ_ALL: Final = Script(
     _PRELUDE
     + r"""
@@ -372,7 +372,7 @@ return 1
 """
 )
 
-# ARGV: member, 'all' or how many revisions follow, these; then heads and payloads to rebase.
+# ARGV: member, 'all' or the number of revisions, these; then heads and payloads to rebase.
 DELETE: Final = Script(
     _PRELUDE
     + _WRITES
@@ -383,7 +383,7 @@ local function clear()
 end
 
 if ARGV[2] == 'all' then
-  -- Of a thread that lost a key, the others tell how many there were.
+  -- If a thread lost a key, the others tell how many records it had.
   local count = math.max(
     redis.call('ZCARD', heads), redis.call('HLEN', payloads), redis.call('HLEN', names))
   clear()
@@ -421,9 +421,9 @@ return count
 """
 )
 
-# KEYS: registries. ARGV: what the keys of threads begin with, the bounds, how many at most of
-# each registry. Returns for each registry whether there is more, and its members. A thread
-# that has expired is removed; where nothing can be written now, it is only left out.
+# KEYS: registries. ARGV: the prefix of the keys of threads, the bounds, the most members of each
+# registry. Returns for each registry whether there is more, and its members. A thread that has
+# expired is deleted from it; if the server is read-only, it is only left out.
 LIST_THREADS: Final = Script(
     r"""
 local answers = {}
@@ -433,7 +433,7 @@ for place, registry in ipairs(KEYS) do
   local there = {}
   for _, member in ipairs(found) do
     local stem = ARGV[1] .. shard .. ':' .. member:sub(-32)
-    -- Any of them: a thread that lost a key is no thread that is gone.
+    -- Any key: a thread that lost a key still exists.
     if redis.call('EXISTS', stem .. ':heads', stem .. ':payloads', stem .. ':names') > 0 then
       there[#there + 1] = member
     else

@@ -1,7 +1,7 @@
-"""Items in Redis: how they are encoded, where they live, and the scripts that read and write them.
+"""Items in Redis: their encoding, their keys, and the scripts that read and write them.
 
-The store's verbs on items and namespaces call these modules, and search finds its items with
-them. A key is built in `items.py` alone.
+The store's verbs on items and namespaces call these modules, and search reads its items through
+them. Only `items.py` builds keys.
 
 Read `items.py` first, then `spaces.py` for one namespace or many, then `scripts.py` and the Lua
 files beside this folder.

@@ -1,4 +1,4 @@
-"""Items as the scripts take and return them, and where they live."""
+"""Items in the format of the scripts, and the places of their keys."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ _NO_METADATA: Final = b"{}"
 
 
 class Kind(NamedTuple):
-    """What operations of a batch may have in common.
+    """The common properties of several operations of a batch.
 
     Attributes:
-        namespace: Where.
+        namespace: The namespace.
         if_version: The version that the item must have, or `None`.
         parts: A letter for each argument after the key; none for a delete. They are `v` for the
             value, `m` for metadata, `t` for the text, `c` for the checksums and `e` for the
@@ -68,12 +68,12 @@ class Kind(NamedTuple):
     ttl: float | None = None
 
     def header(self, number: int, now: float, count: int) -> str:
-        """Return what the script is told before the arguments.
+        """Return the header for the script, before the arguments.
 
         Args:
-            number: Of the namespace, from 1.
-            now: The moment, in seconds since the epoch.
-            count: How many operations of this kind follow.
+            number: The number of the namespace, from 1.
+            now: The present moment, in seconds since the epoch.
+            count: The number of operations of this kind that follow.
         """
         expected = _NONE if self.if_version is None else str(self.if_version)
         expires, time = _NONE, "0"
@@ -83,7 +83,7 @@ class Kind(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """A put or a delete, encoded: the key, then what the kind says."""
+    """A put or a delete, encoded: the key, then the arguments of its kind."""
 
     kind: Kind
     arguments: Sequence[bytes]
@@ -95,20 +95,20 @@ class Operation(NamedTuple):
 
     @property
     def dimension(self) -> int:
-        """The length of its embedding; 0: it has none."""
+        """The length of its embedding; 0 without one."""
         has_embedding = self.kind.parts.endswith(("e", "f"))
         return len(self.arguments[-1]) // 4 if has_embedding else 0
 
     @property
     def text_size(self) -> int:
-        """How many bytes its words take in the index."""
+        """The size of its words in the index, in bytes."""
         place = max(map(self.kind.parts.find, "ts"))
         return 0 if place < 0 else len(self.arguments[1 + place])
 
 
 @dataclass(frozen=True, slots=True)
 class Preparer:
-    """Makes operations of what the verbs are given.
+    """A converter of the verbs' arguments into operations.
 
     Attributes:
         has_text: Whether texts are indexed.
@@ -125,7 +125,7 @@ class Preparer:
         namespace, key = given.namespace, given.key
         if isinstance(given, Delete):
             return Operation.delete(namespace, key, given.if_version)
-        # The value is checked before anything walks through it.
+        # The value is checked before any other code reads it.
         value = encode_json(given.value)
         parts, arguments = "v", [key.encode(), value]
         metadata = encode_metadata(given.metadata)
@@ -154,7 +154,7 @@ class Preparer:
 
 
 def encoded_name(namespace: Namespace, key: str) -> tuple[bytes, bytes]:
-    """Return the name of an item as its checksums cover it."""
+    """Return the name of an item in the form that its checksums cover."""
     return _encoded_path(namespace), encode_text(key).encode()
 
 
@@ -164,9 +164,9 @@ def _encoded_path(namespace: Namespace) -> bytes:
 
 
 def _packed(name: int, value: bytes, metadata: bytes, vector: bytes, *, is_exact: bool) -> bytes:
-    """Return the checksums of an item as its head has them.
+    """Return the checksums of an item in the format of its head.
 
-    A vector has one where it comes back as it was given: a vector set changes its last digits.
+    A vector has one only if it is stored exactly: a vector set changes its last digits.
     """
     checksum = item_checksum(name, value, metadata, vector=bool(vector)) % _WRAP
     if vector and is_exact:
@@ -175,10 +175,10 @@ def _packed(name: int, value: bytes, metadata: bytes, vector: bytes, *, is_exact
 
 
 def _unpacked(head: bytes) -> tuple[int, int | None] | None:
-    """Return the checksums of an item and of its vector; `None`: it was written before.
+    """Return the checksums of an item and of its vector; `None`: an earlier version wrote it.
 
     Raises:
-        ValueError: They are damaged.
+        ValueError: The head is damaged.
     """
     _, _, _, *packed, _ = head.split(b" ")
     if not packed:
@@ -192,7 +192,7 @@ def _unpacked(head: bytes) -> tuple[int, int | None] | None:
 def terms(text: str) -> bytes:
     """Return the length of a text in words, then each stem with its count; empty: no words.
 
-    Stems are of letters and digits, so that neither a space nor a `=` is part of one.
+    Stems have only letters and digits, so neither a space nor a `=` is part of one.
     """
     words = tokens(text)
     if not words:
@@ -200,18 +200,18 @@ def terms(text: str) -> bytes:
     counts: dict[str, int] = {}
     for stem in words:
         counts[stem] = counts.get(stem, 0) + 1
-    # Most stems are there once, and to format a number is slow.
+    # Most stems occur once, and formatting a number is slow.
     pairs = [stem + "=1" if count == 1 else f"{stem}={count}" for stem, count in counts.items()]
     return f"{len(words)} {' '.join(pairs)}".encode()
 
 
 def is_expired(head: bytes, now: float) -> bool:
-    """Whether the item with this head has expired."""
+    """Return whether the item with this head has expired."""
     expires = head.rpartition(b" ")[2]
     try:
         return expires != b"-" and float(expires) <= now
     except ValueError:
-        # What is damaged is there: whoever reads it will say so.
+        # A damaged item counts as existing: a read of it raises an error.
         return False
 
 
@@ -226,7 +226,7 @@ def decode_item(
     """Return the item of a row: key, head, value and metadata (empty for `{}`).
 
     Raises:
-        BackendCorruptError: It is not what was written.
+        BackendCorruptError: The item is damaged.
     """
     key, head, *documents = row
     try:
@@ -252,7 +252,7 @@ def decode_item(
 
 
 def _check(checksum: int, name: int, documents: Sequence[bytes]) -> None:
-    """Raise `ValueError` unless the checksum of an item is this one."""
+    """Raise `ValueError` unless the item has this checksum."""
     value, metadata = documents
     vector = has_vector(checksum)
     if checksum != item_checksum(name, value, metadata or _NO_METADATA, vector=vector):
@@ -265,10 +265,10 @@ def _damaged(namespace: Namespace, key: bytes) -> BackendCorruptError:
 
 
 def decode_value(namespace: Namespace, key: str, head: bytes, value: bytes) -> Any:
-    """Return the value of an item, read without its metadata.
+    """Return the value of an item that was read without its metadata.
 
     Raises:
-        BackendCorruptError: It is not what was written.
+        BackendCorruptError: The item is damaged.
     """
     try:
         checksums = _unpacked(head)
@@ -281,10 +281,10 @@ def decode_value(namespace: Namespace, key: str, head: bytes, value: bytes) -> A
 
 
 def decode_vector(namespace: Namespace, key: str, head: bytes, vector: bytes) -> list[float] | None:
-    """Return the vector of an item, empty bytes for none.
+    """Return the vector of an item; `None` for empty bytes.
 
     Raises:
-        BackendCorruptError: It is not what was written, or not there any more.
+        BackendCorruptError: The vector is damaged or lost.
     """
     try:
         checksums = _unpacked(head)
@@ -321,5 +321,5 @@ def decode_values(row: Sequence[bytes]) -> tuple[Any, dict[str, Any]]:
 
 
 def rows(flat: Sequence[Any], width: int) -> Iterator[Sequence[Any]]:
-    """Yield so many elements at a time."""
+    """Yield `width` elements at a time."""
     return (flat[start : start + width] for start in range(0, len(flat), width))

@@ -1,9 +1,9 @@
-"""Which namespaces there are, in one sorted set of their paths.
+"""The registry of namespaces: one sorted set of their paths.
 
-A single server keeps it in step with the items, in the scripts that write them. On a cluster it is
-on another server than most of them. There a namespace is registered before its first item is
-written and once more afterwards, each time with a mark of its own; and what was found empty is
-forgotten only if it still has the mark that it had before one looked.
+On a single server, the scripts that write items also keep the registry up to date. On a cluster the
+registry is on another server than most items. There a namespace is registered before its first item
+is written, and once more afterwards, each time with a new mark. A namespace that was found empty is
+removed from the registry only if it still has the mark it had before the check.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from locus_memory.backends.redis.items.scripts import script
 __all__ = ["PAGE", "Registry"]
 
 PAGE: Final = 1000
-"""How many namespaces are listed at once."""
+"""The number of namespaces that are listed at once."""
 
 
 class Registry:
     """The registry of a store.
 
     Args:
-        connection: To the server.
+        connection: The connection to the server.
     """
 
     def __init__(self, connection: RedisConnection) -> None:
         self._connection = connection
         self.name = connection.key("namespaces")
-        # A name between braces has the slot of that name itself.
+        # A name in braces has the same slot as the name itself.
         self._marks = b"{%s}:marks" % self.name
 
     async def page(self, low: bytes, high: str | None) -> list[bytes]:
-        """Return the first paths from `low` on to before `high`."""
+        """Return the first paths from `low` up to, but without, `high`."""
         start = b"[" + low if low else b"-"
         stop = b"+" if high is None else b"(" + high.encode()
         command = ("ZRANGEBYLEX", self.name, start, stop, "LIMIT", 0, PAGE)
@@ -48,12 +48,12 @@ class Registry:
         await self._connection.run(script("register"), keys, [path, secrets.token_bytes(8)])
 
     async def marks(self, paths: Sequence[bytes]) -> list[bytes]:
-        """Return the marks of namespaces, each empty if there is none."""
+        """Return the marks of namespaces; empty for a namespace without a mark."""
         if not paths:
             return []
         found = await self._connection.execute("HMGET", self._marks, *paths, again=True)
         return [mark or b"" for mark in found]
 
     async def forget(self, path: bytes, mark: bytes) -> None:
-        """Take a namespace of a cluster out, if nobody has registered it since."""
+        """Unregister a namespace of a cluster, unless it was registered again since."""
         await self._connection.run(script("forget"), [self.name, self._marks], [path, mark])

@@ -1,4 +1,4 @@
-"""Listing namespaces: those of the registry that hold an item."""
+"""The listing of namespaces: those of the registry that hold an item."""
 
 from __future__ import annotations
 

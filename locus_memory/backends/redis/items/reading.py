@@ -1,4 +1,4 @@
-"""Items by their names, and by the order of their keys."""
+"""Reads of items: by their names, and in the order of their keys."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _TOGETHER: Final = 5 * PAGE
 """How many values a script reads."""
 
 _LAST: Final = b"\xff"
-"""After every key, for UTF-8 has no such byte."""
+"""After every key, since UTF-8 has no such byte."""
 
 
 async def scan(
     spaces: Spaces, space: Space, keys: KeyRange, limit: int, *, whole: bool
 ) -> list[Sequence[bytes]]:
-    """Return rows of key, head, value and metadata, or of the key only, in order."""
+    """Return rows of key, head, value and metadata, or only keys, in order."""
     found: list[Sequence[bytes]] = []
     command = "ZREVRANGEBYLEX" if keys.descending else "ZRANGEBYLEX"
     window: KeyRange | None = keys
@@ -44,7 +44,7 @@ async def scan(
 
 
 def bounds(keys: KeyRange) -> tuple[bytes, bytes]:
-    """Return the bounds as `ZRANGEBYLEX` takes them, or `ZREVRANGEBYLEX` if descending."""
+    """Return the bounds as arguments of `ZRANGEBYLEX`, or `ZREVRANGEBYLEX` if descending."""
     low, high = b"-", b"+"
     if keys.prefix:
         low = b"[" + keys.prefix.encode()
@@ -58,7 +58,7 @@ def bounds(keys: KeyRange) -> tuple[bytes, bytes]:
 
 
 def _place(bound: bytes) -> tuple[bytes, bytes]:
-    """Return what orders bounds; of the same key, `[` comes before `(`."""
+    """Return the sort key of a bound; of the same key, `[` comes before `(`."""
     if bound == b"-":
         return b"", b""
     if bound == b"+":
@@ -69,7 +69,7 @@ def _place(bound: bytes) -> tuple[bytes, bytes]:
 async def read_values(
     spaces: Spaces, names: Sequence[tuple[Namespace, str]]
 ) -> dict[tuple[Namespace, str], Any]:
-    """Return the values of those items that are there."""
+    """Return the values of the items that exist."""
     await spaces.connection.open()
     asked: list[list[tuple[Namespace, str]]] = []
     calls: list[Call] = []

@@ -1,4 +1,4 @@
-"""The Lua scripts of the store, read from their files when they are first needed."""
+"""The Lua scripts of the store, read from their files at their first use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
     "settle": (),
     "widen": (),
 }
-"""For each script, the files with what it shares with others."""
+"""For each script, the files with the functions that it shares with others."""
 
 _REPEATABLE: Final = frozenset(SCRIPTS) - {"write", "clear"}
 _READS: Final = frozenset(
@@ -37,7 +37,7 @@ _READS: Final = frozenset(
 
 @cache
 def script(name: str) -> Script:
-    """Return a script by its name; the head of its file says what it takes and returns."""
+    """Return a script by its name; the head of its file documents its arguments and reply."""
     parts = [read_part(part) for part in (*SCRIPTS[name], name)]
     return Script("\n".join(parts), idempotent=name in _REPEATABLE, is_read=name in _READS)
 

@@ -1,4 +1,4 @@
-"""Namespaces on the server: what is run on one of them, on some of them, on all."""
+"""The namespaces on the server, and the scripts that run on one, some or all of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from locus_memory.store.item import Namespace
 __all__ = ["PAGE", "Gone", "Space", "Spaces"]
 
 PAGE: Final = 1000
-"""How much a script looks at in one go."""
+"""How many elements a script reads at once."""
 
 _kind = attrgetter("kind")
 
@@ -45,11 +45,11 @@ _MOST_VECTORS: Final = 2000
 _MOST_NUMBERS: Final = 200_000
 _MOST_SPACES: Final = 10_000
 _MOST_TEXT: Final = 32 * 2**20
-"""Of one batch; the server does nothing else while it writes it, about a second for the largest."""
+"""The limits of a batch: the server does nothing else while it writes one, for about a second."""
 
 
 class Space(NamedTuple):
-    """A namespace, encoded, and what its keys begin with."""
+    """A namespace, encoded, and the base of its keys."""
 
     namespace: Namespace
     path: bytes
@@ -57,16 +57,16 @@ class Space(NamedTuple):
 
 
 Gone = Iterable[tuple[Space, bytes]]
-"""Keys that an index has and no item."""
+"""Keys that an index has although their items do not exist."""
 
 
 class _Written(NamedTuple):
-    """What a batch came to.
+    """The result of a batch.
 
     Attributes:
         results: A put's new version, or 1 or 0 for a delete, in order.
-        unmerged: Namespaces whose postings are still to be merged.
-        is_refused: Whether nothing is written, for the namespace is new to a cluster.
+        unmerged: Namespaces whose postings still have to be merged.
+        is_refused: Whether nothing is written, since the namespace is new to a cluster.
     """
 
     results: list[int]
@@ -78,7 +78,7 @@ class Spaces:
     """The namespaces of a store.
 
     Args:
-        connection: To the server.
+        connection: The connection to the server.
         clock: Returns seconds since the epoch.
     """
 
@@ -89,11 +89,11 @@ class Spaces:
 
     @property
     def is_cluster(self) -> bool:
-        """Whether namespaces are in several servers; known once the connection is open."""
+        """Whether namespaces are on several servers; known once the connection is open."""
         return self.connection.features.cluster
 
     def now(self) -> str:
-        """Return the moment, for scripts."""
+        """Return the present moment, in the format of scripts."""
         return moment(self._clock())
 
     def space(self, namespace: Namespace) -> Space:
@@ -106,19 +106,19 @@ class Spaces:
         return space.base + b":i:" + key.replace(b"\0", b"\xff")
 
     def groups(self, spaces: Sequence[Space], most: int | None = None) -> list[list[Space]]:
-        """Return the namespaces, those together that one script may read, so many at most."""
+        """Return the namespaces in groups of at most `most` that one script may read."""
         size = 1 if self.is_cluster else most or max(len(spaces), 1)
         return [list(spaces[start : start + size]) for start in range(0, len(spaces), size)]
 
     async def run_each(
         self, calls: Sequence[Call], spaces: Iterable[Space], *, again: bool = True
     ) -> list[Any]:
-        """Return the answers of scripts, a round trip for many of them.
+        """Return the replies of scripts, with one round trip for many of them.
 
         Args:
-            calls: What to run.
-            spaces: The namespaces they are about.
-            again: Whether it does no harm to run them twice.
+            calls: The scripts to run.
+            spaces: Their namespaces.
+            again: Whether they may run twice without harm.
 
         Raises:
             BackendCorruptError: A key of a namespace is lost, among others.
@@ -131,19 +131,19 @@ class Spaces:
         return answers
 
     async def write(self, operations: Sequence[Operation], layout: Layout = _PLAIN) -> list[int]:
-        """Do all the operations or none; on a cluster, those of each namespace.
+        """Run all the operations or none; on a cluster, this holds for each namespace.
 
         Args:
-            operations: What to do.
-            layout: What the puts among them are made for.
+            operations: The operations.
+            layout: The layout for which the puts were prepared.
 
         Returns:
             A put's new version, or 1 or 0 for a delete, in order.
 
         Raises:
             VersionConflictError: One `if_version` does not hold.
-            InvalidArgumentError: There are too many.
-            LayoutChangedError: The layout is another.
+            InvalidArgumentError: There are too many operations.
+            LayoutChangedError: The server has another layout.
         """
         if not operations:
             return []
@@ -200,10 +200,10 @@ class Spaces:
         return _Written(results, [spaces[number - 1] for number in unmerged])
 
     async def _merge(self, spaces: Sequence[Space]) -> None:
-        """Merge what a large batch left to be merged, which is done by then whatever happens."""
+        """Merge the postings that a large batch left, whose writes are done in any case."""
         left = list(spaces)
         try:
-            # Others may write all the time; they merge as well.
+            # Other processes may write all the time; they merge as well.
             for _ in range(_MOST_STEPS):
                 if not left:
                     break
@@ -213,10 +213,10 @@ class Spaces:
             emit("redis.not_cleaned", error=error, namespaces=len(left))
 
     async def _register_and_write(self, operations: Sequence[Operation]) -> list[int]:
-        """Write to one namespace of a cluster, where the registry is elsewhere.
+        """Write to one namespace of a cluster, where the registry is on another server.
 
-        A new namespace is registered first, so that a crash leaves no item that nobody lists,
-        and again afterwards, for it may have been forgotten in between.
+        A new namespace is registered first, so that a crash leaves no unlisted item, and again
+        afterwards, since another process may have unregistered it in between.
         """
         written = await self._write(operations, [])
         if written.is_refused:
@@ -228,9 +228,9 @@ class Spaces:
         return written.results
 
     async def purge(self, gone: Gone) -> None:
-        """Take out of the indexes what has no item, and a few items that have expired.
+        """Delete index data without an item, and a few items that have expired.
 
-        A server that cannot be written keeps them: they are never found anyway.
+        A read-only server keeps them: searches never return them.
         """
         keys: dict[Space, list[bytes]] = {}
         for space, key in gone:
@@ -239,7 +239,7 @@ class Spaces:
             await self._clean(keys)
 
     async def _clean(self, keys: Mapping[Space, Sequence[bytes]]) -> list[Space]:
-        """Purge if the server can be written; return the namespaces that are empty now."""
+        """Purge unless the server is read-only; return the namespaces that are empty now."""
         try:
             answers = await self._purge(keys)
         except BackendWriteError as error:
@@ -248,7 +248,7 @@ class Spaces:
         return [space for space, (left, *_) in zip(keys, answers, strict=True) if left == 0]
 
     async def tidy(self, spaces: Sequence[Space]) -> bool:
-        """Remove all that has expired; returns whether the server could be written."""
+        """Delete all expired items; returns whether the server could be written."""
         try:
             await self.purge_expired(spaces)
         except BackendWriteError as error:
@@ -257,14 +257,14 @@ class Spaces:
         return True
 
     async def purge_expired(self, spaces: Iterable[Space], *, merge: bool = False) -> None:
-        """Remove all that has expired.
+        """Delete all expired items.
 
         Args:
-            spaces: Where.
-            merge: Leave no word of what is gone in the text index, either.
+            spaces: The namespaces.
+            merge: Delete the words of deleted items from the text index too.
 
         Raises:
-            BackendError: The server cannot be written, among others.
+            BackendError: The server is read-only, among others.
         """
         keys: dict[Space, list[bytes]] = {space: [] for space in spaces}
         while keys:
@@ -289,7 +289,7 @@ class Spaces:
         return [space.base] if self.is_cluster else [space.base, self._registry.name]
 
     async def clear(self, spaces: Sequence[Space]) -> int:
-        """Delete everything; return how many items that were not expired."""
+        """Delete all items; return how many of them were not expired."""
         count, left = 0, list(spaces)
         while left:
             now = self.now()
@@ -303,7 +303,7 @@ class Spaces:
         return count
 
     async def within(self, namespace: Namespace, *, recursive: bool) -> list[Space]:
-        """Return the namespace or, of it and its descendants, those that are registered."""
+        """Return the namespace, or the registered ones among it and its descendants."""
         space = self.space(namespace)
         await self.connection.open()
         if not recursive:
@@ -316,12 +316,12 @@ class Spaces:
         return found
 
     async def registered(self, low: bytes, high: str | None) -> list[Space]:
-        """Return a page of the registered namespaces from `low` to before `high`."""
+        """Return a page of the registered namespaces from `low` up to, but without, `high`."""
         paths = await self._registry.page(low, high)
         return [self.space(decode_namespace(path.decode())) for path in paths]
 
     async def holding(self, spaces: Sequence[Space]) -> list[Space]:
-        """Return which of the namespaces hold an item; what is left of the others goes."""
+        """Return the namespaces that hold an item; deletes the remains of the others."""
         marks: dict[Space, bytes] = {}
         if self.is_cluster:
             found = await self._registry.marks([space.path for space in spaces])
@@ -335,7 +335,7 @@ class Spaces:
     async def _look(
         self, spaces: Sequence[Space]
     ) -> tuple[list[Space], dict[Space, Sequence[bytes]]]:
-        """Return which namespaces hold an item, and those to clean with keys that are gone."""
+        """Return the namespaces that hold an item, and those to clean with their missing keys."""
         groups, now = self.groups(spaces), self.now()
         calls = [script("holds").call([s.base for s in group], [now]) for group in groups]
         holding: list[Space] = []
@@ -350,7 +350,7 @@ class Spaces:
 
 
 def _labels(space: Space, layout: Layout) -> bytes:
-    """Return the labels of a namespace's items, where RediSearch has to know them."""
+    """Return the labels of a namespace's items, if RediSearch needs them."""
     return labels(space.namespace).encode() if layout.has_labels else b""
 
 

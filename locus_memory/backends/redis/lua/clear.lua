@@ -1,10 +1,10 @@
--- Delete the items of a namespace, up to so many. The indexes of text and vectors go first and
--- whole: to take each item out of them would be far slower.
+-- Delete the items of a namespace, up to a number. The indexes of text and vectors are deleted
+-- first and as a whole: deleting each item from them would be far slower.
 --
 -- KEYS: its base, then the registry unless this is a cluster.
--- ARGV: now, its path, how many at most.
--- A key that was lost is made again first, of what tells of it.
--- Returns how many were deleted that had not expired, and how many keys it still has.
+-- ARGV: now, its path, the most items.
+-- A lost key is first created again from the others.
+-- Returns how many unexpired items were deleted, and how many keys are left.
 
 local now, most = ARGV[1], tonumber(ARGV[3])
 local space = open_space(KEYS[1])

@@ -1,11 +1,11 @@
--- The items that a search found.
+-- The items of a search's hits.
 --
--- KEYS: bases. ARGV: now, how many stems, the stems, then for each item a base's number, whether
--- the name is the number of a document (1) or a key, whose text is in a card (0) or with the item
--- (2), and the name.
--- Returns key, head, value and metadata for each, all but the key empty for what is gone, and
--- the key too for a number that no document has any more, or if there are stems and the text of
--- the key has none of them; for fewer than asked for if they are large.
+-- KEYS: bases. ARGV: now, the number of stems, the stems, then for each item a base's number,
+-- whether the name is the number of a document (1) or a key, whose text is in a card (0) or with
+-- the item (2), and the name.
+-- Returns key, head, value and metadata for each, all but the key empty for deleted items. The key
+-- is empty too for a number without a document, or if there are stems and the key's text has none
+-- of them. If the items are large, it returns fewer than requested.
 
 local now, last_stem, rows, bytes = tonumber(ARGV[1]), 2 + tonumber(ARGV[2]), {}, 0
 

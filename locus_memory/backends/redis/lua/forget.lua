@@ -1,4 +1,4 @@
--- Take a namespace of a cluster out of the registry, if it still has the mark it had.
+-- Delete a namespace of a cluster from the registry, if it still has the given mark.
 --
 -- KEYS: the registry, the marks. ARGV: its path, its mark (empty: none).
 

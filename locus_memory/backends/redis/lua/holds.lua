@@ -1,11 +1,11 @@
--- Which namespaces hold an item.
+-- The namespaces that hold an item.
 --
 -- KEYS: bases. ARGV: now.
--- Returns for each base 1 or 0, and keys that turned out to be gone, some of them if there are
+-- Returns for each base 1 or 0, and keys without an item, only some of them if there are
 -- many.
 
 local function holds(base, now, gone)
-  -- Of what never expires, nothing goes by itself.
+  -- An item without expiry never disappears without a script.
   if redis.call('ZCARD', base .. ':k') > redis.call('ZCARD', base .. ':e') then
     return 1
   end

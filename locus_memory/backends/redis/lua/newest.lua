@@ -1,16 +1,16 @@
 -- The items of namespaces, the newest write first.
 --
--- KEYS: bases, 500 at most. ARGV: now, how many live items to skip, how many to return at most,
--- and for each base from which revision to which, as ZREVRANGEBYSCORE takes them.
--- Returns for each base the revision of its first item and of the one to go on with, both empty
--- if there is none; how many were skipped; the gone (a base's number and a key for each); and the
+-- KEYS: bases, 500 at most. ARGV: now, how many live items to skip, the most rows to return,
+-- and for each base the first and last revision, as arguments of ZREVRANGEBYSCORE.
+-- Returns for each base the revision of its first item and of the next one to read, both empty
+-- if there is none; how many were skipped; the missing items (a base and a key each); and the
 -- rows: a base's number, revision, key, head, value and metadata.
 --
--- The items that come next, one of each namespace, are a heap, so that a row takes no longer
--- than the logarithm of how many namespaces there are.
+-- The next items, one of each namespace, are a heap, so a row costs no more than the logarithm of
+-- the number of namespaces.
 
 local now, skip, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
--- Read a few at once where there are few namespaces; all together not many more than wanted.
+-- Read a few at once if there are few namespaces; all together not many more than wanted.
 local batch = math.max(1, math.min(CHUNK, math.floor((skip + most) / #KEYS)))
 
 local function read(source, start)
@@ -37,7 +37,7 @@ local function comes_first(one, other)
   return one.number < other.number
 end
 
--- Let the first of a heap, which came to be another, sink to its place.
+-- Move the first of a heap, which has changed, down to its place.
 local function sink(heap)
   local place, size, moving = 1, #heap, heap[1]
   while 2 * place <= size do
@@ -66,12 +66,12 @@ for i in ipairs(KEYS) do
     check_space(open_space(KEYS[i]))
   end
 end
--- What is sorted is a heap.
+-- A sorted table is a heap.
 table.sort(heap, comes_first)
 
 local rows, gone, bytes, skipped = {}, {}, 0, 0
 
--- Take the item of a source, or skip it; it may be gone.
+-- Return the item of a source, or skip it; it may be missing.
 local function take(source)
   local base, key, place = KEYS[source.number], source.found[source.place], #rows
   if skipped < skip then

@@ -1,9 +1,9 @@
 -- The postings of stems in namespaces.
 --
--- KEYS: bases. ARGV: now, how many stems, the stems, then for each base a number, or nothing.
--- Returns for each base whether something in it has expired, how many documents and words it
--- has, its last number, number and key of each document after the number that was given, the
--- numbers of documents to leave out, and the postings of each stem.
+-- KEYS: bases. ARGV: now, the number of stems, the stems, then for each base a number, or nothing.
+-- Returns for each base whether it has expired items, how many documents and words it has, its last
+-- number, number and key of each document after the given number, the numbers of documents to leave
+-- out, and the postings of each stem.
 
 local function blocks_of(base)
   local blocks = {}

@@ -1,10 +1,9 @@
--- Remove what has expired, and what the server expired, from a namespace.
+-- Delete expired items of a namespace, and index data of items that the server expired.
 --
 -- KEYS: its base, then the registry unless this is a cluster.
--- ARGV: now, its path, how many at most, whether to merge what is gone out of the postings, then
--- keys that may be gone.
--- Returns how many keys it still has, how many of these have expired, and 1 if more is to be
--- merged.
+-- ARGV: now, its path, the most items, whether to delete missing documents from the postings, then
+-- keys that may have no item.
+-- Returns how many keys are left, how many of these have expired, and 1 if there is more to merge.
 
 local now = ARGV[1]
 local space = open_space(KEYS[1])

@@ -1,10 +1,10 @@
--- What the scripts that read share.
+-- The functions that the reading scripts share.
 
--- Bytes of values after which an answer ends, so that no answer holds up the server for long.
+-- The most bytes of values in a reply, so that no reply blocks the server for long.
 local MOST_BYTES = 4194304
 
--- Append head, value and metadata of an item to `rows`, and return how many bytes they have;
--- nil, and nothing is appended, if it is gone.
+-- Append head, value and metadata of an item to `rows`, and return their size in bytes;
+-- nil, without appending, if the item does not exist.
 local function append_item(rows, base, key, now)
   local found = redis.call('HMGET', item_key(base, key), 'h', 'v', 'm')
   if is_gone(found[1], now) then

@@ -1,10 +1,10 @@
 -- Items, or keys only, of a namespace in the order of the keys.
 --
 -- KEYS: its base.
--- ARGV: now, ZRANGEBYLEX or ZREVRANGEBYLEX, where to start and stop, how many at most, and
--- whether items are wanted.
--- Returns the last key looked at (nil: there are no more), the keys that are gone, and the rows:
--- for each item key, head, value and metadata, or the keys only.
+-- ARGV: now, ZRANGEBYLEX or ZREVRANGEBYLEX, its start and stop, the most keys, and whether to
+-- return items.
+-- Returns the last key read (nil: there are no more), the keys without an item, and the rows:
+-- for each item key, head, value and metadata, or only the keys.
 
 local base, now, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[5])
 local keys = redis.call(ARGV[2], base .. ':k', ARGV[3], ARGV[4], 'LIMIT', 0, most)

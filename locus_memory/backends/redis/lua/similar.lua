@@ -1,9 +1,9 @@
--- The vectors of namespaces that are nearest to another.
+-- The vectors of namespaces that are nearest to a given one.
 --
--- KEYS: bases. ARGV: now, the dimension, the vector, how many at most from each namespace, how
--- far to look, and up to how many vectors to compare with each of them.
--- Returns for each base whether something in it has expired, how many vectors of the dimension
--- it has, another dimension it has vectors of (or 0), and the keys with their scores.
+-- KEYS: bases. ARGV: now, the dimension, the vector, the most hits of each namespace, the effort of
+-- the graph, and the most vectors for an exact comparison.
+-- Returns for each base whether it has expired items, how many vectors of the dimension it has,
+-- another dimension of its vectors (or 0), and the keys with their scores.
 
 local dimension, exact = ARGV[2], tonumber(ARGV[6])
 
@@ -17,10 +17,10 @@ local function nearest(base, size)
   if most == 0 then
     return {}
   end
-  -- To walk the graph for many of them is slower than to compare with all.
+  -- For many hits, the graph is slower than a comparison with all vectors.
   if size > exact and most < size / 4 then
     local found = similar(base, most, 'EF', ARGV[5])
-    -- It may have parts that no path leads to.
+    -- The graph may have parts that no path leads to.
     if #found == 2 * most then
       return found
     end

@@ -1,55 +1,55 @@
--- What the scripts of the store share.
+-- The functions that the scripts of the store share.
 --
--- A namespace is known by its base, `<prefix>store:{<tag>}`. The tag keeps its keys in one slot
--- of a cluster, so a script that is given the base may derive them:
+-- A namespace is identified by its base, `<prefix>store:{<tag>}`. The tag keeps its keys in one
+-- slot of a cluster, so a script that gets the base may derive them:
 --
---   :i:<key>  an item: a hash of h, its head (version, created, updated, checksums unless it
---             is of before, expires), v, its value, and m, its metadata unless that is {}; for
---             RediSearch, if it indexes the item, the labels of its namespace, its stems, and
---             its vector in a field that is named by the dimension
+--   :i:<key>  an item: a hash of h, its head (version, created, updated, checksums unless an
+--             earlier version wrote it, expires), v, its value, and m, its metadata unless that
+--             is {}; for RediSearch, if it indexes the item, the labels of its namespace, its
+--             stems, and its vector in a field that is named by the dimension
 --   :k        the keys, all of score 0 and so by the order of their bytes
 --   :r        the keys by revision, which is higher for each later write
 --   :e        the keys that expire, by moment
 --   :c        key -> card: the vector's dimension, the document's number, and its text
 --   :d        number -> key, for each document of the text index
 --   :p        stem and block -> postings: number, count of the stem, length of the document
---   :x        number -> text, of documents that are gone and still have postings
+--   :x        number -> text, of deleted documents that still have postings
 --   :v<n>     a vector set of n dimensions
 --   :m        revision, number (the last), merged (the last with postings), words (in all
 --             documents), ttl (if all this expires), b<block> (documents in its postings),
 --             v<n> (vectors)
 --
--- What RediSearch holds, has no part in :c, :d, :p, :x and :v.
+-- Data that RediSearch indexes is not in :c, :d, :p, :x and :v.
 --
 -- A text is `<length> <stem>=<count> <stem>=<count>...`, or empty. A card outlives an item that
--- the server expired, so that what is left of it in the indexes can be found.
+-- the server expired, so the remains of the item in the indexes can be found.
 --
 -- Postings are merged for many documents at once, which is ten times as fast as one by one, but
--- for so many only that nobody has to wait for long. Until then a search reads the cards of the
--- new ones, and leaves out the gone ones.
+-- not for so many that other clients wait for long. Until then a search reads the cards of the new
+-- documents, and leaves out the deleted ones.
 
--- unpack() takes no more than 8,000.
+-- unpack() accepts at most 8,000 values.
 local CHUNK = 1000
--- How many texts are read at once, which may be long.
+-- How many texts are read at once; they may be long.
 local TEXTS = 64
 local BLOCK = 4096
 local RECORD = 10
--- How many documents may wait to be merged.
+-- The most documents that wait to be merged.
 local WAITING = 512
--- After how many stems of documents a script merges no more of them.
+-- The most stems of documents that a script merges.
 local STEMS = 30000
--- Milliseconds that the server keeps what has expired, for clocks differ.
+-- Milliseconds that the server keeps expired items, since clocks differ.
 local SLACK = 60000
 
--- No field of another hash has such a name, for keys and words are UTF-8.
+-- No field of another hash has such a name, since keys and words are UTF-8.
 local LABELS_FIELD, STEMS_FIELD, VECTOR_FIELD = '\255n', '\255t', '\255v'
 
--- Lua prints 14 digits; a command is given all of them.
+-- Lua prints 14 digits; a command gets all of them.
 local function whole(number)
   return string.format('%.0f', number)
 end
 
--- RediSearch takes a NUL for the end of a name; a key, being UTF-8, has no 255.
+-- RediSearch ends a name at a NUL; a key, being UTF-8, has no 255.
 local function item_key(base, key)
   return base .. ':i:' .. (key:find('%z') and key:gsub('%z', '\255') or key)
 end
@@ -58,7 +58,7 @@ local function is_gone(head, now)
   if not head then
     return true
   end
-  -- What is damaged is there: whoever reads it will say so.
+  -- A damaged item counts as existing: a read of it raises an error.
   local expires = head:sub(-1) ~= '-' and tonumber(head:match('^.* (.*)$') or '')
   return expires and expires <= now
 end
@@ -82,7 +82,7 @@ local function open_space(base)
   }
 end
 
--- Fail because a key is missing whose content others tell of; see `LostKeyError`.
+-- Fail because a key is missing, and others prove that it had content; see `LostKeyError`.
 local function lose(base, part)
   error('LOSTKEY ' .. base:match('{%x+}$') .. part)
 end
@@ -105,7 +105,7 @@ local function has_postings(base)
   return false
 end
 
--- Find out which key of a namespace is missing, and fail if its content was lost.
+-- Find which key of a namespace is missing, and fail if its content was lost.
 local function look_for_loss(space)
   local base = space.base
   if space.is_new then
@@ -116,7 +116,7 @@ local function look_for_loss(space)
   end
   local left = redis.call('PTTL', base .. ':m')
   if left >= 0 and left <= SLACK then
-    -- It is about to expire whole, and has no item any more.
+    -- The whole namespace is about to expire, and has no items left.
     return
   end
   for _, part in ipairs({':k', ':r'}) do
@@ -136,7 +136,7 @@ local function look_for_loss(space)
   end
 end
 
--- Fail if a key of a namespace was lost: evicted, or deleted by somebody else.
+-- Fail if a key of a namespace was lost: evicted, or deleted by another client.
 local function check_space(space)
   local is_whole
   if space.words > 0 and space.merged > 0 then
@@ -152,8 +152,8 @@ local function check_space(space)
 end
 
 -- Write two arguments to a part of the indexes: the score and the member of a sorted set, or the
--- field and the value of a hash. In a run of puts they wait for the one command that writes all;
--- else return what the command does.
+-- field and the value of a hash. In a run of puts they wait for one command that writes all of
+-- them; else return the result of the command.
 local function add(space, command, part, first, second)
   local waiting = space.waiting
   if not waiting then
@@ -168,7 +168,7 @@ local function add(space, command, part, first, second)
   args[place + 1], args[place + 2] = first, second
 end
 
--- Write what waits for a part, and return what the command does; 0 if nothing waits.
+-- Write the waiting arguments of a part, and return the result of the command; 0 if none wait.
 local function add_waiting(space, part)
   local args = space.waiting[part]
   space.waiting[part] = nil
@@ -191,7 +191,7 @@ local function pack_document(number, text)
   return struct.pack('<I4', number), struct.pack('<I4', length_of(text))
 end
 
--- Return where the record of a document starts in postings, from a place on, or nil.
+-- Return the position of a document's record in postings, from a given position on, or nil.
 local function find_record(records, number, place)
   local packed = struct.pack('<I4', number)
   local start = records:find(packed, place, true)
@@ -201,8 +201,8 @@ local function find_record(records, number, place)
   return start
 end
 
--- Return postings without the records of documents. Both are by number, so one look through the
--- postings finds them all.
+-- Return postings without the records of documents. Both are sorted by number, so one pass through
+-- the postings finds them all.
 local function without(records, numbers)
   local kept, start = {}, 1
   table.sort(numbers)
@@ -221,8 +221,8 @@ local function block_of(number)
   return whole(math.floor(number / BLOCK))
 end
 
--- Return what is planned for the postings of a block: by stem, the numbers to take out and the
--- postings to add.
+-- Return the plan for the postings of a block: by stem, the numbers to delete and the postings to
+-- add.
 local function plan_of(plans, number)
   local block = block_of(number)
   plans.blocks[block] = plans.blocks[block] or {dead = {}, added = {}}
@@ -302,7 +302,7 @@ local function carry_out(plans, name)
 end
 
 -- Call `visit` with the number and the text of each document that waits for its postings, in
--- their order, until it returns true.
+-- order, until it returns true.
 local function each_waiting(space, visit)
   for first = space.merged + 1, space.number, TEXTS do
     local numbers, owned, keys = {}, {}, {}
@@ -325,7 +325,7 @@ local function each_waiting(space, visit)
   end
 end
 
--- Plan to take documents that are gone out of the postings; returns their numbers.
+-- Plan to delete missing documents from the postings; returns their numbers.
 local function plan_the_dead(space, plans)
   local numbers, planned = redis.call('HKEYS', space.base .. ':x'), {}
   for first = 1, #numbers, TEXTS do
@@ -343,7 +343,7 @@ local function plan_the_dead(space, plans)
   return planned
 end
 
--- Plan to add the documents that wait to the postings; returns the number of the last.
+-- Plan to add the waiting documents to the postings; returns the number of the last one.
 local function plan_the_new(space, plans)
   local last = space.number
   each_waiting(space, function(number, text)
@@ -363,7 +363,7 @@ local function merge(space)
   if plans.stems < STEMS then
     last = plan_the_new(space, plans)
   end
-  -- This comes first: a server whose memory is full allows it, and then the rest of the script.
+  -- This comes first: a server with full memory allows it, and then the rest of the script.
   redis.call('HDEL', base .. ':x', '')
   for first = 1, #dead, CHUNK do
     redis.call('HDEL', base .. ':x', unpack(dead, first, math.min(first + CHUNK - 1, #dead)))
@@ -408,7 +408,7 @@ local function set_vector(space, key, old, dimension, vector)
   end
 end
 
--- Make the indexes hold this text and this vector of a key, and nothing else.
+-- Make the indexes hold exactly this text and this vector of a key.
 local function index(space, key, card, text, vector)
   local cards = space.base .. ':c'
   local dimension = vector and whole(#vector / 4) or '0'
@@ -447,7 +447,7 @@ local function remove(space, key)
   index(space, key, redis.call('HGET', base .. ':c', key), '')
 end
 
--- Remove what has expired, up to so many items.
+-- Delete expired items, up to a number.
 local function sweep(space, now, most)
   if space.expiring == 0 then
     return
@@ -472,7 +472,7 @@ local function index_names(base)
   return names
 end
 
--- Let the indexes expire with the last item, or never if an item stays.
+-- Set the expiry of the indexes to that of the last item, or to never if an item has none.
 local function set_time(space, now, left)
   local base = space.base
   if space.expiring == 0 or redis.call('ZCARD', base .. ':e') < left then
@@ -494,8 +494,7 @@ local function set_time(space, now, left)
   end
 end
 
--- Write the counters that changed. A server whose memory is full refuses even a write that
--- changes nothing.
+-- Write the changed counters. A server with full memory refuses even a write that changes nothing.
 local function write_counters(space)
   local name = space.base .. ':m'
   local args = {'HSET', name}
@@ -514,8 +513,8 @@ local function write_counters(space)
   end
 end
 
--- Write what changed of a namespace; returns how many keys it has, and whether more is to be
--- merged. `registry` is nil on a cluster, where it is in another slot.
+-- Write the changes of a namespace; returns how many keys it has, and whether there is more to
+-- merge. `registry` is nil on a cluster, where it is in another slot.
 local function close_space(space, now, registry, path)
   local base = space.base
   local left = redis.call('ZCARD', base .. ':k')

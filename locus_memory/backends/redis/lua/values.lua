@@ -1,7 +1,7 @@
 -- The values of several items.
 --
 -- KEYS: bases. ARGV: now, then a base's number and a key for each.
--- Returns head and value for each, both nil for what is gone.
+-- Returns head and value for each, both nil for missing items.
 
 local now, values = tonumber(ARGV[1]), {}
 for i = 2, #ARGV, 2 do

@@ -1,4 +1,4 @@
--- The head of an item, and its vector as float32, empty if it has none; nil if it is gone.
+-- The head of an item, and its vector as float32, empty without one; nil if there is no item.
 --
 -- KEYS: a base. ARGV: now, a key, and whether vectors are with the items, for RediSearch.
 

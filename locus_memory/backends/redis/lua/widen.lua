@@ -1,7 +1,7 @@
--- Record that RediSearch has an index of vectors of these dimensions, if the layout is still this.
+-- Record that RediSearch has indexes of vectors of these dimensions, if the layout has this mark.
 --
 -- KEYS: the layout. ARGV: its mark, the dimensions.
--- Returns whether it is.
+-- Returns whether it has.
 
 if (redis.call('HGET', KEYS[1], 'mark') or '') ~= ARGV[1] then
   return 0

@@ -4,16 +4,17 @@
 -- ARGV: now, the number of namespaces, whether they are registered, the mark of the layout (empty:
 -- there is none), their paths, their labels for RediSearch (empty: it holds nothing); then headers,
 -- each with its operations. A header is `<parts> <how many operations> <namespace> <expected
--- version> <expires> <milliseconds>`, with - for what is not given. The parts are a letter for each
+-- version> <expires> <milliseconds>`, with - for omitted fields. The parts are a letter for each
 -- argument of an operation after its key: v, its value, m, its metadata unless that is {}, t, its
 -- text, or s, its stems for RediSearch, c, its checksums, and e, its vector, or f, its vector for
 -- RediSearch; - is for a delete.
 -- Returns for each put its version, for each delete 1 or 0, and then the numbers of namespaces
--- whose postings are still to be merged; or {'conflict', expected, actual, number of the
--- operation}, or {'register'} if a namespace is new and has to be registered first, or {'layout'} if the layout is another.
+-- whose postings still have to be merged; or {'conflict', expected, actual, number of the
+-- operation}, or {'register'} if a namespace is new and has to be registered first, or {'layout'}
+-- if the layout is another.
 --
--- Puts of different keys, one after the other, are a run: what they write to an index of a
--- namespace is written by one command. To keep the order, all else is done one by one.
+-- Consecutive puts of different keys are a run: their writes to an index of a namespace are one
+-- command. To keep the order, all other operations run one by one.
 
 local now_text, now, spaces_count = ARGV[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local spaces, paths = {}, {}
@@ -65,7 +66,7 @@ if has_put and not registry and ARGV[3] == '0' and spaces[1].is_new then
   return {'register'}
 end
 
--- The version that each key has by the time its operation comes.
+-- The version of each key by the time its operation runs.
 local function find_conflict()
   local versions = {}
   for number, operation in ipairs(operations) do
@@ -82,7 +83,7 @@ local function find_conflict()
   end
 end
 
--- Write the hash of an item with what RediSearch indexes, and nothing else that was in it.
+-- Write the hash of an item with the fields that RediSearch indexes, and delete its other fields.
 local function write_searched(operation, old, head)
   local args, written = {'HSET', operation.name}, {}
   local function set(field, value)
@@ -108,8 +109,8 @@ local function write_searched(operation, old, head)
   end
 end
 
--- Write the hash of an item and return its version. This comes first: with its memory full the
--- server refuses it, and from then on it refuses nothing.
+-- Write the hash of an item and return its version. This comes first: a server with full memory
+-- refuses it, and once it is accepted refuses nothing else.
 local function write_item(operation, head)
   local name = operation.name
   local value, metadata = ARGV[operation.at + 1], part(operation, 'metadata')
@@ -148,7 +149,7 @@ local function put(operation, head, revision)
   end
   add(space, 'ZADD', ':r', revision, key)
   space.revision = revision
-  -- What is not among the keys has no card.
+  -- A key that is not in the set of keys has no card.
   return version, version > 1 or add(space, 'ZADD', ':k', 0, key) == 0
 end
 

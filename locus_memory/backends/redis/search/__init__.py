@@ -1,8 +1,8 @@
-"""Search in Redis: by words, by vectors, and by the time of the last update.
+"""Search in Redis: by text, by vectors, and by the time of the last update.
 
-A server with the RediSearch module answers by `redisearch.py` and `indexed.py`, any other by our
-own inverted index (`texts.py`) and by vector sets (`vectors.py`). `layout.py` decides which of
-them holds a key prefix, once.
+On a server with the RediSearch module, `redisearch.py` and `indexed.py` search. On any other server
+the library's own inverted index (`texts.py`) and vector sets (`vectors.py`) do. `layout.py` decides
+once per key prefix which of them holds its data.
 
-Read `layout.py` first, then the pair that interests you; `hits.py` turns names into items.
+Read `layout.py` first, then either pair of modules; `hits.py` turns names into items.
 """

@@ -1,4 +1,4 @@
-"""Pages of what a search found, in its order, without what is gone or does not match."""
+"""Pages of the hits of a search, in order, without deleted items and those that do not match."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _LEAST: Final = 16
 
 
 def is_open(condition: Condition) -> bool:
-    """Whether a condition lets everything through."""
+    """Return whether every item satisfies a condition."""
     return condition == All(())
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which part of the hits is wanted."""
+    """The wanted part of the hits."""
 
     limit: int
     offset: int
@@ -35,11 +35,11 @@ class Page:
 
     @property
     def end(self) -> int:
-        """How many hits have to be found."""
+        """The number of hits to find."""
         return self.offset + self.limit if self.limit else 0
 
     def wants(self, row: Sequence[bytes]) -> bool:
-        """Whether an item, of which this is the row, satisfies the condition."""
+        """Return whether the item of a row satisfies the condition."""
         if is_open(self.condition):
             return True
         value, metadata = decode_values(row)
@@ -47,12 +47,12 @@ class Page:
 
 
 class Candidate(NamedTuple):
-    """What an index has, its name there, and how good it is.
+    """A hit in an index: its name there, and its score.
 
     Attributes:
-        space: Where it is.
+        space: The namespace.
         name: Its key, or the number of a document.
-        score: How good it is.
+        score: Its score.
         is_number: Whether the name is a number.
     """
 
@@ -63,12 +63,12 @@ class Candidate(NamedTuple):
 
 
 class Documents(NamedTuple):
-    """What a search for words knows of documents.
+    """The data of a text search that documents are checked with.
 
     Attributes:
-        stems: A candidate with a key has to have one of them, for its text may have changed.
-        keys: For each number of a document its key, empty if it was gone when it was looked up.
-        are_named: Whether the stems are by their names in RediSearch.
+        stems: The stems of the query: an item found by its key must still have one of them.
+        keys: For each number of a document its key, empty if it was deleted before the lookup.
+        are_named: Whether the stems are in the form of RediSearch.
     """
 
     stems: Sequence[str]
@@ -79,13 +79,13 @@ class Documents(NamedTuple):
 async def collect(
     spaces: Spaces, candidates: Iterable[Candidate], page: Page, documents: Documents | None = None
 ) -> list[tuple[Candidate, StoreItem]]:
-    """Return the wanted page of the candidates with their items, in their order.
+    """Return the wanted page of the candidates with their items, in order.
 
     Args:
-        spaces: Where they are.
-        candidates: What was found, in order.
-        page: Which part of it is wanted.
-        documents: Where their names are numbers of documents: takes the keys of these.
+        spaces: The namespaces of the store.
+        candidates: The candidates, in order.
+        page: The wanted part of them.
+        documents: For candidates with numbers of documents; their keys are added to it.
     """
     documents = documents or Documents((), {})
     seen: set[tuple[Space, bytes]] = set()
@@ -93,7 +93,7 @@ async def collect(
     rest, size = iter(candidates), min(max(page.end, _LEAST), PAGE)
     while len(found) < page.end and (some := list(islice(rest, size))):
         for candidate, row in await _fetch(spaces, some, documents):
-            # A number and a key may be the same item, if it was written in between.
+            # A number and a key may name the same item, if it was written in between.
             name = candidate.space, row[0]
             if name not in seen and page.wants(row):
                 item = decode_item(candidate.space.namespace, row, candidate.score)
@@ -106,7 +106,7 @@ async def collect(
 async def _fetch(
     spaces: Spaces, candidates: Sequence[Candidate], documents: Documents
 ) -> list[tuple[Candidate, Sequence[bytes]]]:
-    """Return the candidates that are there, with the rows of their items."""
+    """Return the candidates that exist, with the rows of their items."""
     found = await _read(spaces, candidates, documents)
     pairs = list(zip(candidates, found, strict=True))
     for candidate, row in pairs:
@@ -123,7 +123,7 @@ def _is_gone(row: Sequence[bytes]) -> bool:
 async def _read(
     spaces: Spaces, candidates: Sequence[Candidate], documents: Documents
 ) -> list[Sequence[bytes]]:
-    """Return key, head, value and metadata of each candidate, empty for what is gone."""
+    """Return key, head, value and metadata of each candidate, empty for deleted items."""
     found: dict[int, Sequence[bytes]] = {}
     stems = documents.stems
     while len(found) < len(candidates):
@@ -140,7 +140,7 @@ async def _read(
             for space, name, _, is_number in (candidates[place] for place in mine):
                 args += number[space], 1 if is_number else 2 * documents.are_named, name
             calls.append(script("fetch").call([space.base for space in group], args))
-        # An answer may be short, if its items are large.
+        # A reply may be incomplete if its items are large.
         for mine, answer in zip(asked, await spaces.run_each(calls, places), strict=True):
             found |= dict(zip(mine, rows(answer, _WIDTH), strict=False))
     return [found[place] for place in range(len(candidates))]

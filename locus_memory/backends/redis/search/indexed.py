@@ -1,8 +1,8 @@
 """Search of the texts and vectors that RediSearch holds.
 
-It is asked for a few more than are wanted, and for more of them until there are enough: rows may
-be gone, or not satisfy the condition. Of the last it returns there may be equals that it does not
-return, so these are left out.
+It requests a few more rows than wanted, and then more until there are enough: rows may be deleted,
+or not satisfy the condition. The server may leave out rows that equal the last one it returns, so
+all of these equal rows are left out.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _FEW: Final = 16
 _GROWTH: Final = 8
 _ALL: Final = 2**31
 _LAST_STEP: Final = 8192
-"""After so many, all are asked for."""
+"""After so many requests, all rows are requested."""
 
 _DIGITS: Final = 12
-"""Of a score that all answers of the server agree on."""
+"""The decimals of a score that are equal in all replies of the server."""
 
 _KEY: Final = b":i:"
 
 
 class Target:
-    """Where to search.
+    """The target of a search.
 
     Args:
         namespace: The namespace.
-        recursive: Whether its descendants count.
-        spaces: All that are meant.
+        recursive: Whether to search its descendants as well.
+        spaces: All namespaces of the target.
     """
 
     def __init__(self, namespace: Namespace, spaces: Sequence[Space], *, recursive: bool) -> None:
@@ -49,7 +49,7 @@ class Target:
         self._start = len(spaces[0].base) if spaces else 0
 
     def candidates(self, rows: Sequence[Row]) -> list[Candidate]:
-        """Return the candidates of rows, without what is in other namespaces after all."""
+        """Return the candidates of rows, without those of other namespaces with the same label."""
         found: list[Candidate] = []
         for key, number in rows:
             base, name = key[: self._start], key[self._start + len(_KEY) :]
@@ -63,7 +63,7 @@ async def search_indexed_text(
 ) -> list[StoreItem]:
     """Return the items with any of the words that satisfy the condition, the best first.
 
-    Of equals the one that was indexed last comes first.
+    Among equals, the one indexed last comes first.
     """
     names = list({name_of(stem(word)): None for word in words})
     if not names:
@@ -86,7 +86,7 @@ def _ranked(rows: Sequence[Row], *, is_all: bool) -> list[Row]:
 
 
 def _first(page: Page) -> int:
-    """Return how many rows to ask for: so many that pages are the same from page to page."""
+    """Return how many rows to request, so that each page continues the last."""
     most = _FEW if is_open(page.condition) else _FEW * _GROWTH
     while most <= page.end and most < _ALL:
         most = _next(most)
@@ -100,10 +100,10 @@ def _next(most: int) -> int:
 async def search_indexed_vectors(
     layouts: Layouts, spaces: Spaces, target: Target, query: VectorQuery, page: Page
 ) -> list[SemanticSearchResult]:
-    """Return the items whose vectors point most nearly the same way, the best first.
+    """Return the items whose vectors are nearest to the query by cosine, the best first.
 
     Raises:
-        InvalidEmbeddingError: All vectors there have another dimension.
+        InvalidEmbeddingError: All vectors of the target have another dimension.
     """
     if query.dimension not in await layouts.dimensions(query.dimension):
         await _check_others(layouts, target, query)
@@ -114,7 +114,7 @@ async def search_indexed_vectors(
         rows = await layouts.search.find(question, most)
         is_all = len(rows) < most
         if is_all and not is_exact:
-            # The graph may have missed some.
+            # The graph may have missed some vectors.
             is_exact = True
             continue
         if not rows:
@@ -138,7 +138,7 @@ def _near(
 
 
 async def _check_others(layouts: Layouts, target: Target, query: VectorQuery) -> None:
-    """Refuse a query where all vectors have other dimensions."""
+    """Refuse a query if all vectors have other dimensions."""
     known = await layouts.dimensions(query.dimension)
     for dimension in sorted(known - {query.dimension}):
         if await layouts.search.find(Vector.any_of(target.label, dimension), 1):

@@ -1,8 +1,9 @@
-"""What holds the texts and the vectors of a key prefix: decided once, and recorded in Redis.
+"""The layout of a key prefix: the index of its texts and vectors, decided once and recorded.
 
-The record is at `<prefix>layout`, where RediSearch could be used; data without one is in indexes of
-our own. It has a mark that is new each time the layout is. A write names the mark it knows, and
-is refused if that is another by then, so that processes never write to different indexes.
+The record is at `<prefix>layout`, if RediSearch could be used; data without a record is in the
+library's own indexes. The record has a mark, which is new for each new layout. A write names the
+mark it knows, and is refused if the server has another, so processes never write to different
+indexes.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ from locus_memory.events import emit
 __all__ = ["Layout", "LayoutChangedError", "Layouts", "SearchIndex", "ours"]
 
 SearchIndex = Literal["auto", "own", "redisearch"]
-"""Which index a store asks for."""
+"""The index that a store requests."""
 
 Holder = Literal["own", "redisearch", "none"]
-"""What holds texts or vectors; of vectors, `own` are vector sets."""
+"""An index of texts or vectors; for vectors, `own` means vector sets."""
 
 _HOLDERS: Final[frozenset[bytes | None]] = frozenset((b"own", b"redisearch", b"none"))
 _NOT_THERE: Final = "the server has no RediSearch, or the user must not use it"
 _NUL: Final = "its key_prefix has a NUL character"
 _NAMES: Final = {
-    ("text", "own"): "an index of our own",
+    ("text", "own"): "the library's own index",
     ("text", "redisearch"): "RediSearch",
     ("vectors", "own"): "vector sets",
     ("vectors", "redisearch"): "RediSearch",
@@ -51,14 +52,14 @@ _NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the items are indexed.
+    """The indexes of the items.
 
     Attributes:
-        text: What holds the texts.
-        vectors: What holds the vectors.
-        mark: Of the record; empty: there is none.
-        dimensions: Of which vectors RediSearch has an index.
-        text_problem: Why the texts cannot be searched; empty: they can.
+        text: The index of the texts.
+        vectors: The index of the vectors.
+        mark: The mark of the record; empty: there is none.
+        dimensions: The dimensions of the vector indexes of RediSearch.
+        text_problem: The reason why texts cannot be searched; empty: they can.
         vector_problem: The same for vectors.
     """
 
@@ -71,7 +72,7 @@ class Layout:
 
     @property
     def has_labels(self) -> bool:
-        """Whether an item says in which namespace it is, for RediSearch."""
+        """Whether an item has the labels of its namespace, for RediSearch."""
         return "redisearch" in (self.text, self.vectors)
 
     @property
@@ -81,22 +82,22 @@ class Layout:
 
 
 class LayoutChangedError(BackendError):
-    """A write that was meant for another layout; nothing is written."""
+    """A write for another layout was refused; nothing is written."""
 
 
 class Layouts:
-    """Knows the layout of a key prefix, and decides it where nobody has.
+    """The layout of a key prefix, which is decided here if there is no record.
 
     Attributes:
         latest: The layout, once it is known.
         search: RediSearch.
 
     Args:
-        connection: To the server.
-        search_index: Which index is wanted.
+        connection: The connection to the server.
+        search_index: The requested index.
 
     Raises:
-        ConfigurationError: There is no such index.
+        ConfigurationError: `search_index` is not one of these indexes.
     """
 
     def __init__(self, connection: RedisConnection, search_index: SearchIndex) -> None:
@@ -115,8 +116,8 @@ class Layouts:
         """Return the layout, with an index of vectors of these dimensions if RediSearch has them.
 
         Raises:
-            ConfigurationError: It is not what was asked for, or cannot be.
-            BackendError: The server cannot be asked.
+            ConfigurationError: It is not the requested one, or the server does not support it.
+            BackendError: The server cannot be queried.
         """
         layout = self.latest
         if layout is None:
@@ -128,12 +129,12 @@ class Layouts:
         return await self._widened(layout, missing) if missing else layout
 
     def forget(self, layout: Layout) -> None:
-        """Find the layout out again, for this is not it any more."""
+        """Detect the layout again, since this one is outdated."""
         if self.latest is not None and self.latest.mark == layout.mark:
             self.latest = None
 
     async def dimensions(self, wanted: int) -> frozenset[int]:
-        """Return of which vectors RediSearch has an index; `wanted` may be new among them."""
+        """Return the dimensions of RediSearch's vector indexes; `wanted` is added if missing."""
         layout = await self.current()
         if wanted not in layout.dimensions:
             found, _ = await self._read()
@@ -144,7 +145,7 @@ class Layouts:
         return layout.dimensions
 
     async def _widened(self, layout: Layout, missing: Collection[int]) -> Layout:
-        # The index is there before the record, and the record before what is in the index.
+        # The index is created before the record, and the record before the indexed data.
         for dimension in missing:
             await self.search.make(dimension, scan=False)
         if not await self._connection.run(script("widen"), [self.key], [layout.mark, *missing]):
@@ -163,7 +164,7 @@ class Layouts:
         try:
             record = await self._recorded(features)
         except BackendWriteError as error:
-            # Where nothing can be written, there is nothing to decide either.
+            # On a read-only server there is nothing to decide.
             place = self._connection.place
             emit("redis.search_unusable", error=error, place=place, reason=str(error))
             return ours(features)
@@ -172,7 +173,7 @@ class Layouts:
         return self.latest
 
     async def _recorded(self, features: Features) -> Layout:
-        """Return what is recorded; decide it, and record that, where nothing is."""
+        """Return the recorded layout; decide and record one if there is none."""
         record, has_items = await self._read()
         if record is None:
             wanted = await self._wanted(features, has_items=has_items)
@@ -187,20 +188,20 @@ class Layouts:
         return record
 
     async def _read(self) -> tuple[Layout | None, bool]:
-        """Return what is recorded, and whether there are items."""
+        """Return the recorded layout, and whether there are items."""
         registry = self._connection.key("namespaces")
         commands = [("HGETALL", self.key), ("EXISTS", registry)]
         found, count = await self._connection.execute_many(commands, again=True)
         return _layout_of(found), bool(count)
 
     async def _record(self, before: bytes, layout: Layout) -> Layout | None:
-        """Record a layout unless somebody was first; `None`: there are items of another by now."""
+        """Record a layout unless there is one now; `None`: items of another layout exist now."""
         keys = [self.key, self._connection.key("namespaces")]
         args = [before, secrets.token_hex(8), layout.text, layout.vectors]
         return _layout_of(await self._connection.run(script("settle"), keys, args))
 
     async def _wanted(self, features: Features, *, has_items: bool) -> Layout | None:
-        """Return what to record; `None`: nothing, for RediSearch holds nothing."""
+        """Return the layout to record; `None`: none, since RediSearch holds nothing."""
         if self._choice == "redisearch":
             return await self._all_in_redisearch(features, has_items=has_items)
         if self._choice == "own":
@@ -222,7 +223,7 @@ class Layouts:
         return Layout("redisearch", "redisearch")
 
     async def _vectors(self, features: Features) -> tuple[Holder, str]:
-        """Return what can hold vectors, and what is wrong with RediSearch if that would."""
+        """Return the index for vectors, and the problem if it cannot be RediSearch."""
         vectors = ours(features).vectors
         if self._reason(features) or (self._choice == "auto" and vectors == "own"):
             return vectors, ""
@@ -230,16 +231,16 @@ class Layouts:
         return ("none" if problem else "redisearch"), problem
 
     def _reason(self, features: Features) -> str:
-        """Return why RediSearch cannot be used here, if that is known before it is tried."""
+        """Return the reason why RediSearch cannot be used, if it is known without a trial."""
         if not features.search:
             return _NOT_THERE
         return _NUL if b"\0" in self.key else ""
 
     def _check(self, record: Layout) -> None:
-        """Refuse a layout that is not what was asked for.
+        """Refuse a layout that is not the requested one.
 
         Raises:
-            ConfigurationError: It is not.
+            ConfigurationError: It is another.
         """
         other = {"own": "redisearch", "redisearch": "own"}.get(self._choice)
         for what, holder in (("text", record.text), ("vectors", record.vectors)):
@@ -247,7 +248,7 @@ class Layouts:
                 raise self._conflict(what, holder)
 
     async def _tried(self, record: Layout, features: Features) -> Layout:
-        """Return the layout with what is wrong with it."""
+        """Return the layout with its problems."""
         text = vectors = ""
         if record.text == "redisearch":
             text = await self._problem_of(features, self.search.try_texts)
@@ -269,14 +270,14 @@ class Layouts:
 
     def _refusal(self, reason: str) -> ConfigurationError:
         return ConfigurationError(
-            f"redis {self._connection.place}: search_index='redisearch' cannot be: {reason}"
+            f"redis {self._connection.place}: search_index='redisearch' cannot be used: {reason}"
         )
 
     def _conflict(self, what: str, holder: str) -> ConfigurationError:
         return ConfigurationError(
-            f"redis {self._connection.place}: search_index={quote(self._choice)}, but the {what} "
-            f"of what is there is in {_NAMES[what, holder]}; copy the items to a store with "
-            "another key_prefix, by scan and put_batch, or leave search_index away"
+            f"redis {self._connection.place}: search_index={quote(self._choice)}, but the "
+            f"existing items have their {what} in {_NAMES[what, holder]}; copy them to a store "
+            "with another key_prefix, by scan and put_batch, or leave search_index out"
         )
 
 
@@ -286,7 +287,7 @@ def ours(features: Features) -> Layout:
 
 
 def _layout_of(answer: Any) -> Layout | None:
-    """Return the layout of an answer to `HGETALL`, a list or a map; `None`: there is none."""
+    """Return the layout of a reply to `HGETALL`, a list or a map; `None`: there is none."""
     pairs = () if isinstance(answer, Mapping) else ((row[0], row[1]) for row in rows(answer, 2))
     found: Mapping[bytes, bytes] = answer if isinstance(answer, Mapping) else dict(pairs)
     if not found:
@@ -303,7 +304,7 @@ def _layout_of(answer: Any) -> Layout | None:
 
 
 async def _problem(attempt: Awaitable[None]) -> str:
-    """Return why an attempt failed, or nothing; an outage is not the answer."""
+    """Return the error of an attempt as text, or an empty one; an outage is raised."""
     try:
         await attempt
     except (BackendClosedError, BackendUnavailableError, BackendWriteError):

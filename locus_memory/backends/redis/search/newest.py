@@ -1,8 +1,8 @@
 """The newest items of one namespace or of many.
 
-A script reads a page of a few hundred namespaces, and tells how far it came. Of many namespaces
-those are read whose first item is among the newest. An item that is written in between leaves
-its place for the first one, so whoever needs several pages looks for such items in the end.
+A script reads a page of a few hundred namespaces, and returns how far it read. Of many namespaces,
+those whose first item is among the newest are read. An item that is written in between moves to the
+first place, so a search of several pages looks for such items at its end.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ __all__ = ["newest"]
 _WIDTH: Final = 6
 _SKIPPED: Final = 5 * PAGE
 _TOGETHER: Final = 500
-"""How many namespaces a script looks at, or how many scripts are sent at once on a cluster."""
+"""How many namespaces a script reads, or how many scripts are sent at once on a cluster."""
 
 _FEW: Final = 10
-"""How many items are read of a namespace at least, where it takes a script for each."""
+"""The fewest items that are read of a namespace, if each needs its own script."""
 
 _ATTEMPTS: Final = 10
-"""How often a search looks for what was written while it read."""
+"""How often a search looks for items that were written while it read."""
 
 
 async def newest(spaces: Spaces, targets: Sequence[Space], page: Page) -> list[StoreItem]:
     """Return the items that satisfy the condition, the newest write first.
 
-    Within a namespace that is the order of the writes. Between namespaces it is that of the
-    server's clock at each, to the microsecond.
+    Within a namespace that is the order of the writes. Between namespaces it is the order of the
+    server's clock at each write, to the microsecond.
     """
     sources = [_Source(space, place) for place, space in enumerate(targets)]
     skip = page.offset if _can_skip(spaces, sources, page) else 0
@@ -49,7 +49,7 @@ async def newest(spaces: Spaces, targets: Sequence[Space], page: Page) -> list[S
         walk = _Walk(spaces, [source.of_later() for source in walk.sources])
         later = await _wanted(walk, page, page.end)
         if skip and any(map(_was_there, later)):
-            # Nobody knows whether it was among what was skipped.
+            # It is unknown whether the item was among the skipped ones.
             whole = await newest(spaces, targets, replace(page, offset=0, limit=page.end))
             return whole[page.offset :]
         found |= {row.name: row for row in later}
@@ -58,7 +58,7 @@ async def newest(spaces: Spaces, targets: Sequence[Space], page: Page) -> list[S
 
 
 class _Row(NamedTuple):
-    """An item; the newest comes first, and of equals that of the first namespace."""
+    """An item; the newest comes first, and among equals that of the first namespace."""
 
     age: int
     place: int
@@ -66,7 +66,7 @@ class _Row(NamedTuple):
 
     @property
     def name(self) -> tuple[int, bytes]:
-        """What no other item has."""
+        """The unique name of the item."""
         return self.place, self.columns[0]
 
 
@@ -76,9 +76,9 @@ class _Source:
 
     Attributes:
         space: The namespace.
-        place: Its place among all.
-        stop: The revision to read down to.
-        start: The revision to go on with; empty: there is no more.
+        place: Its position among all.
+        stop: The last revision to read.
+        start: The next revision to read; empty: there is none.
         first: The revision of its first item at the beginning; empty: it had none.
     """
 
@@ -90,23 +90,23 @@ class _Source:
 
     @property
     def bound(self) -> tuple[float, int]:
-        """What is before all of its items in the order of rows."""
+        """A bound before all of its items in the order of rows."""
         return -float(self.start), self.place
 
     def read_to(self, first: bytes, start: bytes) -> None:
-        """Note what a script said of it."""
+        """Record the reply of a script."""
         self.start = start
         if self.first is None:
             self.first = first
 
     def of_later(self) -> _Source:
-        """Return the same namespace, to read what was written since."""
+        """Return the same namespace, to read the items written since."""
         stop = b"(" + self.first if self.first else self.stop
         return _Source(self.space, self.place, stop)
 
 
 class _Walk:
-    """Goes through the items of namespaces, the newest first.
+    """A walk through the items of namespaces, the newest first.
 
     Attributes:
         sources: The namespaces.
@@ -122,7 +122,7 @@ class _Walk:
         self._unread: list[tuple[float, int]] = [source.bound for source in sources]
 
     async def next(self, size: int) -> _Row | None:
-        """Return the next item, `None` if there is no more; `size` is how many are wanted."""
+        """Return the next item, or `None`; `size` is the number of wanted items."""
         if len(self._unread) > _most_together(self._spaces) and self._unread[0][0] == -math.inf:
             await self._look()
         while self._unread and not (self._rows and self._rows[0][:2] <= self._unread[0]):
@@ -130,7 +130,7 @@ class _Walk:
         return heappop(self._rows) if self._rows else None
 
     async def _look(self) -> None:
-        """Find out which item is the first of each."""
+        """Read the first revision of each namespace."""
         await self._run(self.sources, 0, 0)
         self._unread = [source.bound for source in self.sources if source.start]
         heapify(self._unread)
@@ -138,7 +138,7 @@ class _Walk:
     async def _read(self, size: int) -> None:
         """Read the next items of the namespaces that come first."""
         self.pages += 1
-        # What is skipped is of all of them.
+        # Items are skipped in all namespaces together.
         is_blind = self._skip or self._unread[0][0] == -math.inf
         count = _TOGETHER if is_blind else min(size, _TOGETHER)
         chosen: list[_Source] = []
@@ -166,7 +166,7 @@ class _Walk:
             await self._spaces.purge(self._take(group, answer))
 
     def _take(self, group: Sequence[_Source], answer: Sequence[Any]) -> list[tuple[Space, bytes]]:
-        """Take what a script found; return what turned out to be gone."""
+        """Add the items of a reply; returns the missing ones."""
         edges, skipped, gone, flat = answer
         self._skip -= skipped
         for source, edge in zip(group, rows(edges, 2), strict=True):
@@ -177,7 +177,7 @@ class _Walk:
 
 
 def _most_together(spaces: Spaces) -> int:
-    """Return how many namespaces one script may read."""
+    """Return the number of namespaces that one script may read."""
     return 1 if spaces.is_cluster else _TOGETHER
 
 
@@ -186,17 +186,17 @@ def _edges(sources: Iterable[_Source]) -> list[bytes]:
 
 
 def _can_skip(spaces: Spaces, sources: Sequence[_Source], page: Page) -> bool:
-    """Whether what is skipped need not be read: one script sees it all, and nobody looks at it."""
+    """Return whether skipped items need not be read: one script has all, and no filter applies."""
     return is_open(page.condition) and len(sources) <= _most_together(spaces)
 
 
 def _was_there(row: _Row) -> bool:
-    """Whether what was written just now is not the first version of an item."""
+    """Return whether an item that was written just now is not its first version."""
     return not row.columns[1].startswith(b"1 ")
 
 
 async def _wanted(walk: _Walk, page: Page, count: int) -> list[_Row]:
-    """Return the next items that satisfy the condition, so many at most."""
+    """Return at most `count` next items that satisfy the condition."""
     found: list[_Row] = []
     while len(found) < count:
         size = count - len(found) if is_open(page.condition) else PAGE

@@ -1,7 +1,7 @@
-"""RediSearch: its indexes of our items, and questions to them that are answered in full.
+"""RediSearch: its indexes of the library's items, and queries with complete results.
 
 There is one index of texts, and one of vectors for each dimension, both over the hashes of the
-items themselves: what is deleted or expires leaves them in the same step.
+items themselves: deleted and expired items leave them in the same step.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from locus_memory.events import emit
 __all__ = ["RediSearch"]
 
 _ALL_IN_ONE: Final = 8192
-"""Up to how many rows are asked for at once; more are streamed."""
+"""The most rows that are requested at once; more are streamed."""
 
 _PAUSES: Final = (0.002, 0.005, 0.01, 0.02, 0.05)
-"""Seconds between looks at an index that is not complete; the last again and again."""
+"""Seconds between checks of an index that is not complete; the last one repeats."""
 
 _NOBODY: Final = "none"
 
@@ -45,7 +45,7 @@ class RediSearch:
     """The indexes of one key prefix.
 
     Args:
-        connection: To the server.
+        connection: The connection to the server.
     """
 
     def __init__(self, connection: RedisConnection) -> None:
@@ -54,18 +54,18 @@ class RediSearch:
         self._complete: set[bytes] = set()
 
     def index(self, dimension: int = 0) -> bytes:
-        """Return the name of the index of vectors of a dimension; 0: of texts."""
+        """Return the name of the index of vectors of a dimension; 0: of the index of texts."""
         return self._connection.key("search", f"v{dimension}" if dimension else "text")
 
     async def make(self, dimension: int = 0, *, scan: bool) -> None:
-        """Make an index unless it is there.
+        """Create an index unless it exists.
 
         Args:
-            dimension: Of its vectors; 0: it is of texts.
-            scan: Whether there may be items for it already.
+            dimension: The dimension of its vectors; 0: it is an index of texts.
+            scan: Whether items for it may exist already.
 
         Raises:
-            BackendError: The server cannot, or must not.
+            BackendError: The server cannot create it, or must not.
         """
         prefix = self._connection.key("store:{")
         try:
@@ -76,9 +76,9 @@ class RediSearch:
                 raise
 
     async def find(self, question: Question, most: int) -> list[Row]:
-        """Return so many items that answer a question, the best first.
+        """Return the `most` best items of a query, the best first.
 
-        Of texts that are equally good, the one that was indexed last comes last.
+        Among texts with the same score, the one indexed last comes last.
 
         Raises:
             BackendUnavailableError: The index is not complete in time, among others.
@@ -101,7 +101,7 @@ class RediSearch:
         return sorted(found, key=lambda row: row.number, reverse=question.is_descending)[:most]
 
     async def _ask(self, dimension: int, command: tuple[Any, ...]) -> Any:
-        """Ask an index once it has everything; make it again if it is gone."""
+        """Query an index once it is complete; creates it again if it was deleted."""
         loop = asyncio.get_running_loop()
         patience = self._connection.command_timeout
         end = math.inf if patience is None else loop.time() + patience
@@ -119,14 +119,14 @@ class RediSearch:
                 break
             await asyncio.sleep(pause)
         raise BackendUnavailableError(
-            f"redis {self._connection.place}: RediSearch still indexes what is there"
+            f"redis {self._connection.place}: RediSearch still indexes existing items"
         )
 
     async def _ask_once(self, name: bytes, command: tuple[Any, ...]) -> tuple[bool, Any]:
-        """Return whether an index was complete before it was asked, and what it answered.
+        """Return whether an index was complete before the query, and the reply.
 
-        `FT.INFO` tells, but counts every vector for it: so it is asked once, and again when
-        somebody says that an index is made again.
+        `FT.INFO` reports this, but counts every vector to do so. So it runs once, and again when
+        another process notes that it creates an index again.
         """
         if name in self._complete:
             commands = [("HEXISTS", self._scans, name), command]
@@ -148,30 +148,30 @@ class RediSearch:
         self._complete.discard(name)
         await self._connection.execute("HSET", self._scans, name, "1")
         await self.make(dimension, scan=True)
-        # Somebody who looked at the index before may have taken the note for an old one.
+        # A process that checked the index before may have deleted this note as an old one.
         await self._connection.execute("HSET", self._scans, name, "1")
 
     async def try_texts(self, *, make: bool) -> None:
-        """Ask for texts in each way that they are asked for later.
+        """Run each form of text query that a search uses.
 
         Args:
-            make: Whether to make the index; else it may be missing.
+            make: Whether to create the index; else it may be missing.
 
         Raises:
-            BackendError: The server cannot, or must not.
+            BackendError: The server cannot run them, or must not.
         """
         if make:
             await self.make(scan=False)
         await self._try(Terms(_NOBODY, ["x"]), self.index())
 
     async def try_vectors(self, *, make: bool) -> None:
-        """Ask for vectors in each way that they are asked for later.
+        """Run each form of vector query that a search uses.
 
         Args:
-            make: Whether to make an index to ask, which is removed again.
+            make: Whether to create an index for the queries, which is deleted again.
 
         Raises:
-            BackendError: The server cannot, or must not.
+            BackendError: The server cannot run them, or must not.
         """
         question = Vector.any_of(_NOBODY, 1)
         if not make:

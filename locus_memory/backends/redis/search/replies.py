@@ -1,6 +1,6 @@
-"""What RediSearch answers, read alike from both protocols of Redis.
+"""The replies of RediSearch, in both protocols of Redis.
 
-Protocol 2 has lists. A caller's own client may speak protocol 3, which has maps.
+Protocol 2 has lists. A client that a caller passes in may use protocol 3, which has maps.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ class Row(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Rows of an aggregation, and the cursor of those that follow; 0: these are the last."""
+    """Rows of an aggregation, and the cursor of the next ones; 0: these are the last."""
 
     rows: list[Row]
     cursor: int
 
 
 def is_indexing(info: Any) -> bool:
-    """Whether an index still lacks some of what was there before it, by `FT.INFO`."""
+    """Return whether an index still lacks some of the older items, by `FT.INFO`."""
     return float(_fields(info).get(b"indexing") or 0) != 0
 
 
 def read_scores(answer: Any) -> list[Row]:
-    """Return keys and scores of an answer of `FT.SEARCH` with `NOCONTENT WITHSCORES`."""
+    """Return keys and scores of a reply to `FT.SEARCH` with `NOCONTENT WITHSCORES`."""
     if isinstance(answer, Mapping):
         return [Row(each[b"id"], float(each[b"score"])) for each in answer[b"results"]]
     return [Row(key, float(score)) for key, score in _pairs(answer[1:])]
 
 
 def read_distances(answer: Any) -> list[Row]:
-    """Return keys and distances of an answer of `FT.SEARCH` with `RETURN 1 distance`."""
+    """Return keys and distances of a reply to `FT.SEARCH` with `RETURN 1 distance`."""
     if isinstance(answer, Mapping):
         found = [(each[b"id"], each[b"extra_attributes"]) for each in answer[b"results"]]
     else:
         found = _pairs(answer[1:])
-    # What is gone in this very moment has a key, and no fields.
+    # An item deleted at this very moment has a key, and no fields.
     return [Row(key, float(_fields(row)[DISTANCE])) for key, row in found if row]
 
 

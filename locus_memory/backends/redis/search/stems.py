@@ -1,7 +1,7 @@
-"""What RediSearch is given for words: names of ASCII letters and digits.
+"""The names of words in RediSearch: ASCII letters and digits only.
 
-Its own rules for words, case, numbers and operators then have nothing to do, and no text is ever
-taken for a query's syntax.
+So its own rules for words, case, numbers and operators do not apply, and no text is ever
+parsed as the syntax of a query.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["label", "labels", "name_of", "names_in"]
 _LONGEST: Final = 64
 _DIGEST: Final = 16
 _LABEL: Final = 8
-"""Bytes of a label; what is found is told apart by its key, so that two alike do no harm."""
+"""Bytes of a label; hits are checked by their keys, so two equal labels do no harm."""
 
 
 def name_of(stem: str) -> str:
-    """Return the name of a stem, which no other has."""
+    """Return the name of a stem, which no other stem has."""
     name = "x" + stem if stem.isascii() and stem.isalnum() else "u" + stem.encode().hex()
     if len(name) <= _LONGEST:
         return name
@@ -32,19 +32,19 @@ def name_of(stem: str) -> str:
 
 
 def names_in(text: str) -> bytes:
-    """Return the names of the stems of a text, repeats included; empty: no words."""
+    """Return the names of the stems of a text, with repeats; empty: no words."""
     return " ".join(map(name_of, tokens(text))).encode()
 
 
 @lru_cache(maxsize=4096)
 def label(namespace: Namespace, *, recursive: bool) -> str:
-    """Return the label of a namespace's items, or of its items and its descendants'."""
+    """Return the label of a namespace's items, or of those and its descendants' items."""
     digest = hashlib.blake2b(encode_namespace(namespace).encode(), digest_size=_LABEL)
     return ("r" if recursive else "x") + digest.hexdigest()
 
 
 @lru_cache(maxsize=1024)
 def labels(namespace: Namespace) -> str:
-    """Return the labels that an item has: of its namespace, and of this and its ancestors."""
+    """Return the labels of an item: those of its namespace alone, and of it and each ancestor."""
     above: Iterable[Namespace] = (namespace[:end] for end in range(1, len(namespace) + 1))
     return ",".join([label(namespace, recursive=False), *(label(n, recursive=True) for n in above)])

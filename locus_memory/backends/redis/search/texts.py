@@ -1,7 +1,7 @@
-"""Text search by BM25 over an inverted index of our own, which any Redis can hold.
+"""Text search by BM25 over the library's own inverted index, which works on any Redis.
 
-The scripts keep it in step with the items. For each stem it has records of a document's number,
-how often the stem is in the document, and how many words that has; they are ranked here.
+The scripts update it together with the items. For each stem it has records of a document's number,
+the frequency of the stem in the document, and the document's number of words; they are ranked here.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ __all__ = ["Postings", "rank", "search_text"]
 _K1, _B = 1.2, 0.75
 
 _TOGETHER: Final = 100
-"""How many namespaces a script looks at: it may find many postings in each."""
+"""How many namespaces a script searches: each may have many postings."""
 
 _ATTEMPTS: Final = 10
-"""How often a search asks again because texts changed between its two questions."""
+"""How often a search starts over because texts changed between its two queries."""
 
 _RECORD: Final = [("number", "<u4"), ("count", "<u2"), ("length", "<u4")]
 
 
 class Postings(NamedTuple):
-    """What the index of one namespace says of the stems of a query.
+    """The data of one namespace's index for the stems of a query.
 
     Attributes:
-        documents: How many documents it has.
-        words: How many words are in all of them.
+        documents: The number of documents.
+        words: The number of words of all of them.
         last: The number of the document that was indexed last.
-        recent: Numbers and keys of those that were indexed since an earlier question, in turn.
-        dead: The numbers of documents that are gone.
+        recent: Numbers and keys of the documents indexed since an earlier query, in turn.
+        dead: The numbers of deleted documents.
         records: For each stem its records, packed.
     """
 
@@ -59,8 +59,8 @@ class Postings(NamedTuple):
 def rank(indexes: Sequence[Postings]) -> Iterator[tuple[int, int, float]]:
     """Return index, number and score of each document with any of the stems, the best first.
 
-    Stems are weighed by how rare they are in all the indexes together. Of equals in one index,
-    the document that was indexed last comes first.
+    The weight of a stem depends on how rare it is in all the indexes together. Among equals in one
+    index, the document indexed last comes first.
     """
     import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
 
@@ -78,9 +78,9 @@ def rank(indexes: Sequence[Postings]) -> Iterator[tuple[int, int, float]]:
 def _scored(
     indexes: Sequence[Postings],
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """Yield, for each stem in each index, the documents' names and what it adds to their score.
+    """Yield, for each stem in each index, the documents' names and its part of their scores.
 
-    A name is the place of the index, then the number of the document, 32 bits each.
+    A name is the position of the index, then the number of the document, 32 bits each.
     """
     import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
 
@@ -109,9 +109,9 @@ async def search_text(
 ) -> list[StoreItem]:
     """Return the items with any of the words that satisfy the condition, the best first.
 
-    A text that changes gets a new number. If that happens between the question for numbers and
-    that for their items, both are asked again, and what is known by its key by then is asked for
-    by its key, which does not change.
+    A changed text gets a new number. If that happens between the query for numbers and the query
+    for their items, both run again, and documents whose keys are known by then are read by their
+    keys, which do not change.
     """
     stems = list({stem(word): None for word in words})
     documents = Documents(stems, {})
@@ -135,7 +135,7 @@ def _candidates(
     indexes: Sequence[Postings],
     keys: Mapping[tuple[Space, bytes], bytes],
 ) -> Iterator[Candidate]:
-    """Yield the documents in their order, by their keys if these are known."""
+    """Yield the documents in order, by their keys if these are known."""
     for place, number, score in rank(indexes):
         space, name = targets[place], str(number).encode()
         key = keys.get((space, name))
@@ -148,13 +148,13 @@ async def _postings(
     stems: Sequence[str],
     start: Mapping[Space, int] | None = None,
 ) -> list[Postings]:
-    """Return the postings of each namespace, once what has expired there is out of them.
+    """Return the postings of each namespace, after its expired items are deleted from them.
 
     Args:
-        spaces: Where they are.
-        targets: The namespaces.
-        stems: Whose postings.
-        start: After which number of each namespace documents are recent; without it, none is.
+        spaces: The namespaces of the store.
+        targets: The namespaces to search.
+        stems: The stems of the query.
+        start: For each namespace the number after which documents are recent; without it, none is.
     """
     groups = spaces.groups(targets, _TOGETHER)
     while True:

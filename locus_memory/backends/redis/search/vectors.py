@@ -1,4 +1,4 @@
-"""Vector search over the vector sets of Redis 8, one a namespace and dimension."""
+"""Vector search over the vector sets of Redis 8: one per namespace and dimension."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from locus_memory.store.item import SemanticSearchResult, StoreItem
 __all__ = ["VectorQuery", "check_dimension", "result_of", "search_vectors"]
 
 _EXACT: Final = 2000
-"""Up to how many vectors a search compares with each; it takes no longer than the graph."""
+"""The most vectors for an exact comparison, which takes no longer than the graph then."""
 
 _TOGETHER: Final = 20
-"""How many namespaces a script looks at: it may compare many vectors in each."""
+"""How many namespaces a script searches: it may compare many vectors in each."""
 
 _EFFORT: Final = 500
-"""How many candidates the graph keeps at least (`EF`)."""
+"""The least size of the candidate list of the graph (`EF`)."""
 
 _FIRST: Final = 128
 _GROWTH: Final = 8
@@ -31,7 +31,7 @@ _ALL: Final = 2**32
 
 @dataclass(frozen=True, slots=True)
 class VectorQuery:
-    """What to look for: a unit vector as float32 bytes, and how near."""
+    """The query of a vector search: a unit vector as float32 bytes, and a threshold."""
 
     vector: bytes
     threshold: float | None
@@ -43,11 +43,11 @@ class VectorQuery:
 
     @property
     def least(self) -> float:
-        """The cosine that a hit must exceed."""
+        """The cosine above which a vector is a hit."""
         return -2.0 if self.threshold is None or self.threshold <= 0 else self.threshold
 
     def is_met(self, cosine: float) -> bool:
-        """Whether a vector with this cosine is near enough."""
+        """Return whether a vector with this cosine is near enough."""
         return self.threshold is None or max(0.0, cosine) >= self.threshold
 
 
@@ -56,8 +56,8 @@ class _Nearest:
     """The nearest vectors of some namespaces, best first.
 
     Attributes:
-        candidates: With their cosines.
-        frontier: What may be missing is no better than this.
+        candidates: The candidates with their cosines.
+        frontier: No missing vector has a higher cosine than this.
     """
 
     candidates: list[Candidate]
@@ -67,10 +67,10 @@ class _Nearest:
 async def search_vectors(
     spaces: Spaces, targets: Sequence[Space], query: VectorQuery, page: Page
 ) -> list[SemanticSearchResult]:
-    """Return the items whose vectors point most nearly the same way, the best first.
+    """Return the items whose vectors are nearest to the query by cosine, the best first.
 
     Raises:
-        InvalidEmbeddingError: All vectors there have another dimension.
+        InvalidEmbeddingError: All vectors of the targets have another dimension.
     """
     most = _FIRST
     while most < page.end:
@@ -85,7 +85,7 @@ async def search_vectors(
 
 
 def _near(found: _Nearest, query: VectorQuery) -> list[Candidate]:
-    """Return the candidates that are near enough, and better than what may be missing."""
+    """Return the candidates that are near enough, and better than any missing vector."""
     return [
         each
         for each in found.candidates
@@ -110,11 +110,11 @@ async def _nearest(
 
 
 def check_dimension(wanted: int, there: Sequence[int]) -> None:
-    """Refuse a query where all vectors have other dimensions.
+    """Refuse a query if all vectors have other dimensions.
 
     Args:
         wanted: The dimension of the query.
-        there: The other dimensions of what there is.
+        there: The other dimensions of the stored vectors.
 
     Raises:
         InvalidEmbeddingError: There are some.

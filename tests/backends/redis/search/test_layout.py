@@ -76,14 +76,14 @@ async def test_what_is_decided_holds_for_later_stores(redisearch_server, client,
     url = redisearch_server.url
     await write(url, prefix, search_index="redisearch")
     assert layout(client, prefix) == (b"redisearch", b"redisearch")
-    with pytest.raises(ConfigurationError, match="the text of what is there is in RediSearch"):
+    with pytest.raises(ConfigurationError, match="existing items have their text in RediSearch"):
         await write(url, prefix, search_index="own")
     await write(url, prefix, "more")
     async with RedisStore(url, key_prefix=prefix, search_index="redisearch") as store:
         await check_all(store, ["k", "more"])
     await write(url, f"{prefix}own", search_index="own")
     assert layout(client, f"{prefix}own") == (b"own", b"none")
-    with pytest.raises(ConfigurationError, match=r"an index of our own; copy the items to"):
+    with pytest.raises(ConfigurationError, match=r"the library's own index; copy them to"):
         await write(url, f"{prefix}own", search_index="redisearch")
 
 
@@ -92,7 +92,7 @@ async def test_items_without_a_record_are_in_our_own_index(redisearch_server, cl
     url = redisearch_server.url
     await write(url, prefix, search_index="own")
     client.delete(f"{prefix}layout")
-    with pytest.raises(ConfigurationError, match="an index of our own"):
+    with pytest.raises(ConfigurationError, match="the library's own index"):
         await write(url, prefix, search_index="redisearch")
     async with RedisStore(url, key_prefix=prefix) as store:
         assert layout(client, prefix) == (b"own", b"redisearch")
@@ -112,7 +112,7 @@ async def test_what_could_hold_no_vectors_may_hold_them_later(redisearch_server,
             assert layout(client, prefix) == (b"own", b"redisearch")
             await late.put_with_embedding(NS, "b", "fox", VECTOR)
             await check_all(late, ["a", "b"])
-        with pytest.raises(ConfigurationError, match="vectors of what is there is in RediSearch"):
+        with pytest.raises(ConfigurationError, match="have their vectors in RediSearch"):
             await early.put(NS, "c", "fox")
 
 

@@ -258,7 +258,7 @@ async def test_an_index_that_is_gone_is_made_again(
 async def test_an_index_that_is_never_complete(redisearch_server, prefix, monkeypatch):
     monkeypatch.setattr(redisearch, "is_indexing", lambda _: True)
     async with Searched(redisearch_server.url, key_prefix=prefix, command_timeout=0.05) as store:
-        with pytest.raises(BackendUnavailableError, match="still indexes what is there"):
+        with pytest.raises(BackendUnavailableError, match="still indexes existing items"):
             await store.search(NS, "fox")
 
 
