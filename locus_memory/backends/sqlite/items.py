@@ -1,4 +1,4 @@
-"""Items as rows: what the store's verbs do on a connection, inside its transaction."""
+"""Items as rows: the work of the store's verbs on a connection, inside its transaction."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _path_of(namespace: Namespace) -> str:
 
 
 class Address(NamedTuple):
-    """An encoded name, and the version a conditional write expects there."""
+    """The encoded name of an item, and the version that a conditional write expects there."""
 
     path: str
     key: str
@@ -81,7 +81,7 @@ class Address(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a put brings, encoded and ready to write."""
+    """The row of a put, encoded and ready to write."""
 
     address: Address
     value: bytes
@@ -93,7 +93,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a search looks, and when."""
+    """The namespaces of a search, and its moment."""
 
     path: str
     bound: str | None
@@ -108,17 +108,17 @@ class Scope:
 
     @property
     def bound_values(self) -> dict[str, Any]:
-        """What the parameters `:path`, `:bound` and `:now` stand for."""
+        """The values of the parameters `:path`, `:bound` and `:now`."""
         return {"path": self.path, "bound": self.bound, "now": self.now}
 
 
 def write(
     connection: sqlite3.Connection, operations: Sequence[Row | Address], now: float
 ) -> list[int | bool]:
-    """Put the rows, delete what is at the addresses, and clear away a few expired items.
+    """Put the rows, delete the items at the addresses, and delete a few expired items.
 
     Returns:
-        A put's new version, or whether there was something to delete, in order.
+        For each put the new version, for each delete whether the item existed, in order.
 
     Raises:
         VersionConflictError: One `if_version` does not hold.
@@ -146,9 +146,9 @@ _NOT_AS_WRITTEN: Final = (
 
 
 class _Found(NamedTuple):
-    """What is at an address: the ids of its namespace and item, if they are there.
+    """The ids of the namespace and the item at an address, if they exist.
 
-    An item that has expired is at version 0, as one that is not there.
+    An expired item is at version 0, like an item that does not exist.
     """
 
     namespace: int | None
@@ -193,7 +193,7 @@ def _put(connection: sqlite3.Connection, row: Row, now: float) -> int:
         _remove_vector(connection, found)
     if row.text != found.text:
         _remove_text(connection, found)
-        # What has no text is not indexed: what comes and goes, such as a queue, leaves no trace.
+        # An item without text is not indexed: short-lived items, as of a queue, leave no trace.
         if row.text:
             connection.execute(queries.ADD_TEXT, (item, namespace, row.text))
     if row.vector is not None:
@@ -204,7 +204,7 @@ def _put(connection: sqlite3.Connection, row: Row, now: float) -> int:
 
 
 def _extra(version: int, created_at: float, updated_at: float, expires_at: float | None) -> bytes:
-    """Return what else a checksum covers: all of an item but its text, which it is found by."""
+    """Return the other data that a checksum covers: all of an item but its text."""
     expires = _NEVER if expires_at is None else expires_at
     return _EXTRA.pack(version, created_at, updated_at, expires)
 
@@ -216,7 +216,7 @@ def _delete(connection: sqlite3.Connection, address: Address, now: float) -> boo
 
 
 def _remove(connection: sqlite3.Connection, found: _Found) -> None:
-    """Delete an item, its words, its vector, and its namespace if that is empty now."""
+    """Delete an item, its words, its vector, and its namespace if it is empty then."""
     if found.item is not None:
         _remove_text(connection, found)
         _remove_vector(connection, found)
@@ -235,8 +235,8 @@ def _remove_vector(connection: sqlite3.Connection, found: _Found) -> None:
 
 
 def clear(connection: sqlite3.Connection, scope: Scope) -> int:
-    """Delete everything in the scope; return how many items that were not expired."""
-    # Nothing sorts between a path and its first descendant's.
+    """Delete all items in the scope; return how many of them were not expired."""
+    # No path is between a path and that of its first descendant.
     bound = scope.bound if scope.recursive else scope.path + "\x01"
     values = {**scope.bound_values, "bound": bound}
     count: int = connection.execute(queries.COUNT, values).fetchone()[0]
@@ -256,7 +256,7 @@ def item_of(row: Sequence[Any], score: float | None = None) -> StoreItem:
     """Return the item of a row.
 
     Raises:
-        BackendCorruptError: The row is not what was written.
+        BackendCorruptError: The row is damaged.
     """
     path, key, value, metadata, created_at, updated_at, version, expires_at, checksum = row
     try:
@@ -280,7 +280,7 @@ def item_of(row: Sequence[Any], score: float | None = None) -> StoreItem:
 
 
 def _check(checksum: int, name: int, documents: tuple[bytes, bytes], extra: bytes) -> None:
-    """Raise `ValueError` unless the checksum of an item is this one."""
+    """Raise `ValueError` unless the item has this checksum."""
     if checksum != item_checksum(name, *documents, vector=has_vector(checksum), extra=extra):
         raise ValueError("the checksum does not match")
 
@@ -300,7 +300,7 @@ def _namespace_of(stored: bytes) -> Namespace:
 
 
 def _described(path: Any, key: Any) -> str:
-    """Return how an error names an item, whose name may be damaged as well."""
+    """Return the description of an item in an error; its name may be damaged as well."""
     try:
         name, namespace = decode_text(key.decode()), decode_namespace(path.decode())
     except _NOT_AS_WRITTEN:
@@ -312,7 +312,7 @@ def read_vector(connection: sqlite3.Connection, address: Address, now: float) ->
     """Return the vector of the item at an address, unless it has none or is expired.
 
     Raises:
-        BackendCorruptError: It is not what was written, or not there any more.
+        BackendCorruptError: The vector is damaged or lost.
     """
     values = {"path": address.path, "key": address.key, "now": now}
     checksum, vector, own = connection.execute(queries.GET_VECTOR, values).fetchone() or _NO_VECTOR
@@ -322,10 +322,10 @@ def read_vector(connection: sqlite3.Connection, address: Address, now: float) ->
 
 
 def _check_vector(name: tuple[bytes, bytes], checksum: Any, vector: Any, own: Any) -> None:
-    """Raise unless a vector is what an item was written with, and there if it should be.
+    """Raise unless a vector is the one that was written with its item, or neither has one.
 
     Raises:
-        BackendCorruptError: It is not.
+        BackendCorruptError: The vector is damaged, lost or of another item.
     """
     is_there = isinstance(vector, bytes)
     genuine = isinstance(checksum, int) and has_vector(checksum) is is_there
@@ -334,10 +334,10 @@ def _check_vector(name: tuple[bytes, bytes], checksum: Any, vector: Any, own: An
 
 
 def item_of_hit(hit: Sequence[Any], score: float | None = None) -> StoreItem:
-    """Return the item of a row that begins with its vector, the checksum of that, and whose it is.
+    """Return the item of a row that begins with its vector, the vector's checksum and its item.
 
     Raises:
-        BackendCorruptError: The item or the vector is not what was written, or not the item's.
+        BackendCorruptError: The item or the vector is damaged, or the vector is of another item.
     """
     vector, own, is_current, *row = hit
     item = item_of(row, score)
@@ -354,7 +354,7 @@ def scored(row: tuple[Any, ...]) -> StoreItem:
 
 
 def _conditions(keys: KeyRange) -> tuple[list[str], dict[str, str]]:
-    """Return the conditions on `i.key`, and what their parameters stand for."""
+    """Return the conditions on `i.key`, and the values of their parameters."""
     bound: dict[str, str] = {}
     if keys.prefix:
         bound["low"] = encode_text(keys.prefix)
@@ -404,7 +404,7 @@ def items_of_vectors(
     """Return the items of vectors, by the vectors' ids, each with its score.
 
     Raises:
-        BackendCorruptError: One is not there.
+        BackendCorruptError: An item does not exist.
     """
     rows = connection.execute(queries.ITEMS_OF_VECTORS, {"ids": json.dumps(list(scores))})
     found = {number: item_of_hit(hit, scores[number]) for number, *hit in rows}
