@@ -177,7 +177,9 @@ class FileDeltaStorage(DeltaStorage):
                 except UnfinishedError:
                     with self._threads.locked(*threads):
                         self._threads.complete(threads)
-            raise BackendUnavailableError(f"file {self._base}: others change the thread; try again")
+            raise BackendUnavailableError(
+                f"file {self._base}: other processes change the thread; retry"
+            )
 
         return work
 

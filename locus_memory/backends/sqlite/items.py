@@ -409,7 +409,7 @@ def items_of_vectors(
     rows = connection.execute(queries.ITEMS_OF_VECTORS, {"ids": json.dumps(list(scores))})
     found = {number: item_of_hit(hit, scores[number]) for number, *hit in rows}
     if len(found) < len(scores):
-        raise BackendCorruptError("sqlite: a vector is damaged: its item is not there")
+        raise BackendCorruptError("sqlite: a vector is damaged: its item does not exist")
     return found
 
 

@@ -175,6 +175,6 @@ async def test_a_damaged_record_of_the_layout_is_not_believed(
     else:
         client.hset(f"{prefix}layout", field, value)
     store = RedisStore(redisearch_server.url, **options)
-    with pytest.raises(BackendCorruptError, match="record of what holds texts"):
+    with pytest.raises(BackendCorruptError, match="record of the layout is damaged"):
         await store.search(HERE, "secret")
     await store.close()

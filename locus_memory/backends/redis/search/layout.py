@@ -294,7 +294,7 @@ def _layout_of(answer: Any) -> Layout | None:
         return None
     text, vectors = found.get(b"text"), found.get(b"vectors")
     if not {text, vectors} <= _HOLDERS or not found.get(b"mark"):
-        raise BackendCorruptError("redis: the record of what holds texts and vectors is damaged")
+        raise BackendCorruptError("redis: the record of the layout is damaged")
     return Layout(
         text=cast("Holder", found[b"text"].decode()),
         vectors=cast("Holder", found[b"vectors"].decode()),

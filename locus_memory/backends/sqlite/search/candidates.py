@@ -129,5 +129,5 @@ def _scored(found: Iterable[Found], items: Mapping[int, Held]) -> list[Candidate
         return [Candidate(items[each.revision].item, each.score) for each in found]
     except KeyError:
         raise BackendCorruptError(
-            "sqlite: an index is damaged: an item that it has is not there"
+            "sqlite: an index is damaged: an item in it does not exist"
         ) from None
