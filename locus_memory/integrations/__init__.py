@@ -1,4 +1,4 @@
-"""Adapters for frameworks, one folder each; a framework is imported with its folder only."""
+"""Adapters for frameworks, one folder each; only the folder imports its framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inside LangGraph (`langgraph`): its checkpointer and its store over ours.
+"""Adapters for LangGraph (`langgraph`): a checkpointer and a store for its graphs.
 
 ```python
 from locus_memory.integrations.langgraph import LocusSaver, LocusStore
@@ -8,9 +8,9 @@ async with LocusSaver("sqlite:./agent.db") as saver, LocusStore("sqlite:./agent.
     await graph.ainvoke(state, {"configurable": {"thread_id": "ada"}})
 ```
 
-Both take a provider string, a backend, or a checkpointer or store of ours, and work in `with` as
-well. `LocusSaver` is a `BaseCheckpointSaver`, `LocusStore` a `BaseStore`, so that nothing else
-changes in a program that has used LangGraph's own.
+Both accept a provider string, a backend, or a checkpointer or store of the library, and work in
+`with` as well. `LocusSaver` is a `BaseCheckpointSaver` and `LocusStore` is a `BaseStore`, so a
+program that used LangGraph's own needs no other change.
 """
 
 from __future__ import annotations

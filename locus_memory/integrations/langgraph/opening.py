@@ -1,4 +1,4 @@
-"""Opening and closing the adapters, with `async with` and with `with`."""
+"""Opening and closing of the adapters, with `async with` and with `with`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["Opened"]
 
 
 class Opened:
-    """What opens on first use, or when told to; as LangGraph has it, `a` stands for async."""
+    """An object that opens on first use or on request; `a` means async, as in LangGraph."""
 
     async def aopen(self) -> None:
         """Connect and set up now, rather than on first use."""
 
     async def aclose(self) -> None:
-        """Release what was opened here; calling it again is harmless."""
+        """Release the resources that were opened here; calling it again is harmless."""
 
     def close(self) -> None:
         """Do what `aclose` does."""

@@ -1,8 +1,8 @@
-"""`LocusSaver`: a checkpoint saver of LangGraph over any checkpointer of ours.
+"""`LocusSaver`: a checkpoint saver of LangGraph over any checkpointer of the library.
 
-Each LangGraph thread and namespace is a thread of a `BaseCheckpointer`, so a checkpoint costs
-what changed since the one before. See `threads` for the names, `checkpoints.records`
-for the documents and `checkpoints.values` for the values in them.
+Each LangGraph thread and namespace is a thread of a `BaseCheckpointer`, so the cost of a
+checkpoint depends on what changed since the one before. See `threads` for the names,
+`checkpoints.records` for the documents and `checkpoints.values` for the values in them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _KNOWN_BYTES = 64 * 2**20
 
 
 class LocusSaver(Opened, BaseCheckpointSaver[Any]):
-    """Keeps LangGraph's checkpoints in any database of ours.
+    """A checkpoint saver for LangGraph that stores in any backend.
 
     ```python
     async with LocusSaver("sqlite:./agent.db") as saver:
@@ -79,20 +79,20 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
         await graph.ainvoke(inputs, {"configurable": {"thread_id": "ada"}})
     ```
 
-    The asynchronous methods are the real ones; the others wait for them, and may be called
-    from any thread without a running event loop. A list is stored element by element, so a
-    growing conversation costs what was added to it. Filters match any key of the metadata.
+    The synchronous methods wait for the asynchronous ones, and may be called from any thread
+    without a running event loop. A list is stored element by element, so the cost of a growing
+    conversation depends on what was added. Filters match any key of the metadata.
 
     Args:
-        where: A provider string, a backend or a checkpointer; only what a provider string
-            made is closed with the saver.
-        serde: What turns values to bytes. By default LangGraph's own, which on reading builds
-            only LangGraph's and LangChain's safe types and the classes that the schemas of the
-            graph name; allow others by `saver.with_allowlist([MyClass])`. A class that nothing
-            names is a `StateTypeError` then.
+        where: A provider string, a backend or a checkpointer. The saver closes only the
+            checkpointer of a provider string.
+        serde: Converts values to bytes. The default is LangGraph's own serializer, which on reading
+            builds only LangGraph's and LangChain's safe types and the classes that the schemas of
+            the graph name. Allow others with `saver.with_allowlist([MyClass])`. Any other class
+            raises `StateTypeError`.
 
     Raises:
-        ConfigurationError: `where` leads to no checkpointer.
+        ConfigurationError: `where` has no checkpointer.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
         super().__init__(serde=serde or StrictSerializer())
         self._owned, self._owns = as_checkpointer(where)
         self._checkpointer = _of_documents(self._owned)
-        # Writes that come alone have little in common with those before.
+        # Separate writes have little in common with earlier ones.
         self._writes = _of_documents(self._owned, max_chain_depth=0)
         self._known = KnownCache(_KNOWN_PLACES, _KNOWN_BYTES)
         self._trails: Bounded[Trail] = Bounded(_KNOWN_PLACES, _KNOWN_BYTES)
@@ -109,20 +109,20 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
 
     @override
     def get_next_version(self, current: Any, channel: None) -> Any:
-        """Return the version after this one, of its own kind.
+        """Return the next version, of the same kind.
 
-        Versions are numbers here. Those of LangGraph's own savers are texts, and may have been
-        copied from one: then the next one is a text of their form.
+        Versions are numbers. Those of LangGraph's own savers are texts. If a thread was copied from
+        such a saver, the next version is a text of the same form.
         """
         if not isinstance(current, str):
             return super().get_next_version(current, channel)
         number = int(current.partition(".")[0]) + 1
-        # Two versions of one number, in branches of a thread, are not to be the same.
+        # Two versions with one number, in branches of a thread, must differ.
         return f"{number:032}.{random.random():016}"  # noqa: S311 - it is not secret
 
     @override
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...] | type]) -> Self:
-        """Return a saver of the same checkpoints that builds these classes as well.
+        """Return a saver of the same checkpoints that also builds these classes.
 
         Args:
             extra_allowlist: The classes, or the module and the name of each.
@@ -138,7 +138,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
         return Reader(self._checkpointer, serde, self._known, self._trails)
 
     def _asked(self) -> Self:
-        """Return this saver, knowing the classes that the graph which calls it names."""
+        """Return this saver with the classes that the calling graph names."""
         serde = informed(self.serde)
         if serde is self.serde:
             return self
@@ -175,7 +175,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         place, parent = Place.of(config), get_checkpoint_id(config)
-        # Before anything is waited for: the graph may go on to change what it saves.
+        # Before the first await: the graph may change the state while it is saved.
         full: Mapping[str, Any] = get_serializable_checkpoint_metadata(config, metadata)
         known = self._encoded(place, parent, checkpoint)
         document = document_of(self.serde, checkpoint, full, parent)
@@ -193,7 +193,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
                     document["b"] = [written(record, known.pool) for record in before]
                 document["t"] = known.pool.texts
                 beside = metadata_beside(full, document, low=checkpoint["id"] < greatest)
-                # Before it is stored: tasks of the next step may write while it is.
+                # Before it is stored: tasks of the next step may write meanwhile.
                 self._known.put(place.name, known)
                 await self._checkpointer.save(document, place.name, checkpoint["id"], beside)
                 stored = True
@@ -210,7 +210,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
     async def _stored_before(
         self, place: Place, checkpoint_id: str, parent: str | None, greatest: str
     ) -> list[TaskWrites]:
-        """Return the writes that a checkpoint to be replaced carries."""
+        """Return the writes in the document of a checkpoint that is replaced."""
         if checkpoint_id > greatest:
             return []
         document = await self._reader.load(place.name, checkpoint_id)

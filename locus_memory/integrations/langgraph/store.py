@@ -1,4 +1,4 @@
-"""LangGraph's store over any store of ours."""
+"""`LocusStore`: a store for LangGraph over any store of the library."""
 
 from __future__ import annotations
 
@@ -44,47 +44,48 @@ __all__ = ["LocusStore"]
 
 
 class LocusStore(Opened, Sweeping, BaseStore):
-    """A `langgraph.store.base.BaseStore` that keeps its items in a store of ours.
+    """A `langgraph.store.base.BaseStore` that keeps its items in any store of the library.
 
     ```python
     async with LocusStore("postgresql:mydb", index={"dims": 1536, "embed": "openai:..."}) as store:
         graph = builder.compile(store=store)
     ```
 
-    Namespaces, keys and values are those of our store: an item put here is one of its items,
-    and what others put there is found here. Sync methods run in the background event loop of
-    `locus_memory.sync`; inside a running event loop they are a `BlockingCallError`.
+    Namespaces, keys and values are those of the inner store: an item put here is one of its items,
+    and items that other programs put there are found here. Sync methods run in the background event
+    loop of `locus_memory.sync`; inside a running event loop they raise `BlockingCallError`.
 
-    All of LangGraph's store is there, as in its `PostgresStore` where its stores differ:
+    All methods of LangGraph's store are supported. Where LangGraph's stores differ, it follows the
+    `PostgresStore`:
 
-    - `search` sees the namespaces below its prefix and no others, `limit` and `offset` are
-      exact, and `()` is everywhere. Without a query the newest update comes first.
-    - With `index`, a query finds the items that are nearest in meaning by the best of their
-      texts, and none without a vector. `score` is the cosine, from -1 to 1.
-    - Without `index`, a query finds items by their words, where LangGraph's stores ignore it.
-      `score` is the text search's, comparable within one result. As in LangGraph, `put` ignores
-      its `index` then.
-    - A filter's field is a key of the value, an object in it means each of its fields, a name
-      with dots that is no key is a path. Types never coerce, and a field that is missing
-      matches nothing but `$ne`. The operators of `locus_memory.store.filters` work as well.
-    - The reads of a batch see what was there before its writes; of several puts of one key the
-      last counts. A batch of more than 1,000 writes is written in parts.
-    - `put` keeps `created_at`, and drops the vectors of what it replaces.
-    - A TTL is in minutes. Expired items are invisible at once. A read that starts a TTL anew
-      is a write of the item: its version goes up, and it comes first in a search without a
-      query; `updated_at` stays.
+    - `search` reads only the namespaces below its prefix, `limit` and `offset` are exact, and `()`
+      means all namespaces. Without a query the newest update comes first.
+    - With `index`, a query is a vector search by the best text of each item; items without a vector
+      are not found. `score` is the cosine, from -1 to 1.
+    - Without `index`, a query is a text search, where LangGraph's stores ignore it. `score` is that
+      of the text search, comparable within one result. As in LangGraph, `put` then ignores its
+      `index`.
+    - A filter's field is a key of the value, an object in it means each of its fields, and a name
+      with dots that is not a key is a path. Types are never coerced, and a missing field matches
+      only `$ne`. The operators of `locus_memory.store.filters` work as well.
+    - The reads of a batch see the data before its writes; of several puts of one key the last
+      counts. A batch of more than 1,000 writes is written in parts.
+    - `put` keeps `created_at`, and drops the vectors of the replaced item.
+    - A TTL is in minutes. Expired items are immediately invisible. A read that restarts a TTL is a
+      write of the item: its version increases, and it comes first in a search without a query;
+      `updated_at` stays.
 
     Args:
-        where: A provider string, a backend or a store of ours; only what was made from a
-            string is closed here.
+        where: A provider string, a backend or a store of the library. Only the store of a string is
+            closed here.
         index: LangGraph's `IndexConfig`: `dims`, `embed` and `fields`. `embed` may also be an
-            `Embedder` of ours. `None`: no vectors.
-        ttl: LangGraph's `TTLConfig`: `default_ttl` and `refresh_on_read`. Expired items are
-            always omitted, and need no sweeping.
+            `Embedder` of the library. `None`: no vectors.
+        ttl: LangGraph's `TTLConfig`: `default_ttl` and `refresh_on_read`. Expired items are never
+            returned, and need no sweeper.
 
     Raises:
-        ConfigurationError: A `where` that leads to no store, or an index that cannot work; as
-            it opens, or at its first use: it has no semantic search for `index`.
+        ConfigurationError: `where` has no store, or `index` is invalid. On opening or first use:
+            the store has no semantic search for `index`.
     """
 
     def __init__(
@@ -115,8 +116,8 @@ class LocusStore(Opened, Sweeping, BaseStore):
         """Return the results of several operations, in their order.
 
         Raises:
-            InvalidNamespaceError: A namespace that is none; LangGraph's error.
-            InvalidArgumentError: Another argument that cannot work. Nothing is written.
+            InvalidNamespaceError: An invalid namespace; LangGraph's error.
+            InvalidArgumentError: Another invalid argument. Nothing is written.
             BackendError: The database failed.
         """
         listed = [_checked(op) for op in ops]
@@ -129,10 +130,10 @@ class LocusStore(Opened, Sweeping, BaseStore):
 
     @override
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Return what `abatch` returns.
+        """Return the result of `abatch`.
 
         Raises:
-            BlockingCallError: An event loop runs in this thread; else as for `abatch`.
+            BlockingCallError: An event loop runs in this thread; other errors as for `abatch`.
         """
         return cast("list[Result]", blocking(self).abatch(ops))
 
@@ -190,7 +191,7 @@ class LocusStore(Opened, Sweeping, BaseStore):
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The result of an operation, and the items it read whose TTL starts anew."""
+    """The result of an operation, and the items it read whose TTL restarts."""
 
     result: Result
     read: Sequence[StoreItem] = ()
@@ -223,11 +224,11 @@ def _search_item(item: StoreItem) -> SearchItem:
 
 
 def _checked(op: Op) -> Op:
-    """Return an operation whose arguments can work.
+    """Return an operation with valid arguments.
 
     Raises:
-        InvalidNamespaceError: Its namespace cannot.
-        InvalidArgumentError: Its value or its filter cannot, or it is no operation.
+        InvalidNamespaceError: Its namespace is invalid.
+        InvalidArgumentError: Its value or its filter is invalid, or it is not an operation.
     """
     if isinstance(op, PutOp):
         if not op.namespace:
@@ -246,7 +247,7 @@ def _checked(op: Op) -> Op:
 
 
 def _check_labels(namespace: object) -> None:
-    # The labels that LangGraph's own methods refuse, those with periods, are as good as any.
+    # Labels with periods, which LangGraph's own methods refuse, are valid here.
     if not isinstance(namespace, tuple):
         raise InvalidNamespaceError(
             f"a namespace is a tuple of strings, not {type(namespace).__name__}"

@@ -1,8 +1,8 @@
-"""Where LangGraph's threads are kept: which of our threads stands for which of theirs.
+"""The mapping of LangGraph's threads to threads of the checkpointer.
 
-Each pair of a thread id and a checkpoint namespace has a thread of ours for its checkpoints
-and, once there are pending writes that came alone, another for those. Their names are JSON,
-so that any character may stand in an id and no thread is ever taken for its neighbour.
+Each pair of a thread id and a checkpoint namespace has one thread of the checkpointer for its
+checkpoints and, once there are separate pending writes, another one for those. Their names are
+JSON, so that an id may hold any character and no two threads are ever mixed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 if TYPE_CHECKING:
-    # The names of the threads are read where LangGraph is not installed, too.
+    # The names of the threads are also read without LangGraph.
     from langchain_core.runnables import RunnableConfig
 
     from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
@@ -26,7 +26,7 @@ _WRITES = "writes"
 _PAGE = 500
 
 WINDOW: Final = 8
-"""How many of the newest records are looked at first."""
+"""How many of the newest records are read first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Place:
     """A LangGraph thread's checkpoints in one namespace.
 
     Attributes:
-        thread_id: LangGraph's.
+        thread_id: LangGraph's thread id.
         namespace: LangGraph's `checkpoint_ns`; empty for the graph itself.
-        name: Our thread of its checkpoints.
-        writes: Our thread of its pending writes.
+        name: The thread of its checkpoints.
+        writes: The thread of its pending writes.
     """
 
     thread_id: str
@@ -53,13 +53,13 @@ class Place:
 
     @classmethod
     def of(cls, config: RunnableConfig) -> Self:
-        """Return the place that a config is about."""
+        """Return the place that a config names."""
         configurable = config.get("configurable", {})
         return cls.at(str(configurable["thread_id"]), configurable.get("checkpoint_ns") or "")
 
     @classmethod
     def named(cls, name: str) -> Self | None:
-        """Return the place of one of our threads; `None` if it is not LangGraph's."""
+        """Return the place of a thread of the checkpointer; `None` if it is not LangGraph's."""
         if not name.startswith(f"{_SCHEME}["):
             return None
         try:
@@ -95,9 +95,9 @@ def _name(*parts: str) -> str:
 
 
 def prefix_of(thread_id: str | None) -> str:
-    """Return what the names of exactly the threads of one LangGraph thread begin with.
+    """Return the prefix of exactly the names of the threads of one LangGraph thread.
 
-    `None` stands for all of them.
+    `None` means all LangGraph threads.
     """
     if thread_id is None:
         return f"{_SCHEME}["
@@ -105,7 +105,7 @@ def prefix_of(thread_id: str | None) -> str:
 
 
 async def places(checkpointer: BaseCheckpointer, thread_id: str | None) -> list[Place]:
-    """Return where a LangGraph thread, or any, has checkpoints or writes."""
+    """Return the places where a LangGraph thread, or any, has checkpoints or writes."""
     found: dict[Place, None] = {}
     prefix, after = prefix_of(thread_id), None
     while names := await checkpointer.list_threads(_PAGE, prefix=prefix, after=after):
@@ -118,18 +118,18 @@ async def places(checkpointer: BaseCheckpointer, thread_id: str | None) -> list[
 
 
 async def all_heads(checkpointer: BaseCheckpointer, name: str) -> list[CheckpointInfo]:
-    """Return what is known of all records of a thread of ours, newest first."""
+    """Return the information on all records of a thread, newest first."""
     return [head async for head in heads_of(checkpointer, name, _PAGE)]
 
 
 async def heads_of(
     checkpointer: BaseCheckpointer, name: str, size: int = WINDOW
 ) -> AsyncIterator[CheckpointInfo]:
-    """Yield what is known of the records of a thread of ours, newest first, page by page.
+    """Yield the information on the records of a thread, newest first, page by page.
 
     Args:
-        checkpointer: Ours, which holds them.
-        name: The thread of ours.
+        checkpointer: The checkpointer of the library that holds them.
+        name: The thread of the checkpointer.
         size: How many records the first page has.
     """
     before: str | None = None

@@ -1,4 +1,4 @@
-"""Inside the Locus SDK (`locus-sdk`): its checkpointer, memory manager and store, over ours.
+"""Adapters for the Locus SDK (`locus-sdk`): a checkpointer, a memory manager and a store.
 
 ```python
 from locus.agent import Agent
@@ -13,8 +13,9 @@ agent = Agent(
 )
 ```
 
-Conversation managers work in its agent as they are. Read `checkpointer.py` first, then `state.py`,
-which makes a state of the SDK plain JSON; `memory_manager.py` and `store.py` are thin.
+Conversation managers work in its agent without an adapter. Read `checkpointer.py` first, then
+`state.py`, which converts a state of the SDK to plain JSON; `memory_manager.py` and `store.py` are
+thin.
 """
 
 from __future__ import annotations

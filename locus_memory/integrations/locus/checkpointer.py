@@ -1,4 +1,4 @@
-"""The checkpointer of the Locus SDK over ours; public as `integrations.locus`."""
+"""The checkpointer for the Locus SDK; public as `integrations.locus`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from locus_memory.registry import as_checkpointer, get_checkpointer
 
 require("locus", "locus", needed_by=__name__)
 
-from locus.core.messages import Message, Role  # noqa: E402 - the guard speaks first
+from locus.core.messages import Message, Role  # noqa: E402 - the guard is first
 from locus.core.protocols import CheckpointerCapabilities  # noqa: E402 - the same
 from locus.core.state import AgentState  # noqa: E402 - the same
 from locus.memory.checkpointer import BaseCheckpointer  # noqa: E402 - the same
@@ -42,24 +42,25 @@ _PAGE: Final = 500
 
 
 class LocusCheckpointer(BaseCheckpointer):
-    """A checkpointer of the Locus SDK that stores in any of our backends what changed.
+    """A checkpointer for the Locus SDK that stores deltas in any backend.
 
-    A `DeltaCheckpointer` with `state_type=AgentState` (the SDK's) works in its agent as well.
-    This class adds what the SDK asks of its own ones: a save after each step of a turn, so that
-    `Agent.continue_turn` goes on after a crash; `run_sync` again and again, which closes the
-    checkpointer each time; the SDK's arguments and results where they differ from ours; and the
-    name of the thread for a `LocusMemoryManager`.
+    A `DeltaCheckpointer` with `state_type=AgentState` (the SDK's) works in its agent as well. This
+    class adds the behaviour of the SDK's own checkpointers: a save after each step of a turn, so
+    that `Agent.continue_turn` continues after a crash; repeated `run_sync`, which closes the
+    checkpointer each time; the SDK's arguments and results where they differ from the library's;
+    and the name of the thread for a `LocusMemoryManager`.
 
-    What a provider string opens is closed by `close()`, and opened again when it is next used.
-    Memory is never closed, since nothing would be left. What was passed in is not closed here.
+    `close()` closes the checkpointer of a provider string; the next use opens it again. A
+    checkpointer in memory is never closed, since its data would be lost. An object that is passed
+    in is not closed here.
 
     Args:
-        where: A provider string, a backend or a checkpointer of ours.
-        state_type: What `load` returns: the SDK's `AgentState` or a subclass.
-        **options: Of the checkpointer that a provider string makes.
+        where: A provider string, a backend or a checkpointer of the library.
+        state_type: The class that `load` returns: the SDK's `AgentState` or a subclass.
+        **options: Options of the checkpointer of a provider string.
 
     Raises:
-        ConfigurationError: Not such a place, or an option that it does not have.
+        ConfigurationError: An invalid `where`, or an unknown option.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class LocusCheckpointer(BaseCheckpointer):
         **options: Any,
     ) -> None:
         self._format = StateFormat(state_type)
-        # It reads states of that class, and is asked for nothing else.
+        # It is only used to read states of that class.
         returned = cast("type[Checkpointable]", self._format)
         if isinstance(where, str):
             self._place = _Place(
@@ -88,20 +89,20 @@ class LocusCheckpointer(BaseCheckpointer):
 
     @property
     def checkpointer(self) -> OurCheckpointer:
-        """The checkpointer of ours behind it, for what the SDK's has no verb for."""
+        """The inner checkpointer, for verbs that the SDK's contract does not have."""
         with self._place.use() as checkpointer:
             return checkpointer
 
     @property
     @override
     def capabilities(self) -> CheckpointerCapabilities:
-        """What the checkpointer behind it can do."""
+        """The capabilities of the inner checkpointer."""
         return CheckpointerCapabilities(**asdict(self.checkpointer.capabilities))
 
     @property
     @override
     def deletes_single_checkpoints(self) -> bool:
-        """Deleting one leaves every other loadable, so the agent saves after each step."""
+        """True: deleting one leaves every other loadable, so the agent saves after each step."""
         return True
 
     @override
@@ -139,7 +140,7 @@ class LocusCheckpointer(BaseCheckpointer):
 
         Raises:
             CheckpointCorruptError: A record it needs is damaged.
-            StateTypeError: What is stored is not a state of the SDK.
+            StateTypeError: The stored state is not a state of the SDK.
             BackendError: The database failed.
         """
         with self._place.use() as checkpointer:
@@ -160,13 +161,13 @@ class LocusCheckpointer(BaseCheckpointer):
 
     @override
     async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
-        """Delete one checkpoint, or the whole thread; returns whether anything was there."""
+        """Delete one checkpoint, or the whole thread; return whether anything was deleted."""
         with self._place.use() as checkpointer:
             return await checkpointer.delete(thread_id, checkpoint_id)
 
     @override
     async def exists(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
-        """Whether the checkpoint, or any checkpoint of the thread, is there."""
+        """Whether the checkpoint exists, or any checkpoint of the thread."""
         with self._place.use() as checkpointer:
             return await checkpointer.exists(thread_id, checkpoint_id)
 
@@ -174,7 +175,7 @@ class LocusCheckpointer(BaseCheckpointer):
     async def get_metadata(
         self, thread_id: str, checkpoint_id: str | None = None
     ) -> dict[str, Any] | None:
-        """Return a checkpoint's metadata, the newest's by default, or `None`."""
+        """Return the metadata of a checkpoint, the newest by default, or `None`."""
         with self._place.use() as checkpointer:
             return await checkpointer.get_metadata(thread_id, checkpoint_id)
 
@@ -185,8 +186,8 @@ class LocusCheckpointer(BaseCheckpointer):
         """Return the checkpoints of all threads whose metadata has a value, newest first.
 
         Args:
-            key: The field; dots lead into objects.
-            value: What it equals; types are never coerced.
+            key: The field, a dotted path.
+            value: The value of the field; types are never coerced.
             limit: At most this many.
         """
         with self._place.use() as checkpointer:
@@ -205,7 +206,7 @@ class LocusCheckpointer(BaseCheckpointer):
 
         Args:
             limit: At most this many.
-            pattern: Which ones, as a shell would match them: `*`, `?` and `[...]`.
+            pattern: A shell pattern of the ids: `*`, `?` and `[...]`.
         """
         prefix = re.split(r"[*?\[]", pattern, maxsplit=1)[0] or None
         found: list[str] = []
@@ -221,10 +222,10 @@ class LocusCheckpointer(BaseCheckpointer):
 
     @override
     async def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> bool:
-        """Copy a thread with its whole history; returns whether there was one.
+        """Copy a thread with its whole history; return whether it existed.
 
         Raises:
-            CheckpointConflictError: The target has checkpoints already; they are untouched.
+            CheckpointConflictError: The target already has checkpoints; they are not changed.
         """
         with self._place.use() as checkpointer:
             try:
@@ -234,7 +235,7 @@ class LocusCheckpointer(BaseCheckpointer):
 
     @override
     async def vacuum(self, older_than_days: float = 30) -> int:
-        """Prune every thread by age; the newest checkpoint of each survives, however old.
+        """Prune every thread by age; the newest checkpoint of each stays, however old.
 
         Returns:
             How many checkpoints were deleted.
@@ -243,7 +244,7 @@ class LocusCheckpointer(BaseCheckpointer):
             return await checkpointer.vacuum(older_than_days)
 
     async def fork(self, thread_id: str, checkpoint_id: str, new_thread_id: str) -> str:
-        """Start a thread from a checkpoint of another, its history up to there included.
+        """Start a thread from a checkpoint of another, with the history up to it.
 
         `Agent.fork` starts one from the state alone.
 
@@ -252,7 +253,7 @@ class LocusCheckpointer(BaseCheckpointer):
 
         Raises:
             CheckpointNotFoundError: There is no such checkpoint.
-            CheckpointConflictError: The new thread has checkpoints already.
+            CheckpointConflictError: The new thread already has checkpoints.
         """
         with self._place.use() as checkpointer:
             return await checkpointer.fork(thread_id, checkpoint_id, new_thread_id)
@@ -264,12 +265,12 @@ class LocusCheckpointer(BaseCheckpointer):
         keep_last: int | None = None,
         older_than: timedelta | datetime | None = None,
     ) -> int:
-        """Delete old checkpoints of one thread; the newest always survives.
+        """Delete old checkpoints of one thread; the newest always stays.
 
         Args:
-            thread_id: Which thread.
+            thread_id: The thread.
             keep_last: Keep this many of the newest, at least 1.
-            older_than: Keep what is younger than this age, or saved at or after this time.
+            older_than: Keep checkpoints younger than this age, or saved at or after this time.
 
         Returns:
             How many were deleted.
@@ -281,13 +282,13 @@ class LocusCheckpointer(BaseCheckpointer):
             return await checkpointer.prune(thread_id, keep_last=keep_last, older_than=older_than)
 
     async def get_storage_stats(self, thread_id: str) -> StorageStats:
-        """Return what a thread costs."""
+        """Return the storage that a thread takes."""
         with self._place.use() as checkpointer:
             return await checkpointer.get_storage_stats(thread_id)
 
     @override
     async def close(self) -> None:
-        """Close what a provider string opened, unless somebody is at work with it just now."""
+        """Close the checkpointer of a provider string, unless a call is using it."""
         await self._place.close()
 
     async def __aenter__(self) -> Self:
@@ -300,22 +301,22 @@ class LocusCheckpointer(BaseCheckpointer):
 
 
 class _Place:
-    """A checkpointer that can be closed at any time: it is made again when it is next used.
+    """A checkpointer that can be closed at any time: the next use creates it again.
 
-    Several threads may use it, each in an event loop of its own, and close it after each run.
+    Several threads may use it, each in its own event loop, and close it after each run.
     """
 
     def __init__(self, make: Callable[[], OurCheckpointer], *, owned: bool) -> None:
         self._make = make
         self._made: OurCheckpointer | None = make()
-        # What is in memory would be gone.
+        # Data in memory would be lost.
         self._closable = owned and self._made.capabilities.persistent_checkpoint_ids
         self._users = 0
         self._lock = threading.Lock()
 
     @contextmanager
     def use(self) -> Generator[OurCheckpointer]:
-        """Give the checkpointer, which stays open meanwhile."""
+        """Yield the checkpointer, which stays open meanwhile."""
         with self._lock:
             made = self._made = self._made or self._make()
             self._users += 1
@@ -326,7 +327,7 @@ class _Place:
                 self._users -= 1
 
     async def close(self) -> None:
-        """Close it, if nobody uses it."""
+        """Close it, if no call is using it."""
         with self._lock:
             if self._users or not self._closable:
                 return
@@ -354,10 +355,10 @@ def _described(info: CheckpointInfo) -> dict[str, Any]:
 
 
 def register(name: str = "locus_memory") -> None:
-    """Let the SDK's `get_checkpointer("locus_memory:sqlite:./agent.db")` mean one of these.
+    """Register `LocusCheckpointer` for `get_checkpointer("locus_memory:sqlite:./agent.db")`.
 
     Args:
-        name: The provider that stands before the first colon; ours is what stands behind it.
+        name: The SDK's provider, before the first colon; a provider string of the library follows.
     """
 
     def make(config_hint: str | None = None, **options: Any) -> BaseCheckpointer:
@@ -369,13 +370,13 @@ def register(name: str = "locus_memory") -> None:
 
 
 class ThreadUser(str):
-    """A `user_id` that came with a thread that was loaded, rather than with the run."""
+    """A `user_id` from a loaded thread, not from the run."""
 
     __slots__ = ()
 
 
 def _with_thread_user(state: Any) -> Any:
-    """Return a state that tells its own user from one that a run names."""
+    """Return a state whose own user can be distinguished from the user of a run."""
     user = state.metadata.get("user_id") if state else None
     if not isinstance(user, str):
         return state
@@ -391,7 +392,7 @@ def _with_plain_user(document: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A thread that was loaded, and where its conversation ended."""
+    """A loaded thread, and the end of its conversation."""
 
     checkpointer: LocusCheckpointer
     thread_id: str
@@ -399,21 +400,21 @@ class Loaded:
     last: Message | None
 
     def goes_on_in(self, state: AgentState) -> bool:
-        """Whether a run goes on from it, rather than being some other one."""
+        """Whether a run continues this thread."""
         if self.last is None:
             return all(message.role != Role.ASSISTANT for message in state.messages)
         return any(message is self.last for message in reversed(state.messages))
 
     def names_no_user(self, state: AgentState) -> bool:
-        """Whether a run begins a turn on the thread of a user without naming one.
+        """Whether a run without a user begins a turn on a thread that belongs to a user.
 
-        A turn that is continued or resumed is the same run, and adds no message of a user.
+        A turn that is continued or resumed is the same run, and adds no user message.
         """
         user, last = state.metadata.get("user_id"), state.messages[-1]
         return isinstance(user, ThreadUser) and last.role == Role.USER and last is not self.last
 
     async def origin(self) -> dict[str, Any]:
-        """Return what a memory manager of ours is to know of the thread, as metadata.
+        """Return the metadata of the thread for a memory manager of the library.
 
         Raises:
             BackendError: The database failed.
@@ -429,4 +430,4 @@ class Loaded:
 
 
 LOADED: ContextVar[Loaded | None] = ContextVar("locus_memory_loaded_thread", default=None)
-"""Set by each `LocusCheckpointer.load`: what the run that called it goes on from."""
+"""Set by each `LocusCheckpointer.load`: the thread that the calling run continues."""

@@ -1,4 +1,4 @@
-"""The memory manager of the Locus SDK over one of ours; public as `integrations.locus`."""
+"""The memory manager for the Locus SDK; public as `integrations.locus`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from locus_memory.store.base import BaseStore as OurStore
 
 require("locus", "locus", needed_by=__name__)
 
-from locus.core.messages import Message  # noqa: E402 - the guard speaks first
+from locus.core.messages import Message  # noqa: E402 - the guard is first
 from locus.core.state import AgentState  # noqa: E402 - the same
 from locus.memory.manager import (  # noqa: E402 - the same
     BaseMemoryManager,
@@ -33,31 +33,31 @@ from locus.memory.manager import (  # noqa: E402 - the same
 __all__ = ["LocusMemoryManager"]
 
 _RUNS: Final = 4096
-"""How many runs a memory manager knows the threads of."""
+"""For how many runs a memory manager keeps the threads."""
 
 
 class LocusMemoryManager(BaseMemoryManager):
-    """A memory manager of the Locus SDK over one of ours.
+    """A memory manager for the Locus SDK over a memory manager of the library.
 
-    An `LLMMemoryManager` works in the SDK's agent as well. This class adds the name of the
-    thread, which the SDK tells no memory manager: with a `LocusCheckpointer`, each message of a
-    thread is extracted from once, and a fork is known as one. Without a checkpointer each run
-    is a thread of its own, and so it is with another checkpointer: then give the run its
-    `metadata={"thread_id": ...}`.
+    An `LLMMemoryManager` works in the SDK's agent as well. This class adds the name of the thread,
+    which the SDK does not pass to a memory manager. With a `LocusCheckpointer`, memories are
+    extracted from each message of a thread once, and a fork is recognised. Without a checkpointer,
+    or with another one, each run is a separate thread: then pass `metadata={"thread_id": ...}` to
+    the run.
 
     A run has the memories of its `metadata={"user_id": ...}`; see `LLMMemoryManager`. On a thread
-    of a `LocusCheckpointer` that belongs to a user, each run names that user. A turn that is
+    of a `LocusCheckpointer` that belongs to a user, each run has to name that user. A turn that is
     continued or resumed has the user of its thread.
 
     Args:
-        where: A memory manager of ours, or where an `LLMMemoryManager` is to keep memories: a
-            provider string, a backend or a store of ours. What was passed in is not closed here.
-        inherit_user: Whether a run that names no user, on a thread that belongs to one, acts as
+        where: A memory manager of the library, or the store of a new `LLMMemoryManager`: a provider
+            string, a backend or a store. An object that is passed in is not closed here.
+        inherit_user: Whether a run without a user, on a thread that belongs to a user, acts as
             that user. By default such a run is refused.
-        **options: Of the `LLMMemoryManager`, such as `extract_fn` and `recall`.
+        **options: Options of the `LLMMemoryManager`, such as `extract_fn` and `recall`.
 
     Raises:
-        ConfigurationError: Options that cannot work.
+        ConfigurationError: Invalid options.
     """
 
     def __init__(
@@ -82,20 +82,20 @@ class LocusMemoryManager(BaseMemoryManager):
 
     @override
     async def extract(self, messages: Sequence[Message]) -> list[Memory]:
-        """Return what of a conversation is worth remembering; nothing is written."""
+        """Return the memories of a conversation, without writing them."""
         return list(map(_to_sdk, await self.manager.extract(messages)))
 
     @override
     async def retrieve(self, limit: int = 20) -> list[Memory]:
-        """Return memories, the newest first."""
+        """Return memories, newest first."""
         return list(map(_to_sdk, await self.manager.retrieve(limit=limit)))
 
     @override
     async def retrieve_relevant(self, query: str | None, limit: int | None = None) -> list[Memory]:
-        """Return memories, those that are most about `query` first.
+        """Return memories, the most relevant to `query` first.
 
         Args:
-            query: What they are to be about; `None`: the newest come first.
+            query: The query; `None`: newest first.
             limit: At most this many; `None`: the manager's `retrieve_limit`.
         """
         count = self.manager.retrieve_limit if limit is None else limit
@@ -105,15 +105,15 @@ class LocusMemoryManager(BaseMemoryManager):
 
     @override
     async def save(self, memories: Sequence[Memory]) -> None:
-        """Write memories, each in place of the one of the same type and key."""
+        """Write memories; each replaces the one of the same type and key."""
         await self.manager.save(list(map(_to_ours, memories)))
 
     @override
     async def on_session_start(self, state: AgentState) -> AgentState:
-        """Return the state with what is remembered, in place of what an earlier run put there.
+        """Return the state with the memories, which replace those of an earlier run.
 
         Raises:
-            InvalidArgumentError: The thread belongs to a user, and the run names none.
+            InvalidArgumentError: The thread belongs to a user, and the run has none.
         """
         loaded = LOADED.get()
         if loaded is not None and loaded.goes_on_in(state):
@@ -131,7 +131,7 @@ class LocusMemoryManager(BaseMemoryManager):
 
     @override
     async def on_session_end(self, state: AgentState) -> None:
-        """Extract from what the run added to its thread."""
+        """Extract memories from the messages that the run added to its thread."""
         said = without_memory_blocks(state)
         origin = self._origins.get(state.run_id)
         if origin is not None:
@@ -141,16 +141,16 @@ class LocusMemoryManager(BaseMemoryManager):
     @property
     @override
     def pending_extractions(self) -> int:
-        """How much is left to do in the background."""
+        """The number of extraction jobs left in the background."""
         return self.manager.pending
 
     @override
     async def drain(self) -> None:
-        """Wait for what is done in the background."""
+        """Wait for the extraction in the background."""
         await self.manager.drain()
 
     async def close(self) -> None:
-        """Finish what is under way, and close a manager that was made here."""
+        """Complete the running extraction, and close a manager that was created here."""
         if self._owned:
             await self.manager.close()
 

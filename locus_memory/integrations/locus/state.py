@@ -1,4 +1,4 @@
-"""A state of the Locus SDK as plain JSON, and back: exactly, and the same in every process."""
+"""States of the Locus SDK as plain JSON, and back: exact, and the same in every process."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from locus_memory._internal.providers.drivers import require
 
 require("locus", "locus", needed_by=__name__)
 
-from locus.core.state import AgentState  # noqa: E402 - the guard speaks first
+from locus.core.state import AgentState  # noqa: E402 - the guard is first
 
 __all__ = ["StateFormat"]
 
 _WRITTEN_OUT: Final = "$written_out"
-"""The field of a document in which something that JSON cannot hold is written out."""
+"""The field of a document that holds a written-out value that JSON cannot hold."""
 
 _TEXT, _INTEGER, _FLOAT, _OBJECT = "$text", "$integer", "$float", "$object"
 _MARKS: Final = frozenset({_TEXT, _INTEGER, _FLOAT, _OBJECT})
@@ -23,7 +23,7 @@ _LOWEST, _HIGHEST = -(2**63), 2**64 - 1
 
 
 class StateFormat:
-    """How states of one class are written; stands in for that class as a `state_type`.
+    """The format of the states of one class, used in its place as a `state_type`.
 
     Args:
         state_type: The SDK's `AgentState` or a subclass.
@@ -34,9 +34,9 @@ class StateFormat:
         self.__name__ = state_type.__name__
 
     def document(self, state: AgentState) -> dict[str, Any]:
-        """Return the state as the SDK writes it, its sets in order.
+        """Return the state in the SDK's JSON, with its sets in order.
 
-        A set has another order in each process, which a delta would have to say.
+        A set has another order in each process, which would enlarge a delta.
         """
         document = state.to_checkpoint()
         for name, value in state:
@@ -45,18 +45,18 @@ class StateFormat:
         return document
 
     def written_out(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Return the document with what JSON cannot hold written out.
+        """Return the document with the values that JSON cannot hold written out.
 
-        That is half of a surrogate pair, an integer of more than 64 bits, and a float that is no
-        number or infinite: a model or a tool may well answer with one.
+        These are half of a surrogate pair, an integer of more than 64 bits, and a float that is NaN
+        or infinite: a model or a tool may return one.
         """
         return {**{key: _write_out(value) for key, value in document.items()}, _WRITTEN_OUT: True}
 
     def from_checkpoint(self, document: dict[str, Any]) -> AgentState:
-        """Return the state that a document was made of.
+        """Return the state of a document.
 
         Raises:
-            pydantic.ValidationError: It is no such state.
+            pydantic.ValidationError: It is not such a state.
         """
         if document.get(_WRITTEN_OUT) is True:
             document = {k: _read(v) for k, v in document.items() if k != _WRITTEN_OUT}

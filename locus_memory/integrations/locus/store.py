@@ -1,4 +1,4 @@
-"""The store of the Locus SDK over ours; public as `integrations.locus`."""
+"""The store for the Locus SDK; public as `integrations.locus`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from locus_memory.store.item import StoreItem as OurItem
 
 require("locus", "locus", needed_by=__name__)
 
-from locus.memory.store import (  # noqa: E402 - the guard speaks first
+from locus.memory.store import (  # noqa: E402 - the guard is first
     BaseStore,
     SemanticSearchResult,
     StoreCapabilities,
@@ -31,14 +31,14 @@ __all__ = ["LocusStore"]
 
 
 class LocusStore(BaseStore):
-    """A store of the Locus SDK over one of ours.
+    """A store for the Locus SDK over a store of the library.
 
-    A store of ours works as it is where the SDK asks for one. This class adds the SDK's own
+    A store of the library also works in the SDK without an adapter. This class adds the SDK's own
     values, errors and base class.
 
     Args:
-        where: A provider string, a backend or a store of ours, which is `store` from then on.
-            What was passed in is not closed here.
+        where: A provider string, a backend or a store of the library, which becomes `store`. An
+            object that is passed in is not closed here.
     """
 
     def __init__(self, where: str | OurStore | Backend) -> None:
@@ -50,7 +50,7 @@ class LocusStore(BaseStore):
     @property
     @override
     def capabilities(self) -> StoreCapabilities:
-        """What the store behind it can do."""
+        """The capabilities of the inner store."""
         return StoreCapabilities(**asdict(self.store.capabilities))
 
     @override
@@ -61,7 +61,7 @@ class LocusStore(BaseStore):
         value: Any,
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        """Store a value, a new version of what was there."""
+        """Store a value, as a new version of the item."""
         await self.store.put(namespace, key, value, metadata)
 
     @override
@@ -77,12 +77,12 @@ class LocusStore(BaseStore):
 
     @override
     async def exists(self, namespace: tuple[str, ...], key: str) -> bool:
-        """Whether the item is there; a stored `None` is."""
+        """Whether the item exists; a stored `None` exists."""
         return await self.store.exists(namespace, key)
 
     @override
     async def delete(self, namespace: tuple[str, ...], key: str) -> bool:
-        """Delete an item and its vector; returns whether it was there."""
+        """Delete an item and its vector; return whether it existed."""
         return await self.store.delete(namespace, key)
 
     @override
@@ -102,7 +102,7 @@ class LocusStore(BaseStore):
     async def search_many(
         self, namespaces: Sequence[tuple[str, ...]], query: str | None = None, limit: int = 10
     ) -> list[list[StoreItem]]:
-        """Return what `search` finds in each of several namespaces, all at once."""
+        """Return the results of `search` in each of several namespaces, searched concurrently."""
         return list(await asyncio.gather(*(self.search(n, query, limit) for n in namespaces)))
 
     @override
@@ -144,14 +144,14 @@ class LocusStore(BaseStore):
     async def put_batch(
         self, items: list[tuple[tuple[str, ...], str, Any, dict[str, Any] | None]]
     ) -> None:
-        """Store several values; all or none where `batch_operations` is claimed."""
+        """Store several values; all or nothing if `batch_operations` is declared."""
         await self.store.put_batch(items)
 
     @override
     async def get_batch(
         self, keys: list[tuple[tuple[str, ...], str]]
     ) -> dict[tuple[tuple[str, ...], str], Any]:
-        """Return the values that are there, by namespace and key."""
+        """Return the values that exist, by namespace and key."""
         return await self.store.get_batch(keys)
 
     @override
@@ -164,12 +164,12 @@ class LocusStore(BaseStore):
 
     @override
     async def clear_namespace(self, namespace: tuple[str, ...]) -> int:
-        """Delete every item of the namespace, however many, and never a neighbour's."""
+        """Delete every item of the namespace, and none of another namespace."""
         return await self.store.clear_namespace(namespace)
 
     @override
     async def close(self) -> None:
-        """Close what a provider string opened."""
+        """Close the store of a provider string."""
         if self._owned:
             await self.store.close()
 
@@ -188,7 +188,7 @@ def _item(item: OurItem) -> StoreItem:
 
 @contextmanager
 def _sdk_errors() -> Generator[None]:
-    """Say in the SDK's own error that a store has no such verb."""
+    """Raise the SDK's own error if a store does not support a verb."""
     try:
         yield
     except OurCapabilityError as error:

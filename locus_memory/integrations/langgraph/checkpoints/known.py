@@ -1,8 +1,8 @@
-"""What the saver remembers of the checkpoints it saw last, so that it encodes little twice.
+"""The cache of the last checkpoints of the saver, so that few values are encoded twice.
 
-LangGraph saves the whole state at each step. A value, or an element of a list, is known again
-by all that it holds, and keeps its encoding: no object of the graph's is remembered, so one
-that was changed in place is seen to be another.
+LangGraph saves the whole state at each step. A value, or an element of a list, is recognised by its
+whole content, and keeps its encoding. No object of the graph is cached, so one that was changed in
+place counts as another.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from locus_memory.integrations.langgraph.checkpoints.values import (
 __all__ = ["Bounded", "Known", "KnownCache", "Print", "encode_channels", "prints_of"]
 
 Print = tuple[Any, bytes]
-"""All that a value holds: two of the same print have the same encoding."""
+"""The print of a value, its whole content: two values with one print have one encoding."""
 
 _ELEMENT: Final = 1024
 
@@ -53,14 +53,14 @@ class Known:
     """A checkpoint that was saved or loaded here.
 
     Attributes:
-        checkpoint_id: LangGraph's; empty if only `greatest` is known.
-        greatest: The greatest checkpoint id there was in the namespace; empty for none, `None`
-            if nobody looked.
+        checkpoint_id: LangGraph's id; empty if only `greatest` is known.
+        greatest: The greatest checkpoint id in the namespace; empty: there is none; `None`:
+            unknown.
         is_delta: Whether the graph has delta channels, so that its saves wait for writes.
-        values: Each channel's value, encoded, its long texts in the pool.
+        values: Each channel's encoded value, with its long texts in the pool.
         pool: The long texts.
-        prints: The print of each channel's value; of a list, those of its elements.
-        indexes: Which writes of each task are stored already, as far as it is known.
+        prints: The print of each channel's value; for a list, those of its elements.
+        indexes: The stored writes of each task, as far as known.
         weight: About how many bytes all this takes.
     """
 
@@ -88,9 +88,9 @@ _Value = TypeVar("_Value", bound=_Weighed)
 
 
 class Bounded(Generic[_Value]):
-    """What is known of the threads of ours used last, bounded by number and by bytes.
+    """A cache for the last threads of the checkpointer, bounded by number and by bytes.
 
-    Safe to share among event loops in several threads.
+    Event loops in several threads may share it.
     """
 
     def __init__(self, entries: int, max_bytes: int) -> None:
@@ -104,7 +104,7 @@ class Bounded(Generic[_Value]):
         return len(self._known)
 
     def get(self, name: str) -> _Value | None:
-        """Return what is known of a thread of ours."""
+        """Return the cached value of a thread."""
         with self._lock:
             if name not in self._known:
                 return None
@@ -112,7 +112,7 @@ class Bounded(Generic[_Value]):
             return self._known[name][0]
 
     def put(self, name: str, known: _Value) -> None:
-        """Remember this of a thread of ours, and forget the least used beyond the bounds."""
+        """Cache a value for a thread, and evict the least recently used beyond the bounds."""
         weight = known.weight
         with self._lock:
             self._forget(name)
@@ -122,7 +122,7 @@ class Bounded(Generic[_Value]):
                 self._forget(next(iter(self._known)))
 
     def discard(self, name: str) -> None:
-        """Forget a thread of ours."""
+        """Drop a thread from the cache."""
         with self._lock:
             self._forget(name)
 
@@ -132,16 +132,16 @@ class Bounded(Generic[_Value]):
 
 
 class KnownCache(Bounded[Known]):
-    """What is known of the last checkpoint of each namespace."""
+    """A cache of the last checkpoint of each namespace."""
 
     def at(self, name: str, checkpoint_id: str | None) -> Known | None:
-        """Return what is known of one checkpoint."""
+        """Return the cached value of one checkpoint."""
         known = self.get(name)
         return known if known is not None and known.checkpoint_id == checkpoint_id else None
 
 
 def _weight(encoded: Any) -> int:
-    """Return about how many bytes a value takes, its long texts apart."""
+    """Return about how many bytes a value takes, without its long texts."""
     elements = list_of(encoded)
     if elements is None:
         return len(encoded) if isinstance(encoded, str) else _ELEMENT
@@ -154,20 +154,20 @@ def _print_weight(printed: Any) -> int:
 
 
 def prints_of(value: Any) -> Any:
-    """Return a value's print; of a list, those of its elements. Where there is none, `None`."""
+    """Return a value's print; for a list, those of its elements; `None`: there is none."""
     return list(map(_print, value)) if type(value) is list else _print(value)
 
 
 def _print(value: Any) -> Print | None:
     kind: type = type(value)
     if isinstance(value, BaseMessage) and kind.__module__.startswith(_MESSAGES):
-        # Ten times as quick as the serializer, and nearly all there is.
+        # Ten times as fast as the serializer, and it handles nearly all values.
         fields = value.__dict__, value.__pydantic_extra__
         with suppress(ormsgpack.MsgpackEncodeError):
             return kind, ormsgpack.packb(fields, option=_ONLY_PLAIN)
     try:
         name, data = _serializer.dumps_typed(value)
-    except Exception:  # noqa: BLE001 - the saver's serializer may know it, or will say what is wrong
+    except Exception:  # noqa: BLE001 - the saver's serializer may know it, or raises the right error
         return None
     return name, bytes(data)
 
@@ -181,10 +181,10 @@ def encode_channels(
     """Return each channel's value encoded, and their prints.
 
     Args:
-        serde: What turns values to bytes.
+        serde: Converts values to bytes.
         channels: The values.
-        parent: What is known of the parent, whose pool it is then.
-        pool: Where the long texts go.
+        parent: The cached parent, which then shares the pool.
+        pool: The pool of the long texts.
     """
     there = parent or Known("", None)
     values: dict[str, Any] = {}
@@ -221,7 +221,7 @@ def _encode_elements(
     old = list_of(known) or ()
     printed: list[Print | None] = before if isinstance(before, list) else []  # pyright: ignore[reportUnknownVariableType]
     if prints[: len(printed)] == printed and None not in printed:
-        # Nearly always a list has only grown.
+        # A list has nearly always only grown.
         start = len(printed)
         return [*old, *map(encode, elements[start:], prints[start:])]
     there: dict[Print | None, Any] = dict(zip(printed, old, strict=True))

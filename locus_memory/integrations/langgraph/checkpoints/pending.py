@@ -1,8 +1,8 @@
-"""Pending writes: what the tasks of a step wrote, before the next checkpoint has it.
+"""Pending writes: the writes of the tasks of a step, before the next checkpoint includes them.
 
-Writes of their own cost a record. But as a rule the checkpoint they lead to is saved a moment
-later, while nobody has been told yet that they are stored: so they wait that moment, and then
-one record holds both. Whoever saves alone, or says something that cannot wait, gets a record.
+Separate writes take a record. But the checkpoint after them is usually saved a moment later, before
+a caller learns that the writes are stored. So they wait for that moment, and then one record holds
+both. Writes without such a checkpoint, or writes that cannot wait, get their own record.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from locus_memory.integrations.langgraph.checkpoints.values import decode_value,
 __all__ = ["PATIENCE", "WaitingRoom", "encode_writes", "indexes_of", "is_special", "merged"]
 
 PATIENCE: Final = 0.005
-"""Seconds that writes wait for the checkpoint they lead to."""
+"""Seconds that writes wait for the checkpoint after them."""
 
 
 class _Waiting:
-    """Writes that wait, and the future that says whether a checkpoint took them along."""
+    """Waiting writes, and a future: whether a checkpoint has stored them."""
 
     def __init__(self, writes: TaskWrites) -> None:
         self.writes = writes
@@ -37,14 +37,14 @@ _Key = tuple[int, str, str]
 
 
 class WaitingRoom:
-    """Where writes wait; each event loop has a corner of its own."""
+    """The waiting writes, separate for each event loop."""
 
     def __init__(self) -> None:
         self._waiting: dict[_Key, list[_Waiting]] = {}
         self._saving: Counter[tuple[int, str]] = Counter()
 
     async def wait(self, name: str, checkpoint_id: str, writes: TaskWrites) -> bool:
-        """Wait for the next checkpoint; returns whether it is stored and has the writes."""
+        """Wait for the next checkpoint; return whether it is stored and holds the writes."""
         loop = asyncio.get_running_loop()
         key, waiting = (id(loop), name, checkpoint_id), _Waiting(writes)
         self._waiting.setdefault(key, []).append(waiting)
@@ -56,7 +56,7 @@ class WaitingRoom:
 
     @contextmanager
     def saving(self, name: str) -> Generator[None]:
-        """Have writes wait while a checkpoint is saved: the next one is often close behind."""
+        """Let writes wait while a checkpoint is saved: the next one often follows soon."""
         key = (id(asyncio.get_running_loop()), name)
         self._saving[key] += 1
         try:
@@ -67,13 +67,13 @@ class WaitingRoom:
                 del self._saving[key]
 
     def take(self, name: str, checkpoint_id: str) -> list[_Waiting]:
-        """Return what waits for a child of a checkpoint; see `tell`."""
+        """Return the writes that wait for a child of a checkpoint; see `tell`."""
         key = (id(asyncio.get_running_loop()), name, checkpoint_id)
         return self._waiting.pop(key, [])
 
     @staticmethod
     def tell(taken: Iterable[_Waiting], *, carried: bool) -> None:
-        """Say whether what was taken is stored."""
+        """Report whether the taken writes are stored."""
         for waiting in taken:
             if not waiting.carried.done():
                 waiting.carried.set_result(carried)
@@ -99,7 +99,7 @@ class WaitingRoom:
 def encode_writes(
     serde: SerializerProtocol, writes: Sequence[tuple[str, Any]], task_id: str, path: str
 ) -> TaskWrites:
-    """Return writes as JSON, each under the index that LangGraph gives it."""
+    """Return writes as JSON, each under LangGraph's index."""
     encoded = {
         str(WRITES_IDX_MAP.get(channel, index)): [channel, encode_value(serde, value)]
         for index, (channel, value) in enumerate(writes)
@@ -108,12 +108,12 @@ def encode_writes(
 
 
 def is_special(index: str) -> bool:
-    """Whether a write replaces the one before; others stay as they were written first."""
+    """Whether a write replaces the earlier one; of other writes, the first stays."""
     return index.startswith("-")
 
 
 def indexes_of(records: Iterable[TaskWrites]) -> dict[str, set[str]]:
-    """Return which writes there are of each task."""
+    """Return the indexes of the writes of each task."""
     indexes: dict[str, set[str]] = {}
     for record in records:
         indexes.setdefault(record.task, set()).update(record.writes)
@@ -126,9 +126,9 @@ def merged(
     """Return pending writes in LangGraph's order.
 
     Args:
-        serde: What turns bytes to values.
-        records: The writes in the order they were stored.
-        channel: Only those to this channel; `None`: to all.
+        serde: Converts bytes to values.
+        records: The writes in the order in which they were stored.
+        channel: Only writes to this channel; `None`: to all.
     """
     found: dict[tuple[str, str, int], Sequence[Any]] = {}
     paths: dict[tuple[str, str], str] = {}

@@ -1,4 +1,4 @@
-"""Reading LangGraph's checkpoints: one, the latest, many, and the history of delta channels."""
+"""Reads of LangGraph's checkpoints: one, the latest, many, and the history of delta channels."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ from locus_memory.integrations.langgraph.threads import WINDOW, Place, all_heads
 __all__ = ["Reader"]
 
 _AHEAD = 4
-"""How many checkpoints of a listing are loaded at once."""
+"""How many checkpoints of a listing are loaded at a time."""
 
 _MOST_AHEAD = 32
-"""How many checkpoints at most are read on the way to a value before they are asked for."""
+"""At most how many checkpoints are read in advance on the way to a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads checkpoints, and remembers the last one of each place.
+    """Reads checkpoints, and caches the last one of each place.
 
     Attributes:
-        checkpointer: Ours, which holds them.
-        serde: What turns bytes to values.
-        known: Where to remember them.
-        trails: Where to remember what delta channels are rebuilt from.
+        checkpointer: The checkpointer of the library that holds them.
+        serde: Converts bytes to values.
+        known: The cache of checkpoints.
+        trails: The cache of the data that delta channels are rebuilt from.
     """
 
     checkpointer: BaseCheckpointer
@@ -67,7 +67,7 @@ class Reader:
     trails: Bounded[Trail]
 
     def forget(self, place: Place) -> None:
-        """Forget what is known of a place."""
+        """Drop a place from the caches."""
         self.known.discard(place.name)
         self.trails.discard(place.name)
 
@@ -92,7 +92,7 @@ class Reader:
         return await self._remembered(index, greatest, document, greatest)
 
     def _guess(self, name: str) -> str:
-        """Return the checkpoint that is likely the latest; empty if it is remembered anyway."""
+        """Return the id of the likely latest checkpoint; empty if it is cached anyway."""
         known = self.known.get(name)
         if known is None:
             return ""
@@ -102,7 +102,7 @@ class Reader:
         return "" if is_remembered else known.checkpoint_id
 
     def _recalled(self, infos: Iterable[CheckpointInfo], checkpoint_id: str) -> Document | None:
-        """Return a document that need not be read, because this process has just written it."""
+        """Return a document that this process has just written, without a read."""
         if not isinstance(self.checkpointer, DeltaCheckpointer):
             return None
         listed = next((each for each in infos if each.checkpoint_id == checkpoint_id), None)
@@ -133,7 +133,7 @@ class Reader:
         return max((info.checkpoint_id for info in infos), default="")
 
     async def index(self, place: Place) -> Index:
-        """Return all that is known without reading a document."""
+        """Return the index of a place, without reading a document."""
         infos, writes = await asyncio.gather(
             all_heads(self.checkpointer, place.name), all_heads(self.checkpointer, place.writes)
         )
@@ -217,7 +217,7 @@ class Reader:
                 known[name] = Written(of, before_of(document))
         records: dict[str, list[TaskWrites]] = {name: [] for name in checkpoint_ids}
         for name in (*carriers, *alone):
-            # The digest of a carrier may have deceived.
+            # The digest of a carrier may have matched another checkpoint.
             if name in known and (of := known[name].of) in records:
                 records[of] += known[name].writes
         return records
@@ -235,9 +235,9 @@ class Reader:
         """Yield checkpoints with the greatest ids first, loaded a few at a time.
 
         Args:
-            indexes: Where they may be.
-            accepts: Which to yield.
-            matching: What their metadata has to hold.
+            indexes: The indexes of the places to list.
+            accepts: Whether to yield a checkpoint.
+            matching: The fields that their metadata must have.
             limit: At most this many; `None`: all.
         """
         found = [
@@ -251,7 +251,7 @@ class Reader:
         for start in range(0, len(found), _AHEAD):
             ahead = found[start : start + min(_AHEAD, left)]
             for one in await asyncio.gather(*(self._whole(*pair) for pair in ahead)):
-                # Some metadata is read with the document only.
+                # Some metadata can only be read with the document.
                 if one is not None and left > 0 and _matches(one.metadata, matching):
                     left -= 1
                     yield one
@@ -271,7 +271,7 @@ class Reader:
     async def lineage(self, trail: Trail, checkpoint_id: str, channels: Collection[str]) -> Lineage:
         """Return the ancestors of a checkpoint that these channels are rebuilt from.
 
-        A document is read only where the head does not say that it has no value of them.
+        A document is read only if the head does not show that it has no value of them.
         """
         lineage, left, ahead = Lineage(), set(channels), dict(trail.index.heads)
         cursor = await self._parent(trail, checkpoint_id, left)
@@ -304,11 +304,11 @@ class Reader:
     async def _past(
         self, trail: Trail, checkpoint_id: str, wanted: Collection[str], ahead: Mapping[str, Head]
     ) -> Past:
-        """Return what is in a checkpoint, and read some that are likely to be needed next."""
+        """Return the content of a checkpoint, and read some that are probably needed next."""
         past = trail.past.get(checkpoint_id)
         if past is not None and past.values.keys() >= past.channels.intersection(wanted):
             return past
-        # Twice as many each time: the first is often all it takes.
+        # Twice as many each time: the first is often enough.
         likely = (
             name
             for name, head in ahead.items()
@@ -323,7 +323,7 @@ class Reader:
     async def history(
         self, place: Place, checkpoint_id: str | None, channels: Sequence[str]
     ) -> dict[str, DeltaChannelHistory]:
-        """Return what each channel is rebuilt from; see `get_delta_channel_history`."""
+        """Return the data that each channel is rebuilt from; see `get_delta_channel_history`."""
         trail = await self._trail(place)
         start = checkpoint_id or max(trail.index.heads, default="")
         lineage = await self.lineage(trail, start, channels)
@@ -347,7 +347,7 @@ class Reader:
         return history
 
     async def _trail(self, place: Place) -> Trail:
-        """Return what is remembered, brought up to date by a look at the newest records."""
+        """Return the cached trail, updated from the newest records."""
         known = self.trails.get(place.name)
         if known is None:
             return Trail(await self.index(place))

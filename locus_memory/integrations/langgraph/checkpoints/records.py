@@ -4,20 +4,19 @@ The document is plain JSON. A delta of it names what changed, so the names are s
 
 | name | holds |
 |---|---|
-| `c` | what LangGraph says of the checkpoint, but for its id and its channels' values |
+| `c` | LangGraph's fields of the checkpoint, without its id and its channels' values |
 | `v` | each channel's value, as `values` writes it |
 | `t` | the long texts of all values, see `texts` |
 | `p` | the parent's id; missing for the first |
-| `b` | the writes that led from the parent here, if they came together with it |
-| `m` | all of the metadata, if not all can stand beside the document |
+| `b` | the writes between the parent and this checkpoint, if they were stored with it |
+| `m` | all of the metadata, if not all can be stored beside the document |
 
 Within `c`, `n` are the channels' versions, `s` the versions seen, `u` the channels updated, and
-`at` is the time in microseconds since 1970. Writes are a task's id, its path, where `^` stands
-for the usual beginning, and by index the channel and the value.
+`at` is the time in microseconds since 1970. Writes are a task's id, its path, where `^` means the
+usual beginning, and by index the channel and the value.
 
-The metadata is LangGraph's, and under keys that begin with `~` what has to be known without
-the document. A thread of writes that came alone has documents of `of`, the checkpoint's id, and
-`b`.
+The metadata is LangGraph's. Keys that begin with `~` hold facts that are needed without the
+document. A thread of separate writes has documents of `of`, the checkpoint's id, and `b`.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ _OURS = "~"
 _SHORT = {"channel_versions": "n", "versions_seen": "s", "updated_channels": "u", "ts": "at"}
 _LONG = {short: name for name, short in _SHORT.items()}
 _USUAL = "~__pregel_pull, "
-# Nearly all metadata has it, and empty: then it is left out, and `~bare` says where it was not.
+# Nearly all metadata has it, empty: then it is left out, and `~bare` marks metadata without it.
 _USUALLY_EMPTY = "parents"
 _BARE = "~bare"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,12 +69,12 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class TaskWrites(NamedTuple):
-    """What one task wrote, or one call's part of it.
+    """The writes of one task, or one call's part of them.
 
     Attributes:
         task: LangGraph's task id.
         path: The task's path, which orders the writes of a step.
-        writes: By their index as text: the channel, and the value as `values` has it.
+        writes: By their index as text: the channel, and the value in the form of `values`.
     """
 
     task: str
@@ -85,17 +84,17 @@ class TaskWrites(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What is known of a checkpoint without its document.
+    """The facts about a checkpoint that are available without its document.
 
     Attributes:
-        checkpoint_id: LangGraph's.
+        checkpoint_id: LangGraph's id.
         metadata: LangGraph's metadata, as far as it is plain JSON.
-        whole: Whether that is all of it.
-        low: Whether a greater id was there already when it was saved.
-        carries: The digest of its parent, if its document holds writes of that.
-        parent: The parent's id, or `""` for none; `None`: only the document says.
-        held: Delta channels it has a value of although they are counted as going without.
-        saved: The record's sequence and its time: another if the id was saved again.
+        whole: Whether that is all of the metadata.
+        low: Whether a greater id existed when it was saved.
+        carries: The digest of its parent, if its document holds writes of the parent.
+        parent: The parent's id, or `""` for none; `None`: only the document has it.
+        held: Delta channels that it has a value of although they are counted as without.
+        saved: The record's sequence and its time, which change if the id is saved again.
     """
 
     checkpoint_id: str
@@ -127,13 +126,13 @@ class Head:
         )
 
     def lacks(self, channel: str) -> bool:
-        """Whether the checkpoint surely has no value of a channel."""
+        """Whether the checkpoint certainly has no value of a channel."""
         counters: Mapping[str, Any] = self.metadata.get(COUNTERS) or {}
         return self.parent is not None and channel in counters and channel not in self.held
 
 
 def digest_of(checkpoint_id: str) -> str:
-    """Return a few characters that mostly tell one checkpoint id from another."""
+    """Return a few characters that usually distinguish two checkpoint ids."""
     return f"{zlib.crc32(checkpoint_id.encode()) & 0xFFFFFF:06x}"
 
 
@@ -143,7 +142,7 @@ def document_of(
     metadata: Mapping[str, Any],
     parent: str | None,
 ) -> Document:
-    """Return the document of a checkpoint, but for `v`, `t` and `b`."""
+    """Return the document of a checkpoint, without `v`, `t` and `b`."""
     document: Document = {"c": _described(serde, checkpoint)}
     if parent:
         document["p"] = parent
@@ -153,7 +152,7 @@ def document_of(
 
 
 def _described(serde: SerializerProtocol, checkpoint: Checkpoint) -> Any:
-    """Return what is said of a checkpoint: an object if it is plain JSON, else encoded."""
+    """Return the fields of a checkpoint: an object if they are plain JSON, else encoded."""
     taken = ("id", "channel_values")
     rest: dict[str, Any] = {name: v for name, v in checkpoint.items() if name not in taken}
     short = {_SHORT.get(name, name): value for name, value in rest.items()}
@@ -166,7 +165,7 @@ def _described(serde: SerializerProtocol, checkpoint: Checkpoint) -> Any:
 
 
 def _instant(stamp: Any) -> Any:
-    """Return a time in microseconds, if that is enough to write it again as it was."""
+    """Return a time in microseconds, if it can be restored exactly from them."""
     try:
         instant = (datetime.fromisoformat(stamp) - _EPOCH) // _MICROSECOND
     except (TypeError, ValueError, OverflowError):
@@ -187,7 +186,7 @@ def checkpoint_of(
         CheckpointCorruptError: The document is not one of a checkpoint.
     """
     if "c" not in document:
-        raise CheckpointCorruptError("", checkpoint_id, "it is not a checkpoint of LangGraph's")
+        raise CheckpointCorruptError("", checkpoint_id, "it is not a checkpoint of LangGraph")
     described = document["c"]
     if isinstance(described, dict):
         named = cast("dict[str, Any]", described)
@@ -213,7 +212,7 @@ def before_of(document: Document) -> list[TaskWrites]:
 
 
 def written(record: TaskWrites, pool: Pool | None = None) -> list[Any]:
-    """Return writes as a document holds them, their long texts in the pool if there is one."""
+    """Return writes in the form of a document, their long texts in the pool if there is one."""
     task, path, writes = record
     if path.startswith(_USUAL):
         path = "^" + path.removeprefix(_USUAL)
@@ -229,19 +228,19 @@ def _long_path(path: str) -> str:
 
 
 def alone_of(checkpoint_id: str, records: Sequence[TaskWrites]) -> Document:
-    """Return the document of writes that came alone."""
+    """Return the document of separate writes."""
     return {"of": checkpoint_id, "b": [written(record) for record in records]}
 
 
 def metadata_beside(
     metadata: Mapping[str, Any], document: Document, *, low: bool
 ) -> dict[str, Any]:
-    """Return what stands beside a document.
+    """Return the metadata beside a document.
 
     Args:
-        metadata: LangGraph's.
-        document: The document, complete.
-        low: Whether there is a greater id already.
+        metadata: LangGraph's metadata.
+        document: The complete document.
+        low: Whether a greater id exists.
     """
     beside = _plain(metadata)
     if beside.get(_USUALLY_EMPTY) == {}:
@@ -264,7 +263,7 @@ def metadata_beside(
 
 
 def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata that is plain JSON, where a tuple counts as a list."""
+    """Return the metadata that is plain JSON; a tuple counts as a list."""
     listed = {key: _listed(v) for key, v in metadata.items() if not key.startswith(_OURS)}
     if _is_plain(listed):
         return listed

@@ -21,14 +21,14 @@ from locus_memory.integrations.langgraph.threads import Place, all_heads, places
 __all__ = ["Remover"]
 
 _MARGIN = 8
-"""How many records more than needed survive a prune, for those saved meanwhile."""
+"""How many extra records a prune keeps, for those saved meanwhile."""
 
 _RUNS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Remover:
-    """Removes what is not to stay, and nothing that what stays depends on.
+    """Removes records, except those that remaining records depend on.
 
     Attributes:
         reader: Reads the same checkpoints.
@@ -71,7 +71,7 @@ class Remover:
     async def keep_latest(self, thread_id: str) -> None:
         """Delete all but the greatest checkpoint id of each namespace of a thread.
 
-        What the delta channels of that checkpoint are rebuilt from stays as well.
+        The records that its delta channels are rebuilt from stay as well.
         """
         for place in await places(self._checkpointer, thread_id):
             index = await self.reader.index(place)
@@ -92,7 +92,7 @@ class Remover:
         await self._drop(place.writes, alone)
 
     async def _rescue(self, index: Index, checkpoint_ids: Collection[str]) -> None:
-        """Store the writes of checkpoints that stay which are carried by some that go."""
+        """Store the writes of remaining checkpoints that removed checkpoints hold."""
         stay = index.heads.keys() - set(checkpoint_ids)
         digests = set(map(digest_of, stay))
         for name in checkpoint_ids:
@@ -107,7 +107,7 @@ class Remover:
                 await self._checkpointer.save(kept, index.place.writes, metadata=beside)
 
     async def _drop(self, name: str, records: set[str]) -> None:
-        """Delete records of a thread of ours: the oldest in one go, the others one by one."""
+        """Delete records of a thread: the oldest in one call, the others one by one."""
         if len(records) > _MARGIN:
             heads = [info.checkpoint_id for info in await all_heads(self._checkpointer, name)]
             last = max((i for i, record in enumerate(heads) if record not in records), default=0)
@@ -120,7 +120,7 @@ class Remover:
         """Copy a thread: all namespaces, checkpoints and writes.
 
         Raises:
-            CheckpointConflictError: The target has checkpoints already; they are untouched.
+            CheckpointConflictError: The target already has checkpoints; they are not changed.
         """
         taken = await places(self._checkpointer, target)
         if taken:

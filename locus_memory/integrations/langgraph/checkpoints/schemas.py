@@ -1,9 +1,9 @@
-"""Which classes the schemas of a graph name: those alone are built from what is stored.
+"""The classes that the schemas of a graph name: only these are built from stored data.
 
-LangGraph tells a saver so only where `LANGGRAPH_STRICT_MSGPACK` is set, by `with_allowlist`;
-else it lets any name in the stored bytes be imported. A saver is called by a graph, however,
-and that graph knows its schemas: so the graph is looked for among the callers. Who asks the
-saver itself has no graph there: then all graphs of the process count.
+LangGraph passes them to a saver only if `LANGGRAPH_STRICT_MSGPACK` is set, with `with_allowlist`;
+otherwise it imports any name in the stored bytes. But a graph calls the saver and knows its
+schemas, so this module searches the callers for the graph. If the caller is not a graph, all graphs
+of the process count.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing_extensions import is_typeddict
 __all__ = ["ClassName", "Graph", "calling_graph", "classes_in", "classes_of", "living_classes"]
 
 ClassName = tuple[str, str]
-"""A class as LangGraph's serializer names it: its module and its name."""
+"""A class by its name in LangGraph's serializer: module and name."""
 
 Graph = Pregel[Any, Any, Any, Any]
 
@@ -46,14 +46,14 @@ def calling_graph() -> Graph | None:
 
 
 def classes_of(graph: Graph) -> Mapping[ClassName, type]:
-    """Return the classes that the schemas of a graph name; they are remembered."""
+    """Return the classes that the schemas of a graph name; they are cached."""
     if graph not in _known:
         _known[graph] = classes_in(_schemas(graph))
     return _known[graph]
 
 
 def living_classes() -> Callable[[], Mapping[ClassName, type]]:
-    """Return a look, taken once if at all, at what the schemas of all graphs there are name."""
+    """Return a function that finds the classes of all existing graphs once, on first use."""
 
     @cache
     def look() -> Mapping[ClassName, type]:
@@ -69,7 +69,7 @@ def _schemas(graph: Graph) -> Iterator[Any]:
         yield getattr(channel, "ValueType", None)
         yield getattr(channel, "UpdateType", None)
     for node in graph.nodes.values():
-        # A function in a module that postpones annotations has them as text in its channels.
+        # If a module postpones annotations, the channels of its functions have them as text.
         function = getattr(node.bound, "func", None) or getattr(node.bound, "afunc", None)
         yield from _hints(function).values()
     builder = getattr(graph, "builder", None)
@@ -85,12 +85,12 @@ def _schemas(graph: Graph) -> Iterator[Any]:
 def classes_in(annotations: Iterable[Any]) -> dict[ClassName, type]:
     """Return the classes of plain data in annotations, and in the fields of those classes.
 
-    Of plain data are models of pydantic, dataclasses, enumerations, named tuples and secrets.
-    A name that two classes share stands for neither.
+    Classes of plain data are models of pydantic, dataclasses, enumerations, named tuples and
+    secrets. A name that two classes share means neither.
     """
     found: dict[ClassName, type] = {}
     shared: set[ClassName] = set()
-    # An annotation is kept, so that its id is nobody else's meanwhile.
+    # An annotation is kept, so that its id is not reused meanwhile.
     seen: dict[int, Any] = {}
     waiting = list(annotations)
     while waiting:
@@ -108,10 +108,10 @@ def classes_in(annotations: Iterable[Any]) -> dict[ClassName, type]:
 
 def _is_data(kind: type) -> bool:
     if issubclass(kind, Enum):
-        # One without members makes classes instead.
+        # An enumeration without members creates classes instead.
         return bool(kind.__members__)
     if issubclass(kind, _bases()):
-        # Whatever derives from a base would be meant by it.
+        # A base would include every class derived from it.
         return kind not in _bases()
     return (
         dataclasses.is_dataclass(kind) or _is_named_tuple(kind) or hasattr(kind, "get_secret_value")
@@ -128,7 +128,7 @@ def _is_named_tuple(kind: type) -> bool:
 
 
 def _parts(annotation: Any) -> list[Any]:
-    """Return what an annotation is made of."""
+    """Return the parts of an annotation."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return [get_args(annotation)[0]]
@@ -156,6 +156,6 @@ def _hints(annotated: Any, names: dict[str, Any] | None = None) -> dict[str, Any
     """Return the annotations of a class or a function, as far as they can be resolved."""
     try:
         return get_type_hints(annotated, localns=names, include_extras=True)
-    except Exception:  # noqa: BLE001 - a name in quotes may lead anywhere
+    except Exception:  # noqa: BLE001 - a name in quotes may raise anything
         hints: Mapping[str, Any] = getattr(annotated, "__annotations__", {})
         return {name: hint for name, hint in hints.items() if not isinstance(hint, str)}

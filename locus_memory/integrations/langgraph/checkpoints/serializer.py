@@ -1,4 +1,4 @@
-"""How LangGraph's bytes become objects again, without a class that only the bytes name."""
+"""The serializer: LangGraph's bytes become objects, but only of classes the program names."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _OWN_TYPES: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
 
 
 class StrictSerializer(JsonPlusSerializer):
-    """LangGraph's own serializer, reading only what it writes and building only known classes.
+    """LangGraph's own serializer, restricted to its own format and to known classes.
 
-    Known are the built-in types on LangGraph's list, LangChain's messages, what the schemas of
-    the graph name that reads, and what `BaseCheckpointSaver.with_allowlist` adds. Another class
-    is an error. Nothing is pickled. No module is imported for the sake of a stored name.
+    Known classes are the built-in types on LangGraph's list, LangChain's messages, the classes that
+    the schemas of the reading graph name, and those that `BaseCheckpointSaver.with_allowlist` adds.
+    Any other class is an error. Nothing is pickled. No module is imported because of a stored name.
     """
 
     def __init__(self) -> None:
@@ -69,10 +69,10 @@ class StrictSerializer(JsonPlusSerializer):
         return clone
 
     def read_by(self, graph: Graph | None) -> Self:
-        """Return this serializer, knowing the classes that the schemas of a graph name.
+        """Return this serializer with the classes that the schemas of a graph name.
 
-        Where no graph reads, the schemas are those of all graphs that this process has. What
-        was told of a graph before stays.
+        Without a graph, the schemas are those of the last graph given, or else of all graphs of
+        this process.
         """
         if graph is None and self._named is not None:
             return self
@@ -101,7 +101,7 @@ class StrictSerializer(JsonPlusSerializer):
             return ormsgpack.unpackb(content, ext_hook=revived, option=ormsgpack.OPT_NON_STR_KEYS)
         except ValueError as error:
             if failures:
-                # All that is said of it otherwise is that there was one.
+                # Otherwise the error has no details.
                 raise failures[0] from None
             raise CheckpointCorruptError("", None, "a value of it is not MessagePack") from error
 
@@ -139,9 +139,9 @@ class StrictSerializer(JsonPlusSerializer):
 
 
 def informed(serde: SerializerProtocol) -> SerializerProtocol:
-    """Return a serializer that knows what the graph names which calls this.
+    """Return a serializer with the classes that the calling graph names.
 
-    Only ours does, alone or inside one that encrypts.
+    This applies only to the library's serializer, alone or inside one that encrypts.
     """
     if isinstance(serde, StrictSerializer):
         return serde.read_by(calling_graph())
@@ -152,13 +152,13 @@ def informed(serde: SerializerProtocol) -> SerializerProtocol:
 
 @cache
 def _imported(name: ClassName) -> Callable[..., Any]:
-    """Return a class that this program, and not only what is stored, names."""
+    """Return a class that the program names, not only the stored data."""
     module, attribute = name
     try:
         found: Callable[..., Any] = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise StateTypeError(
-            f"a value of the class {_shown(name)} is stored, which is allowed but is not there: "
+            f"a stored value has the class {_shown(name)}, which is allowed but not found: "
             "pass the class itself, rather than its name: "
             "LocusSaver(...).with_allowlist([TheClass])"
         ) from error
@@ -167,7 +167,7 @@ def _imported(name: ClassName) -> Callable[..., Any]:
 
 def _unknown(name: ClassName) -> StateTypeError:
     return StateTypeError(
-        f"a value of the class {_shown(name)} is stored, and is not built, because neither the "
+        f"a stored value of the class {_shown(name)} is not built, because neither the "
         "schema of the graph nor an option names the class: annotate it in the schema, or allow "
         f"it: LocusSaver(...).with_allowlist([({quote(name[0])}, {quote(name[1])})])"
     )
@@ -183,7 +183,7 @@ def _array(parts: Any) -> Any:
         numpy = import_module("numpy")
         return numpy.frombuffer(data, dtype=numpy.dtype(kind)).reshape(shape, order=order)
     except (ImportError, TypeError, ValueError) as error:
-        # An array of objects, for one: what is stored of it are their addresses.
+        # For example an array of objects: only their addresses are stored.
         raise StateTypeError(
             f"a stored array of numpy's cannot be built ({type(error).__name__}): save arrays of "
             "numbers, or lists, instead of arrays of objects"
@@ -205,7 +205,8 @@ def _of_fields(kind: Any, stored: Mapping[str, Any]) -> Any:
     later = {name for name in stored if name in fields and not fields[name].init}
     made = kind(**{name: value for name, value in stored.items() if name not in later})
     for name in later:
-        # As `dataclasses.replace` cannot: these are no arguments, and the class may be frozen.
+        # `dataclasses.replace` cannot do this: these are not arguments, and the class may be
+        # frozen.
         object.__setattr__(made, name, stored[name])
     return made
 
@@ -216,11 +217,11 @@ def _parsed(kind: Any, stored: str) -> Any:
 
 def _of_model(kind: Any, stored: Mapping[str, Any]) -> Any:
     try:
-        # Fields are stored under their names, which a class with aliases would pass over.
+        # Fields are stored under their names, which a class with aliases would ignore.
         if any(field.validation_alias for field in kind.model_fields.values()):
             return kind.model_validate(stored, by_name=True)
         return kind(**stored)
-    except Exception:  # noqa: BLE001 - as LangGraph has it: what was valid when it was stored stays
+    except Exception:  # noqa: BLE001 - as in LangGraph: a value that was valid when stored stays valid
         return kind.model_construct(**stored)
 
 

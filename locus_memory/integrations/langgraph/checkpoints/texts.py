@@ -1,14 +1,13 @@
-"""How bytes become text that compresses well, and how a document holds a long text once. Pure.
+"""Bytes as text that compresses well, and a pool in which a document holds long texts once; pure.
 
-Each byte is the Latin-1 character of its number, with two exceptions that make the text short
-and legible. UTF-8 sequences are the characters they encode, those of Latin-1 itself moved to a
-private range; and phrases that every LangChain message holds are one private character each.
-Both can be taken back without knowing where they were applied, so every sequence of bytes
-comes back as it was.
+Each byte is the Latin-1 character of its number, with two exceptions that make the text short and
+legible. UTF-8 sequences are the characters they encode, those of Latin-1 itself moved to a private
+range; and phrases that every LangChain message holds are one private character each. Both can be
+undone without knowing where they were applied, so every sequence of bytes is restored exactly.
 
-What a user says goes through several channels on its way into a conversation. So the long
-legible runs of all values of a document lie in one pool, and a private character stands for
-each where it is used.
+A user's text passes through several channels before it is in a conversation. So the long legible
+runs of all values of a document are in one pool, and a private character refers to each where it is
+used.
 """
 
 from __future__ import annotations
@@ -76,17 +75,17 @@ _RUN = re.compile(
 )
 
 _INDEXED = 64
-"""How many of the last texts of a loaded document are known again: a text comes back soon."""
+"""How many of the last texts of a loaded document are recognised: a text is used again soon."""
 
 _LEAVES = 32
 _LONGEST_LEAF = 8 * 1024
 
 _STEP = 16
-"""A pool is looked through for texts out of use each time it has grown by this many."""
+"""A pool is searched for unused texts each time it has grown by this many texts."""
 
 
 def text_of(data: bytes) -> str:
-    """Return bytes as text; of short ones the last are remembered."""
+    """Return bytes as text; the last short ones are cached."""
     return _short_text(data) if len(data) <= _LONGEST_LEAF else _text(data)
 
 
@@ -97,7 +96,7 @@ def _text(data: bytes) -> str:
     return _SEQUENCES.sub(_characters, text)
 
 
-# A task's write is a part of the next checkpoint.
+# A task's write becomes part of the next checkpoint.
 _short_text = lru_cache(maxsize=256)(_text)
 
 
@@ -152,7 +151,7 @@ def _too_new() -> CheckpointCorruptError:
 
 
 def unfold(encoded: Any, texts: Sequence[str]) -> Any:
-    """Return JSON with each place filled by the text that lies there."""
+    """Return JSON with the text of the pool in each place."""
 
     def text_at(match: re.Match[str]) -> str:
         return _text_at(match[0], texts)
@@ -170,12 +169,12 @@ def unfold(encoded: Any, texts: Sequence[str]) -> Any:
 
 
 class Pool:
-    """The long texts of a document, and of those that follow it. It only grows.
+    """The long texts of a document and of those after it; it only grows.
 
-    Safe to share among threads.
+    Threads may share it.
 
     Attributes:
-        characters: The length of all texts together.
+        characters: The total length of all texts.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
@@ -198,16 +197,16 @@ class Pool:
         return 2 * self.characters + 2 * leaves
 
     def begins(self, texts: Sequence[str]) -> bool:
-        """Whether its first texts are these."""
+        """Whether the pool begins with these texts."""
         return self._texts[: len(texts)] == texts
 
     @property
     def texts(self) -> list[str]:
-        """The texts, as a document holds them."""
+        """The texts in the form of a document."""
         return self._texts.copy()
 
     def fold(self, encoded: Any) -> Any:
-        """Return JSON with places instead of long texts, which the pool has from now on."""
+        """Return JSON with places instead of long texts, which are added to the pool."""
         if isinstance(encoded, str):
             return _RUN.sub(self._placed, encoded)
         if isinstance(encoded, list):
@@ -229,7 +228,7 @@ class Pool:
         return chr(_FIRST_PLACE + place)
 
     def leaf(self, kind: str, data: bytes) -> Any:
-        """Return typed bytes as folded JSON; the last ones are remembered."""
+        """Return typed bytes as folded JSON; the last ones are cached."""
         with self._lock:
             known = self._leaves.get((kind, data))
         if known is None:
@@ -239,7 +238,7 @@ class Pool:
         return known
 
     def remember(self, kind: str, data: bytes, folded: Any) -> None:
-        """Take note of what `leaf` has to return."""
+        """Cache the result of `leaf`."""
         if len(data) <= _LONGEST_LEAF:
             with self._lock:
                 self._leaves[kind, data] = folded
@@ -247,7 +246,7 @@ class Pool:
                     self._leaves.popitem(last=False)
 
     def is_stale(self, folded: Any) -> bool:
-        """Whether less than half of the texts are used here; looks now and then only."""
+        """Whether less than half of the texts are used here; checked only now and then."""
         grown = len(self._texts)
         if grown // _STEP == self._looked // _STEP:
             return False

@@ -1,8 +1,8 @@
-"""What there is in a place, and what is remembered of the way back that delta channels take.
+"""The index of a place, and the cached trail from which delta channels are rebuilt.
 
-A delta channel is rebuilt from its last snapshot and all writes since. Neither changes any
-more once the next checkpoint is there: so the way is remembered, and a look at the newest
-records tells whether it still is the one stored.
+A delta channel is rebuilt from its last snapshot and all writes since. Neither changes after the
+next checkpoint exists: so the trail is cached, and the newest records show whether it is still the
+stored one.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ __all__ = ["Index", "Lineage", "Past", "Trail", "Written"]
 _RECORD = 1024
 
 _UNLISTED = 64
-"""How many records are remembered before a listing has them."""
+"""How many records are cached before a listing has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What there is in a place, or in its newest part.
+    """The index of a place, or of its newest part.
 
     Attributes:
-        place: Where.
+        place: The place.
         heads: The checkpoints by id, newest first.
-        written: The records of writes that came alone, newest first: of which checkpoint.
+        written: The records of separate writes, newest first, with their checkpoints.
         alone: By checkpoint id, those records, oldest first.
-        whole: Whether this is all there is.
+        whole: Whether the index is complete.
         greatest: The greatest checkpoint id seen, here or in a part left out.
     """
 
@@ -61,7 +61,7 @@ class Index:
         *,
         whole: bool = False,
     ) -> Index:
-        """Return the index of what was listed, newest first."""
+        """Return the index of listed records, newest first."""
         heads = {info.checkpoint_id: Head.of(info) for info in infos}
         written = {info.checkpoint_id: str(info.metadata.get("of")) for info in writes}
         return cls._joined(place, heads, written, whole=whole)
@@ -110,7 +110,7 @@ class Index:
     def back_to(self, checkpoint_ids: Collection[str]) -> Index:
         """Return the part from the newest checkpoint to the last of these.
 
-        What carries writes of a checkpoint in that part is in it too.
+        It includes the records that hold writes of a checkpoint in that part.
         """
         length, needed = 0, set(checkpoint_ids)
         while needed:
@@ -133,7 +133,7 @@ def _saved(heads: Mapping[str, Head]) -> dict[str, Any]:
 
 
 def _spliced(newest: dict[str, Any], older: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what is new in a window of records, and those known before, where both agree."""
+    """Return a window of new records joined with the known ones, if both agree."""
     listed, known = list(newest.items()), list(older.items())
     fresh = next((i for i, record in enumerate(listed) if record[0] in older), len(listed))
     common = listed[fresh:]
@@ -141,7 +141,7 @@ def _spliced(newest: dict[str, Any], older: dict[str, Any]) -> dict[str, Any] | 
     behind = known[start : start + len(common)]
     if not behind or behind != common[: len(behind)]:
         return None
-    # A short window is all there is.
+    # A short window is complete.
     end = start + len(behind) if len(listed) < WINDOW else None
     new = dict(listed[:fresh])
     return new | {name: value for name, value in known[start:end] if name not in new}
@@ -165,12 +165,12 @@ class Lineage:
 
 
 class Past(NamedTuple):
-    """What was read of a checkpoint.
+    """The data read of a checkpoint.
 
     Attributes:
         parent: The parent's id.
         channels: The channels it has values of.
-        values: The encoded values of those that were asked for.
+        values: The encoded values of the requested channels.
     """
 
     parent: str | None
@@ -179,7 +179,7 @@ class Past(NamedTuple):
 
     @classmethod
     def of(cls, document: Document, wanted: Collection[str]) -> Past:
-        """Return what a document says of the channels that are wanted."""
+        """Return the data of a document on the requested channels."""
         values = document["v"]
         return cls(
             parent_of(document),
@@ -193,10 +193,10 @@ class Past(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What was read of a record that holds writes.
+    """The data read of a record of writes.
 
     Attributes:
-        of: The checkpoint they are of.
+        of: The checkpoint of the writes.
         writes: The writes.
     """
 
@@ -206,11 +206,11 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trail:
-    """A part of an index, and what was read of its records.
+    """A part of an index, and the data read of its records.
 
     Attributes:
         index: From the newest checkpoint back to the last that was needed.
-        past: By checkpoint id, what was read of it.
+        past: By checkpoint id, the data read of it.
         records: By the id of a record, the writes in it.
     """
 
@@ -228,10 +228,10 @@ class Trail:
         return heads + sum(map(_size, values)) + sum(map(_size, seeds))
 
     def on(self, index: Index) -> Trail:
-        """Return the trail of a newer index, with what is still true of this one."""
+        """Return the trail of a newer index, with the data of this one that is still valid."""
         there = _saved(index.heads).items() & _saved(self.index.heads).items()
         names = {name for name, _ in there}.union(index.written)
-        # A writer may be adding to what is shared.
+        # Another writer may be adding to the shared data.
         records = self.records.copy()
         return Trail(
             index,
@@ -240,7 +240,7 @@ class Trail:
         )
 
     def wrote(self, record_id: str, written: Written) -> None:
-        """Take note of writes that were just stored alone."""
+        """Add separate writes that were just stored."""
         if len(self.records) < len(self.index.heads) + len(self.index.written) + _UNLISTED:
             self.records[record_id] = written
 

@@ -1,9 +1,9 @@
-"""How LangGraph's values become plain JSON, and back: pure.
+"""LangGraph's values as plain JSON, and back; pure.
 
-A value is what the saver's serializer makes of it, typed bytes, written as text. A list is
-written element by element, so that a delta of the checkpoint holds only what was appended.
+The saver's serializer converts a value to typed bytes, which are written as text. A list is written
+element by element, so that a delta of the checkpoint holds only the appended elements.
 
-| JSON | stands for |
+| JSON | meaning |
 |---|---|
 | `"text"` | bytes of the type `msgpack` |
 | `null` | no bytes, of the type `null` |
@@ -40,9 +40,9 @@ def encode_value(serde: SerializerProtocol, value: Any, pool: Pool | None = None
     """Return a value as JSON; see the table of this module.
 
     Args:
-        serde: What turns values to bytes.
+        serde: Converts values to bytes.
         value: The value.
-        pool: Where its long texts go; `None` leaves them where they are.
+        pool: The pool of its long texts; `None`: they stay in the value.
     """
     if type(value) is list:
         return {"l": [encode_leaf(serde, element, pool) for element in value]}
@@ -52,11 +52,11 @@ def encode_value(serde: SerializerProtocol, value: Any, pool: Pool | None = None
 
 
 def encode_leaf(serde: SerializerProtocol, value: Any, pool: Pool | None = None) -> Any:
-    """Return a value that is not taken apart as JSON."""
+    """Return a value that is not split into elements as JSON."""
     kind, data = serde.dumps_typed(value)
     if kind == "null" and not data:
         return None
-    # LangGraph's serializer hands out a `bytearray` as it is.
+    # LangGraph's serializer returns a `bytearray` unchanged.
     data = bytes(data)
     if pool is not None:
         return pool.leaf(kind, data)
@@ -64,12 +64,12 @@ def encode_leaf(serde: SerializerProtocol, value: Any, pool: Pool | None = None)
 
 
 def decode_value(serde: SerializerProtocol, encoded: Any, texts: Sequence[str] = ()) -> Any:
-    """Return the value that `encode_value` wrote, as the serializer brings it back.
+    """Return the value that `encode_value` wrote, as the serializer restores it.
 
     Args:
-        serde: What turns bytes to values.
+        serde: Converts bytes to values.
         encoded: The JSON.
-        texts: The pool it was folded into, if it was.
+        texts: The texts of its pool, if it has one.
 
     Raises:
         NotImplementedError: The serializer does not know the type of the bytes.
@@ -83,7 +83,7 @@ def decode_value(serde: SerializerProtocol, encoded: Any, texts: Sequence[str] =
 
 
 def typed_bytes(encoded: Any, texts: Sequence[str] = ()) -> tuple[str, bytes]:
-    """Return the typed bytes of a value that is not taken apart."""
+    """Return the typed bytes of a value that is not split into elements."""
     if encoded is None:
         return "null", b""
     if isinstance(encoded, str):
@@ -93,5 +93,5 @@ def typed_bytes(encoded: Any, texts: Sequence[str] = ()) -> tuple[str, bytes]:
 
 
 def list_of(encoded: Any) -> Sequence[Any] | None:
-    """Return the encoded elements of a list; `None` where it is no list."""
+    """Return the encoded elements of a list; `None` if it is not a list."""
     return encoded.get("l") if isinstance(encoded, dict) else None

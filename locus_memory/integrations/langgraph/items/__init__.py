@@ -1,8 +1,7 @@
-"""How `LocusStore` keeps the items of LangGraph's store in ours.
+"""The storage of `LocusStore`: the items of LangGraph's store in a store of the library.
 
-Each operation of LangGraph's batch is answered through our contract, page by exact page. The
-notes beside the items say which vectors are out of date.
+Each operation of LangGraph's batch is answered through the store contract, with exact pages. The
+notes beside the items mark vectors that are out of date.
 
-Read `writing.py` (puts, deletes and TTL) and `search.py` first; the others answer one question
-each.
+Read `writing.py` (puts, deletes and TTL) and `search.py` first; each other module has one task.
 """

@@ -1,8 +1,8 @@
-"""LangGraph's filters in terms of ours: what the database can answer, and a test for the rest.
+"""LangGraph's filters as filters of the library, with a test for the parts that differ.
 
 A field of LangGraph is one key of the value, and an object in a filter means each of its fields,
-`{"author": {"name": "Ada"}}`; ours is a dotted path. Where the two differ, the database is asked
-for more than what matches, and the exact test is made here.
+`{"author": {"name": "Ada"}}`; a field of the library is a dotted path. Where the two differ, the
+database returns more than the matching items, and the exact test runs here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from locus_memory.store.item import StoreItem
 __all__ = ["NOTES", "Filter", "compile_filter"]
 
 NOTES: Final = "langgraph"
-"""Where the metadata of an item holds what LangGraph needs to know of it; no filter sees it."""
+"""The metadata key of LangGraph's notes on an item; no filter sees it."""
 
 _FIELD: Final = "field"
 _NEGATIVE: Final = frozenset({"$ne", "$nin", "$not", "$exists"})
@@ -31,11 +31,11 @@ _Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter, taken apart.
+    """A compiled filter.
 
     Attributes:
-        pushed: What the database is asked; whatever matches the filter matches this as well.
-        exact: Whether nothing else matches `pushed`.
+        pushed: The filter for the database; every item that matches the filter matches this too.
+        exact: Whether no other item matches `pushed`.
         test: Whether a document, the fields of an item, matches the filter.
     """
 
@@ -45,18 +45,18 @@ class Filter:
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything matches."""
+        """Whether every item matches."""
         return self.exact and not self.pushed
 
     def matches(self, item: StoreItem) -> bool:
-        """Whether an item matches the filter; a field is looked up in the metadata first."""
+        """Whether an item matches the filter; fields of the metadata take precedence."""
         value: _Document = item.value if isinstance(item.value, Mapping) else {}
         found = {name: each for name, each in item.metadata.items() if name != NOTES}
         return self.test({**value, **found})
 
 
 def compile_filter(document: object) -> Filter:
-    """Return a filter taken apart; `None` and `{}` match everything.
+    """Return the compiled filter; `None` and `{}` match everything.
 
     Raises:
         InvalidFilterError: As for `locus_memory.store.filters.parse_filter`.
@@ -111,12 +111,12 @@ def _check_combination(name: Any, wanted: Any) -> None:
 
 
 def _look_up(name: str, fields: _Document) -> Any:
-    """Return a field; a name with dots that is none is a path."""
+    """Return a field; a name with dots that is not a field is a path."""
     return fields[name] if name in fields else lookup(name.split("."), fields)
 
 
 def _test_of(wanted: Any) -> _Test:
-    """Return whether a field, or `MISSING`, is what is wanted."""
+    """Return the test of a field, or of `MISSING`."""
     if isinstance(wanted, Mapping) and not _has_operators(wanted):
         return partial(_is_object, {key: _test_of(each) for key, each in wanted.items()})
     if isinstance(wanted, list | tuple) and _holds_object(wanted):
@@ -140,7 +140,7 @@ def _is_list(tests: list[_Test], found: Any) -> bool:
 
 
 def _push(path: tuple[Any, ...], wanted: Any) -> tuple[dict[str, Any], bool]:
-    """Return what the database can be asked about a field, and whether that is all of it."""
+    """Return the database's filter for a field, and whether it is exact."""
     if not _is_plain(path):
         return {}, False
     if isinstance(wanted, Mapping) and not _has_operators(wanted):
@@ -151,7 +151,7 @@ def _push(path: tuple[Any, ...], wanted: Any) -> tuple[dict[str, Any], bool]:
         return {}, False
     operators = _operators(wanted)
     if len(path) > 1 and not _NEGATIVE.isdisjoint(operators):
-        # LangGraph's `$ne` does not match where there is no object around the field.
+        # LangGraph's `$ne` does not match if there is no object around the field.
         return {}, False
     return {".".join(path): operators}, True
 
@@ -163,9 +163,9 @@ def _operators(wanted: Any) -> dict[Any, Any]:
 
 
 def _is_plain(path: tuple[Any, ...]) -> bool:
-    """Whether a path means to the database what it means to LangGraph."""
+    """Whether a path has the same meaning for the database and for LangGraph."""
     *above, last = path
-    # In a path of ours, a number also picks from a list.
+    # In a path of the library, a number is also an index of a list.
     return (
         isinstance(last, str)
         and last != ""

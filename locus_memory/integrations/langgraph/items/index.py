@@ -1,4 +1,4 @@
-"""What LangGraph's `index` asks for: which texts of a value get a vector, and who makes it."""
+"""LangGraph's `index`: the texts of a value that get a vector, and their embedder."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _Path: TypeAlias = str | list[str]
 
 
 class VectorIndex:
-    """Picks the texts of a value and embeds them.
+    """Selects the texts of a value and embeds them.
 
     Args:
-        config: LangGraph's `IndexConfig`, where `embed` may be an `Embedder` of ours as well.
+        config: LangGraph's `IndexConfig`; `embed` may also be an `Embedder` of the library.
 
     Raises:
         ConfigurationError: No `embed`, or `dims` that are not the embedder's.
@@ -50,7 +50,7 @@ class VectorIndex:
         self._fields = _paths(settings.get("fields") or ["$"])
 
     def texts(self, op: PutOp) -> list[str]:
-        """Return the distinct texts of what is put, in the order of the fields."""
+        """Return the distinct texts of a put, in the order of the fields."""
         if op.index is False:
             return []
         paths = self._fields if op.index is None else _paths(op.index)
@@ -61,7 +61,7 @@ class VectorIndex:
         """Return the vectors of texts to store, from one call; `None`: the text has none.
 
         Raises:
-            InvalidEmbeddingError: It made too few, or vectors that are none.
+            InvalidEmbeddingError: The embedder returned too few vectors, or invalid ones.
         """
         distinct = list(dict.fromkeys(texts))
         if not distinct:
@@ -74,7 +74,7 @@ class VectorIndex:
         return self._checked(distinct, made)
 
     async def queries(self, texts: Sequence[str]) -> dict[str, Vector | None]:
-        """Return the vectors of texts to search with; as `documents`."""
+        """Return the vectors of queries, as `documents` does for texts."""
         distinct = list(dict.fromkeys(texts))
         if not distinct:
             return {}
@@ -95,7 +95,7 @@ class VectorIndex:
 
     def _vector(self, given: Sequence[float]) -> Vector | None:
         if len(given) and not any(given):
-            # It has no direction, so it is like nothing.
+            # It has no direction, so it is similar to no vector.
             return None
         check_embedding(given, self.dims)
         return [float(number) for number in given]
@@ -103,7 +103,7 @@ class VectorIndex:
 
 def _embedder_of(embed: Any) -> tuple[Embedder | None, Embeddings]:
     if embed is None:
-        raise ConfigurationError("index needs 'embed': what turns texts into vectors")
+        raise ConfigurationError("index needs 'embed', which converts texts to vectors")
     if isinstance(embed, Embedder):
         return embed, cast("Embeddings", None)
     return None, ensure_embeddings(embed)

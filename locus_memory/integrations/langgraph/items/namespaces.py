@@ -1,4 +1,4 @@
-"""Which namespaces LangGraph lists: ours, but for those that are hidden."""
+"""The namespaces that LangGraph lists: those of the store, without hidden ones."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ async def roots(store: BaseStore) -> list[Namespace]:
 
 
 async def list_namespaces(store: BaseStore, op: ListNamespacesOp) -> list[Namespace]:
-    """Return the namespaces that LangGraph asks for, in ascending order.
+    """Return the namespaces that LangGraph requests, in ascending order.
 
     Raises:
-        InvalidArgumentError: A match type that is neither prefix nor suffix, or a bad number.
+        InvalidArgumentError: A match type that is neither prefix nor suffix, or an invalid number.
     """
     check_limit(op.offset, "offset")
     end = op.offset + check_limit(op.limit)
     depth = None if op.max_depth is None else check_limit(op.max_depth, "max_depth")
     conditions = [each for each in op.match_conditions or () if each.path]
     prefixes, suffixes = _paths(conditions, "prefix"), _paths(conditions, "suffix")
-    # The contract takes one of each; whatever is more than that is decided here.
+    # The contract accepts one of each; further conditions are tested here.
     is_simple = len(prefixes) <= 1 and len(suffixes) <= 1
     fits = _matcher(prefixes[1:], suffixes[1:])
     walk = _walk(
@@ -69,7 +69,7 @@ async def _walk(
         for namespace in found:
             if namespace[0] != FURTHER_VECTORS:
                 yield namespace
-        # All that is hidden is passed over in one step.
+        # All hidden namespaces are skipped in one step.
         after = _AFTER_HIDDEN if found[-1][0] == FURTHER_VECTORS else found[-1]
 
 

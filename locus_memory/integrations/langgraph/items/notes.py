@@ -1,20 +1,19 @@
-"""What LangGraph's store keeps beside its items, and how it tells what is out of date.
+"""The notes of LangGraph's store beside its items, which mark vectors that are out of date.
 
-An item's metadata hold, under `langgraph`, what our contract has no field for: its TTL in
-minutes, since reading starts it anew, and the name of the write that its further vectors are of.
+An item's metadata holds, under `langgraph`, data without a field in the store contract: its TTL in
+minutes, since a read restarts it, and the name of the write of its further vectors.
 
-An item has one vector of its own, that of its first text. Those of its other texts are items of
-a hidden namespace, which no namespace of LangGraph can meet, since its labels hold no NUL:
+An item has one own vector, that of its first text. The vectors of its other texts are items of a
+hidden namespace, which no namespace of LangGraph can equal, since its labels hold no NUL:
 
 | item | key | value |
 |---|---|---|
 | a further vector | `<write>:<number>` | `{"key": <key of its item>}` |
-| what an item has | `of:<key of the item>` | `{"write": <write>, "count": <number>}` |
+| their list | `of:<key of the item>` | `{"write": <write>, "count": <number>}` |
 
 A write's name is random, and ends with a digest of the value. A vector counts only if the item's
-metadata still name its write and the value still has the digest. So one that was left behind,
-because the item was deleted, replaced or altered by others, or because a process died, is never
-found.
+metadata still names its write and the value still has the digest. So a vector is never found after
+its item was deleted, replaced or changed by another writer, or after a process died.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ Name = tuple[Namespace, str]
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What an item's metadata say; see the module.
+    """The notes in an item's metadata; see the module.
 
     Attributes:
-        ttl: Minutes that it stays from its last use, or `None`.
-        write: The write whose further vectors are its own, or `None`.
-        count: How many those are.
-        updated_at: When it was last put, if it was written anew since, for its TTL.
-        version: The version it got then; with another one, `updated_at` says nothing.
+        ttl: Minutes from its last use until it expires, or `None`.
+        write: The write of its further vectors, or `None`.
+        count: The number of its further vectors.
+        updated_at: When it was last put, if it was rewritten since to restart its TTL.
+        version: Its version after that; with another version, `updated_at` is not valid.
     """
 
     ttl: float | None = None
@@ -65,7 +64,7 @@ class Notes:
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Self:
-        """Return what is noted; what is not ours is not read."""
+        """Return the notes; other metadata is ignored."""
         noted = metadata.get(NOTES)
         if not isinstance(noted, Mapping):
             return cls()
@@ -94,7 +93,7 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """The further vectors of one write of an item, as the item's hidden record names them."""
+    """The further vectors of one write of an item, from the item's hidden record."""
 
     namespace: Namespace
     key: str
@@ -113,7 +112,7 @@ class Owned:
 
     @classmethod
     def of(cls, name: Name, record: Any) -> Self | None:
-        """Return what the value of an item's record names, or `None` if that is no record."""
+        """Return the vectors that an item's record names, or `None` if it is not a record."""
         if not isinstance(record, Mapping):
             return None
         write, count = record.get("write"), record.get("count")
@@ -123,7 +122,7 @@ class Owned:
 
 
 def name_write(value: Any) -> str:
-    """Return a name for a write of `value`, which no other write has."""
+    """Return a unique name for a write of `value`."""
     return secrets.token_hex(12) + _digest(value)
 
 
@@ -133,7 +132,7 @@ def owner_of(vector: StoreItem) -> Name:
 
 
 def is_current(vector: StoreItem, owner: StoreItem) -> bool:
-    """Whether a further vector is one of what its item now is."""
+    """Whether a further vector belongs to the current value of its item."""
     write = Notes.of(owner.metadata).write
     return (
         write is not None
@@ -143,7 +142,7 @@ def is_current(vector: StoreItem, owner: StoreItem) -> bool:
 
 
 def updated_at(item: StoreItem) -> datetime:
-    """Return when an item was last put; that its TTL started anew does not count."""
+    """Return when an item was last put; a restart of its TTL does not count."""
     notes = Notes.of(item.metadata)
     if notes.updated_at is None or notes.version != item.version:
         return item.updated_at
@@ -155,12 +154,12 @@ def _digest(value: Any) -> str:
 
 
 def _normal(value: Any) -> Any:
-    """Return a value in the one form of all that equal it, whatever a database makes of it."""
+    """Return the normal form of a value, the same for all equal values on any database."""
     if isinstance(value, dict):
         return {key: _normal(value[key]) for key in sorted(value)}
     if isinstance(value, list):
         return [_normal(each) for each in value]
-    # Adding 0.0 takes away the sign of a zero.
+    # Adding 0.0 removes the sign of a zero.
     return repr(float(value) + 0.0) if _is_number(value) else value
 
 

@@ -1,4 +1,4 @@
-"""How LangGraph's searches are answered through our contract, page by exact page."""
+"""LangGraph's searches through the store contract, with exact pages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _AT_ONCE: Final = 32
 _FIRST_PAGE: Final = 50
 _LARGEST_PAGE: Final = 1000
 _SETTLED: Final = timedelta(minutes=10)
-"""A further vector without its item is younger than this if the item is just being put."""
+"""A further vector younger than this may lack its item, because the item is being put."""
 
 _A = TypeVar("_A")
 _R = TypeVar("_R")
@@ -46,13 +46,13 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a search is for.
+    """The request of a search.
 
     Attributes:
-        prefix: Where; `()` is everywhere.
-        filter: Which.
-        query: Words to look for, or `None`.
-        vector: What to be like instead, or `None`.
+        prefix: The namespace; `()`: all namespaces.
+        filter: The filter.
+        query: The query of a text search, or `None`.
+        vector: The vector of a vector search instead, or `None`.
     """
 
     prefix: Namespace
@@ -64,7 +64,7 @@ class Wanted:
 async def side_by_side(
     function: Callable[[_A], Awaitable[_R]], arguments: Iterable[_A]
 ) -> list[_R]:
-    """Return what a function returns for each argument, a few at a time."""
+    """Return the result of a function for each argument, a few at a time."""
     remaining = iter(arguments)
     results: list[_R] = []
     while chunk := list(islice(remaining, _AT_ONCE)):
@@ -76,7 +76,7 @@ async def find(store: BaseStore, wanted: Wanted, limit: int, offset: int) -> lis
     """Return a page of items, best or newest first, with their `score` if there was a query.
 
     Raises:
-        InvalidArgumentError: A bad limit or offset.
+        InvalidArgumentError: An invalid limit or offset.
     """
     check_limit(limit)
     check_limit(offset, "offset")
@@ -86,7 +86,7 @@ async def find(store: BaseStore, wanted: Wanted, limit: int, offset: int) -> lis
 
 
 async def _matching(store: BaseStore, wanted: Wanted, limit: int, offset: int) -> list[StoreItem]:
-    """Return a page of items, by the one vector that each item has itself."""
+    """Return a page of items, by the own vector of each item."""
     if wanted.filter.exact:
         return await _page(store, wanted, limit, offset)
     found: list[StoreItem] = []
@@ -101,13 +101,13 @@ async def _matching(store: BaseStore, wanted: Wanted, limit: int, offset: int) -
 
 
 async def _page(store: BaseStore, wanted: Wanted, limit: int, offset: int) -> list[StoreItem]:
-    """Return a page of the items that match what can be asked of the database."""
+    """Return a page of the items that match the filter for the database."""
     if wanted.prefix:
         return await _below(store, wanted, limit, offset)
     end = offset + limit
 
     async def best_of(root: Namespace) -> list[StoreItem]:
-        # Others may keep vectors of another dimension there.
+        # Other programs may keep vectors of another dimension there.
         with suppress(InvalidEmbeddingError):
             return await _below(store, replace(wanted, prefix=root), end, 0)
         return []
@@ -146,7 +146,7 @@ async def _below(store: BaseStore, wanted: Wanted, limit: int, offset: int) -> l
 async def _similar(
     store: BaseStore, wanted: Wanted, vector: Vector, limit: int, offset: int
 ) -> list[StoreItem]:
-    """Return a page of items by the best of all their vectors."""
+    """Return a page of items, by the best of all their vectors."""
     needed = offset + limit
     pages = _FurtherPages(store, wanted.prefix, vector, 2 * needed)
     items, page = await asyncio.gather(_matching(store, wanted, needed, 0), pages.next())
@@ -154,7 +154,7 @@ async def _similar(
     while page and await _offer_all(store, page, ranking, wanted.filter, needed):
         page = await pages.next()
     if ranking.stale:
-        # Not before, since the pages are counted from the nearest.
+        # Not earlier, since the pages are counted from the nearest.
         await store.delete_batch(dict.fromkeys(ranking.stale))
     return ranking.result()[offset:]
 
@@ -184,7 +184,7 @@ class _FurtherPages:
 async def _nearest(
     store: BaseStore, prefix: Namespace, vector: Vector, limit: int, offset: int
 ) -> list[SemanticSearchResult]:
-    # Nothing of the vector's dimension is there: then nothing is like it.
+    # There is no vector of this dimension, so no vector is similar.
     with suppress(InvalidEmbeddingError):
         return await store.search_by_embedding(prefix, vector, limit, offset=offset, recursive=True)
     return []
@@ -197,7 +197,7 @@ async def _offer_all(
     condition: Filter,
     step: int,
 ) -> bool:
-    """Offer a page of further vectors, a few at a time; returns whether the next may matter."""
+    """Offer a page of further vectors, a few at a time; return whether the next may matter."""
     for start in range(0, len(hits), step):
         await _offer(store, hits[start : start + step], ranking, condition)
         if ranking.is_full:
@@ -223,7 +223,7 @@ async def _offer(
 
 
 def _remains(vector: StoreItem, owner: StoreItem | None) -> list[Name]:
-    """Return what is left of an item, or of what it was; nothing if it may be just being put."""
+    """Return the leftovers of a former item; none if the item may be in the middle of a put."""
     if vector.updated_at > datetime.now(UTC) - _SETTLED:
         return []
     left = [_name(vector)]
@@ -236,13 +236,13 @@ class _Ranking:
     """The best items, by their own vectors and by their further ones.
 
     Args:
-        items: The best by their own vectors, in order; all there are, if fewer than `needed`.
-        needed: How many are wanted.
-        is_filtered: Whether there are items that are not wanted.
+        items: The best by their own vectors, in order; all items, if fewer than `needed`.
+        needed: How many items are needed.
+        is_filtered: Whether a filter excludes items.
 
     Attributes:
         known: Items by their names; `None`: there is no such item.
-        stale: What is left of items that are gone.
+        stale: The leftovers of deleted items.
     """
 
     def __init__(self, items: list[StoreItem], needed: int, *, is_filtered: bool) -> None:
@@ -250,8 +250,8 @@ class _Ranking:
         self.stale: list[Name] = []
         self._left = deque(items)
         self._needed = needed
-        # An item with further vectors has one of its own. So these are all that match, and
-        # there is no need to read those that do not.
+        # An item with further vectors also has its own vector. So these are all that match, and
+        # the others need not be read.
         self._is_closed = is_filtered and len(items) < needed
         self._best: dict[Name, StoreItem] = {}
 
@@ -261,13 +261,13 @@ class _Ranking:
         return not self._left or len(self._best) >= self._needed
 
     def unknown(self, names: Iterable[Name]) -> list[Name]:
-        """Return which items have to be read to go on."""
+        """Return the names of the items that have to be read next."""
         if self._is_closed:
             return []
         return [name for name in dict.fromkeys(names) if name not in self.known]
 
     def offer(self, item: StoreItem, score: float) -> None:
-        """Take an item for one of its further vectors; scores come in descending order."""
+        """Add an item for one of its further vectors; scores arrive in descending order."""
         self._take_from(score)
         if not self.is_full:
             self._best.setdefault(_name(item), replace(item, score=score))

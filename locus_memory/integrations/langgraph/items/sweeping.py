@@ -1,8 +1,8 @@
-"""What stands in for LangGraph's TTL sweeper, which our stores do not need.
+"""The methods of LangGraph's TTL sweeper, which the stores of the library do not need.
 
-An expired item is invisible at once, and removing it is the database's or the store's own affair.
-Programs that start and stop the sweeper of LangGraph's stores go on working: what these methods
-return is there already, and may be awaited as well, as it has to be with its asynchronous stores.
+An expired item is immediately invisible, and the database or the store removes it. Programs that
+start and stop the sweeper of LangGraph's stores keep working: the results of these methods are
+available at once, and may also be awaited, as LangGraph's asynchronous stores require.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NoSweeper(Future[None]):
 
 
 class Sweeping:
-    """The methods of a TTL sweeper, which do nothing: expired items go without one."""
+    """The methods of a TTL sweeper, which do nothing: expired items need no sweeper."""
 
     def sweep_ttl(self) -> Number:
         """Return 0, the number of items left to delete; may be awaited."""
@@ -47,6 +47,6 @@ class Sweeping:
         return NoSweeper()
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> Number:
-        """Return 1, for true: nothing runs; may be awaited."""
+        """Return 1, which means true: no sweeper runs; may be awaited."""
         del timeout
         return Number(1)

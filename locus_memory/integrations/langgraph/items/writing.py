@@ -1,4 +1,4 @@
-"""How LangGraph's puts and deletes are written through our contract."""
+"""LangGraph's puts and deletes through the store contract."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = ["renew", "write"]
 _MINUTE: Final = 60.0
 _MOST_OPERATIONS: Final = 1000
 _MOST_NUMBERS: Final = 100_000
-"""How many operations, and numbers in vectors, a database is given at once."""
+"""How many operations, and numbers in vectors, one call of the database gets."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """What an item is to be: its put or delete, and the puts of its further vectors."""
+    """The writes of an item: its put or delete, and the puts of its further vectors."""
 
     item: Put | Delete
     vectors: Sequence[Put] = ()
@@ -45,7 +45,7 @@ class _Writing:
 async def write(store: BaseStore, index: VectorIndex | None, ops: Iterable[PutOp]) -> None:
     """Put and delete items, together with their vectors; the last of several for a key counts.
 
-    Nothing is written before all of it is known to be valid and every text has its vector.
+    Nothing is written before all operations are valid and every text has its vector.
     """
     last = {(op.namespace, op.key): op for op in ops}
     texts = [_checked_texts(index, op) for op in last.values()]
@@ -61,14 +61,14 @@ async def write(store: BaseStore, index: VectorIndex | None, ops: Iterable[PutOp
         _writing(op, [vector for text in each if (vector := vectors[text]) is not None])
         for op, each in zip(last.values(), texts, strict=True)
     ]
-    # Vectors without their item are not found. So whenever this ends, what is found is right.
+    # Vectors without their item are not found. So the results are correct if this stops midway.
     await _apply(store, [put for writing in writings for put in writing.vectors])
     await _apply(store, list(_items(writings, owned)))
     await _forget(store, [name for each in owned if each is not None for name in each.vectors])
 
 
 def _checked_texts(index: VectorIndex | None, op: PutOp) -> list[str]:
-    """Return the texts to embed; what the store would refuse is refused before that."""
+    """Return the texts to embed; operations that the store would refuse are refused first."""
     check_key(op.key)
     if op.value is None:
         return []
@@ -117,7 +117,7 @@ def _with_vectors(item: Put, notes: Notes, vectors: Mapping[int, Vector]) -> _Wr
 
 def _hidden_put(name: Name, value: Any, ttl: float | None, vector: Vector | None) -> Put:
     namespace, key = name
-    # No text: words do not find it.
+    # No text: text search does not find it.
     return Put(namespace=namespace, key=key, value=value, ttl=ttl, text="", embedding=vector)
 
 
@@ -150,7 +150,7 @@ async def _apply_part(store: BaseStore, operations: Sequence[Put | Delete]) -> N
 
 async def _has_transactions(store: BaseStore) -> bool:
     if not store.capabilities.transactions:
-        # What depends on the server is known once it is open.
+        # Capabilities that depend on the server are known after opening.
         await store.open()
     return store.capabilities.transactions
 
@@ -175,10 +175,10 @@ def _parts(operations: Sequence[Put | Delete]) -> Iterator[list[Put | Delete]]:
 
 
 async def renew(store: BaseStore, items: Iterable[StoreItem]) -> None:
-    """Start the TTL of items anew, of those that have one of LangGraph's.
+    """Restart the TTL of the items that have a TTL of LangGraph.
 
-    Whoever writes an item meanwhile wins. A failure is reported as the event
-    `langgraph.renewal_failed`, and the read that asked for it goes on.
+    A concurrent write of an item takes precedence. The event `langgraph.renewal_failed` reports a
+    failure, and the read that caused the renewal continues.
     """
     mortal = [item for item in items if Notes.of(item.metadata).ttl is not None]
     await side_by_side(lambda item: _renew(store, item), mortal)
@@ -196,7 +196,7 @@ async def _renew(store: BaseStore, item: StoreItem) -> None:
 
 
 async def _renewed(store: BaseStore, item: StoreItem) -> _Writing:
-    """Return what writes an item as it is, to stay for as long again."""
+    """Return the writes that restart the TTL of an item, without another change."""
     notes = Notes.of(item.metadata)
     noted = replace(notes, updated_at=updated_at(item).isoformat(), version=item.version + 1)
     names: list[Name] = [(item.namespace, item.key)]

@@ -138,10 +138,10 @@ async def test_who_asks_the_saver_itself_gets_what_any_graph_names(saver):
 async def test_a_class_that_nothing_names_is_an_error_and_never_a_dict(saver, value):
     graph = built(saver)
     await graph.ainvoke({"anything": value}, ADA)
-    remedy = r"with_allowlist\(\[\('.*test_saver_classes', 'Elsewhere'\)\]\)"
+    remedy = r"with_allowlist\(\[\('.*test_classes', 'Elsewhere'\)\]\)"
     with pytest.raises(StateTypeError, match=remedy):
         await graph.aget_state(ADA)
-    with pytest.raises(StateTypeError, match=r"test_saver_classes\.Elsewhere is stored"):
+    with pytest.raises(StateTypeError, match=r"test_classes\.Elsewhere is not built"):
         await graph.ainvoke({}, ADA)
     allowing = built(saver.with_allowlist([Elsewhere]))
     assert (await allowing.aget_state(ADA)).values["anything"] == value
@@ -157,7 +157,7 @@ async def test_an_allowed_name_that_leads_nowhere_is_an_error(saver):
 
     graph = built(saver.with_allowlist([(Local.__module__, "Local")]))
     await graph.ainvoke({"anything": Local(word="x")}, ADA)
-    with pytest.raises(StateTypeError, match=r"allowed but is not there: pass the class itself"):
+    with pytest.raises(StateTypeError, match=r"allowed but not found: pass the class itself"):
         await graph.aget_state(ADA)
     graph = built(saver.with_allowlist([Local]))
     assert (await graph.aget_state(ADA)).values["anything"] == Local(word="x")

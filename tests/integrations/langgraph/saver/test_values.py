@@ -210,7 +210,7 @@ def test_a_forged_payload_imports_nothing(payload, tmp_path, monkeypatch):
 
 def test_a_class_of_the_users_needs_to_be_allowed():
     encoded = encode_value(SERDE, Own("hello"))
-    with pytest.raises(StateTypeError, match=r"test_saver_values\.Own .*with_allowlist\(\[\('"):
+    with pytest.raises(StateTypeError, match=r"test_values\.Own .*with_allowlist\(\[\('"):
         decode_value(SERDE, encoded)
     allowing = SERDE.with_msgpack_allowlist([Own])
     assert decode_value(allowing, encoded) == Own("hello")
