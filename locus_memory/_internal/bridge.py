@@ -1,6 +1,6 @@
-"""A bridge from synchronous code: an event loop in a thread of its own, and faces that block.
+"""A bridge from synchronous code: an event loop in its own thread, and faces that block.
 
-See `locus_memory.sync.blocking`, which makes them.
+`locus_memory.sync.blocking` creates the faces.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 
 class Bridge:
-    """An event loop in a thread of its own, and calls into it that wait for their result.
+    """An event loop in its own thread, for calls that wait for their result.
 
-    Any number of threads may call at once; their calls run side by side. The thread starts with
-    the first call, and again in a process that was forked.
+    Any number of threads may call at once; their calls run concurrently. The thread starts with the
+    first call, and again in a forked process.
 
     ```python
     with Bridge() as bridge, blocking(get_store("sqlite:./agent.db"), bridge=bridge) as store:
@@ -45,14 +45,14 @@ class Bridge:
         self._closed = False
 
     def run(self, awaitable: Awaitable[T]) -> T:
-        """Return what an awaitable returns, once it is done.
+        """Return the result of an awaitable, once it is done.
 
-        The caller's context variables are those of the call. An interrupt, such as Ctrl-C,
-        cancels what it waited for.
+        The call has the caller's context variables. An interrupt, such as Ctrl-C, cancels the
+        awaitable.
 
         Raises:
-            BlockingCallError: An event loop runs in this thread, which would stand still
-                meanwhile; or the bridge is closed. The awaitable was not started.
+            BlockingCallError: An event loop runs in this thread and would be blocked, or the bridge
+                is closed. The awaitable was not started.
         """
         try:
             loop = self._running_loop()
@@ -65,16 +65,16 @@ class Bridge:
             return future.result()
         except CancelledError:
             if not self._closed:
-                # The awaitable was cancelled by something else, which is its own affair.
+                # Something else cancelled the awaitable: the error is passed on.
                 raise
             raise BlockingCallError("the bridge was closed while a call was running") from None
         except BaseException:
-            # An interrupt of the wait; where the call itself failed, there is nothing to cancel.
+            # An interrupt of the wait; if the call itself failed, there is nothing to cancel.
             future.cancel()
             raise
 
     def iterate(self, iterator: AsyncIterator[T]) -> Iterator[T]:
-        """Yield what an asynchronous iterator yields, and close it with this one.
+        """Yield the items of an asynchronous iterator, and close it with this one.
 
         Raises:
             BlockingCallError: As for `run`.
@@ -91,7 +91,7 @@ class Bridge:
                 self.run(close())
 
     def close(self) -> None:
-        """Cancel what is still running, and end the thread; calling it again is harmless.
+        """Cancel running calls, and end the thread; calling it again is harmless.
 
         Raises:
             BlockingCallError: It is called from the bridge's own thread.
@@ -121,7 +121,7 @@ class Bridge:
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         if _loop_runs_here():
             raise BlockingCallError(
-                "a blocking call would hold up the event loop that runs in this thread: await "
+                "a blocking call would block the event loop that runs in this thread: await "
                 "the original instead, or call from another thread (asyncio.to_thread)"
             )
         with self._lock:
@@ -140,7 +140,7 @@ class Bridge:
             started.set_result((asyncio.get_running_loop(), stop))
             await stop.wait()
 
-        # asyncio.run() cancels the tasks that are left, and lets asynchronous generators end.
+        # asyncio.run() cancels the remaining tasks and closes asynchronous generators.
         self._thread = threading.Thread(
             target=lambda: asyncio.run(serve()), name="locus-memory-bridge", daemon=True
         )
@@ -149,24 +149,24 @@ class Bridge:
         return loop
 
 
-# By the name of the class behind it, so that none has to be imported that nobody uses.
+# By the name of the target's class, so that unused classes need not be imported.
 _FACES: dict[str, type[Blocking]] = {}
 
 
 def face(target: object, bridge: Bridge) -> Blocking:
-    """Return the face of an object, of the class that its own class has, if there is one."""
+    """Return a blocking face of an object, of the face class for its class, if there is one."""
     names = (f"{kind.__module__}.{kind.__qualname__}" for kind in type(target).__mro__)
     return next((_FACES[name] for name in names if name in _FACES), Blocking)(target, bridge)
 
 
 class Blocking:
-    """Looks like the object it was made of, but its methods block.
+    """A blocking face of an object: it has the same methods, but they block.
 
-    A subclass names the class that it is the face of: `class BlockingStore(Blocking, of="...")`.
+    A subclass names the class of its targets: `class BlockingStore(Blocking, of="...")`.
     """
 
     def __init_subclass__(cls, *, of: str, **options: Any) -> None:
-        """Make this the face of the class of that name."""
+        """Register this as the face of the class of that name."""
         super().__init_subclass__(**options)
         _FACES[of] = cls
 
@@ -175,7 +175,7 @@ class Blocking:
         self._bridge = bridge
 
     if not TYPE_CHECKING:
-        # A type checker knows the attributes of each face, see `locus_memory.faces`.
+        # A type checker knows the attributes of each face; see `locus_memory.faces`.
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
@@ -191,7 +191,7 @@ class Blocking:
         return [name for name in dir(self._target) if not name.startswith("_")]
 
     def __enter__(self) -> Self:
-        """Open what is behind it, if that can be opened."""
+        """Open the target, if it can be opened."""
         if hasattr(self._target, "__aenter__"):
             self._bridge.run(self._target.__aenter__())
         return self
@@ -206,7 +206,7 @@ class Blocking:
             self._bridge.run(self._target.__aexit__(kind, error, traceback))
 
     def _faced(self, value: Any) -> Any:
-        """Return an attribute, or what a method returned, such that nobody has to await it."""
+        """Return a blocking face of an attribute or a result, if it has one."""
         if inspect.isawaitable(value):
             return self._faced(self._bridge.run(value))
         if isinstance(value, AsyncIterator):
@@ -241,7 +241,7 @@ def _loop_runs_here() -> bool:
 
 @cache
 def _is_async(kind: Hashable) -> bool:
-    """Whether objects of this class have asynchronous methods of their own."""
+    """Whether objects of this class have their own asynchronous methods."""
     names = (name for name in dir(kind) if not name.startswith("_"))
     functions = (inspect.getattr_static(kind, name, None) for name in names)
     return any(

@@ -1,4 +1,4 @@
-"""Telling who is cancelled, and waiting for what has begun although one is."""
+"""Cancellation: who is cancelled, and how to wait for work that has begun."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["finished", "is_being_cancelled", "kept", "raise_if_cancelled"]
 T = TypeVar("T")
 
 _unfinished: set[asyncio.Task[Any]] = set()
-"""What still runs, for a loop holds its tasks weakly."""
+"""The running tasks; an event loop holds its tasks only weakly."""
 
 
 def kept(work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> asyncio.Task[T]:
-    """Return the task of some work, which is not forgotten before it is over."""
+    """Return a task of the work, with a reference until it is done."""
     task = asyncio.ensure_future(work)
     _unfinished.add(task)
     task.add_done_callback(_unfinished.discard)
@@ -23,9 +23,9 @@ def kept(work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> asyncio.Task[T]:
 
 
 async def finished(work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T:
-    """Return what `work` returns; a caller that is cancelled waits until it is over.
+    """Return the result of `work`; a cancelled caller waits until it is done.
 
-    A caller that is cancelled a second time waits no longer, and the work goes on without it.
+    A caller that is cancelled a second time stops waiting, and the work continues without it.
 
     Raises:
         CancelledError: The caller was cancelled, and the work is done or has failed.
@@ -40,7 +40,7 @@ async def finished(work: Coroutine[Any, Any, T] | asyncio.Task[T]) -> T:
 
 
 def is_being_cancelled() -> bool:
-    """Whether somebody cancels the running task; if not, a `CancelledError` is but an error."""
+    """Whether the running task is cancelled; otherwise a `CancelledError` is an ordinary error."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
@@ -48,8 +48,8 @@ def is_being_cancelled() -> bool:
 def raise_if_cancelled(error: BaseException) -> None:
     """Raise the error again if it is the cancellation of the current task.
 
-    A `CancelledError` that nobody asked for comes from a task that the failed code had
-    cancelled itself, and is an error as any other.
+    Otherwise a `CancelledError` comes from a task that the failed code cancelled itself, and is an
+    ordinary error.
     """
     if isinstance(error, asyncio.CancelledError) and is_being_cancelled():
         raise error

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first asked for (PEP 562)."""
+"""Names of a package that are imported on first use (PEP 562)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["lazy_names"]
 def lazy_names(
     package: str, where: Mapping[str, str], unlisted: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package whose names live elsewhere.
+    """Return the `__getattr__` and `__dir__` of a package whose names are in other modules.
 
     Args:
         package: The package's `__name__`; it has an `__all__`.
-        where: From each name to the module that defines it, relative to the package.
+        where: The module that defines each name, relative to the package.
         unlisted: The same for names that are not in `__all__`: those that need a driver, which
             may not be installed, and those whose public place is another package.
     """

@@ -1,4 +1,4 @@
-"""Locks between processes, by the operating system: gone with the process that holds them."""
+"""Locks between processes, which the operating system releases when their process ends."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 __all__ = ["locked"]
 
-if sys.platform == "win32":  # pragma: no cover - one platform a run
+if sys.platform == "win32":  # pragma: no cover - one platform per run
     import msvcrt
 
     def _acquire(handle: int, *, shared: bool, wait: bool) -> None:
-        del shared  # there is no such thing there
+        del shared  # Windows has no shared locks
         try:
             msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
         except PermissionError as error:
@@ -29,13 +29,13 @@ else:
 
 @contextmanager
 def locked(path: Path, *, shared: bool = False, wait: bool = True) -> Generator[None]:
-    """Hold the lock of this name; a lock file is made when missing, and stays.
+    """Hold the lock of this name; a missing lock file is created, and stays.
 
-    Threads of one process exclude each other as processes do. A shared lock in a folder that
-    cannot be written is no lock at all: nobody writes there.
+    Threads of one process exclude each other like processes. A shared lock in a read-only folder is
+    no lock: there are no writers there.
 
     Raises:
-        BlockingIOError: Somebody has it, and `wait` is false.
+        BlockingIOError: Another thread or process has it, and `wait` is false.
         OSError: The lock file cannot be opened.
     """
     try:

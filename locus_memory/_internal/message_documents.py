@@ -1,4 +1,4 @@
-"""The JSON of a row of messages, made once, and again for a message that was changed in place.
+"""The JSON of a sequence of messages, computed again only for a message changed in place.
 
 A message is frozen, but the mappings in it, its metadata and the arguments of its tool calls, are
 not. So their contents are copied, and compared with the copy before the JSON is used again.
@@ -19,7 +19,7 @@ __all__ = ["MessageDocuments"]
 
 @dataclass(frozen=True, slots=True)
 class MessageDocuments:
-    """The JSON of a row of messages; nothing in it is ever changed, so it may be shared.
+    """The JSON of a sequence of messages; it never changes, so it may be shared.
 
     Attributes:
         messages: The messages.
@@ -37,7 +37,7 @@ class MessageDocuments:
     _is_open: bool = False
 
     def extended(self, messages: Iterable[Message]) -> MessageDocuments:
-        """Return the documents of a longer row."""
+        """Return the documents of a longer sequence."""
         added = tuple(messages)
         documents, empty = self.documents.copy(), self._empty.copy()
         mappings, copies = self._mappings.copy(), self._copies.copy()
@@ -45,7 +45,7 @@ class MessageDocuments:
         for message in added:
             written = written_of(message)
             documents.append(written.document)
-            # What a class of the caller's own adds to a message may change as well.
+            # The fields that the caller's own class adds to a message may change as well.
             is_open = is_open or not is_closed(message)
             for mapping, copy in zip(written.mappings, written.copies, strict=True):
                 if not copy:
@@ -59,11 +59,11 @@ class MessageDocuments:
         return MessageDocuments(row, documents, empty, mappings, copies, numbered, is_open)
 
     def current(self) -> MessageDocuments:
-        """Return the documents as the messages are now: these, unless a message was changed."""
+        """Return the documents of the current messages: these, unless a message was changed."""
         return self if self._is_true() else MessageDocuments().extended(self.messages)
 
     def _is_true(self) -> bool:
-        # Of a long thread nearly all mappings are empty: `any` takes 4 ns for each.
+        # Nearly all mappings of a long thread are empty: `any` takes 4 ns for each.
         return not (
             self._is_open
             or any(self._empty)

@@ -1,4 +1,4 @@
-"""Making a stored text harmless: one line that can neither close a fence nor open one."""
+"""Neutralised text: one line that can neither close nor open a fence."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _TABLE: Final = str.maketrans(
     }
 )
 
-# Control characters that are no whitespace, format characters (category Cf) but the joiners,
-# what is invisible by default, tags, noncharacters and lone surrogates.
+# Control characters except whitespace, format characters (category Cf) except the joiners,
+# characters that are invisible by default, tags, noncharacters and lone surrogates.
 _INVISIBLE: Final = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f"
     "\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e"
@@ -31,29 +31,29 @@ _INVISIBLE: Final = re.compile(
 )
 _JOINERS: Final = "\u200c\u200d"
 _SELECTORS: Final = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
-# Scripts that spell with joiners start at Arabic; the emoji that are joined lie beyond it too.
+# Scripts that spell with joiners start at Arabic; joined emoji come after it too.
 _SPELLED: Final = (
     "\u0620-\u167f\u16a0-\u1cff\u2190-\u2bff\u3030\u303d\ua800-\uabff\U0001f000-\U0001faff"
 )
 _LOOSE_JOINER: Final = re.compile(
     f"(?<![{_SPELLED}{_SELECTORS}])[{_JOINERS}]|[{_JOINERS}](?![{_SPELLED}])"
 )
-# One selector picks the look of the character before it; a run of them hides a message.
+# One selector sets the form of the character before it; a run of them hides a message.
 _SELECTOR_RUN: Final = re.compile(f"([{_SELECTORS}])[{_SELECTORS}]+")
 _SPACE: Final = re.compile(r"\s+")
-# What needs a closer look in a text of printable ASCII.
+# The parts of a text of printable ASCII that need processing.
 _SUSPECT: Final = re.compile("[<>]|  |```")
 _BACKTICKS: Final = re.compile("`{3,}")
 
 
 def neutralise(text: str) -> str:
-    """Return `text` as one line of visible characters that no fence can be built from.
+    """Return `text` as one line of visible characters that cannot form a fence.
 
-    Any run of whitespace, line breaks of every kind included, is one space. Control, format and
-    other invisible characters are gone, but for a joiner between two characters of a script or
-    an emoji that is spelled with it. Angle brackets, and what normalisation turns into them,
-    become U+2039 and U+203A; three or more backticks are broken up. Neutralising twice changes
-    nothing more.
+    Any run of whitespace, with line breaks of every kind, becomes one space. Control, format and
+    other invisible characters are removed, except a joiner between two characters of a script or an
+    emoji that is spelled with it. Angle brackets, and characters that normalisation converts to
+    them, become U+2039 and U+203A; three or more backticks are separated. Neutralising twice
+    changes nothing more.
     """
     if text.isascii() and text.isprintable() and not _SUSPECT.search(text):
         return text.strip()

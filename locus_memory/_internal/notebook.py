@@ -1,4 +1,4 @@
-"""What a notebook shows of an object: a small table, every text of it escaped."""
+"""The HTML of an object in a notebook: a small table with escaped texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_ROWS = 50
 
 
 def table(rows: Iterable[tuple[str, object]]) -> str:
-    """Return an HTML table of names and values; texts are shown as they are, cut where long."""
+    """Return an HTML table of names and values; texts are shown unchanged, long ones shortened."""
     known = list(rows)
     shown = "".join(
         f"<tr><th style='text-align:left'>{escape(shorten(name))}</th>"

@@ -1,4 +1,4 @@
-"""Running code in worker threads, so that it does not hold up the event loop."""
+"""Code in worker threads, so that it does not block the event loop."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _Result = TypeVar("_Result")
 
 
 async def call(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Return what a function or a callable object returns; a sync one runs in a worker thread.
+    """Return the result of a function or a callable object; a sync one runs in a worker thread.
 
     Raises:
-        Exception: As `in_thread`.
+        Exception: As for `in_thread`.
     """
     if _is_async(function):
         return await function(*args, **kwargs)
@@ -40,11 +40,11 @@ async def in_thread(
     *args: _Arguments.args,
     **kwargs: _Arguments.kwargs,
 ) -> _Result:
-    """Return what the function returns in a worker thread, with the caller's context variables.
+    """Return the function's result from a worker thread, with the caller's context variables.
 
     Raises:
-        RuntimeError: The function raised `StopIteration`, which is its cause: no future can
-            carry it, and who waits for one would wait for ever. All else is raised as it is.
+        RuntimeError: The function raised `StopIteration`, which is its cause: no future can hold
+            it, and a caller would wait for ever. Any other error is raised unchanged.
     """
 
     def carried() -> _Result:
@@ -57,17 +57,18 @@ async def in_thread(
 
 
 class Undertaking(Generic[_Result]):
-    """Work in a thread, which a cancelled caller drops before it has begun and else waits for.
+    """Work in a thread: a cancelled caller drops it before it has begun, else waits for it.
 
-    So what is cancelled never surprises whoever comes next. A read does no harm to anybody, and
-    its caller does not wait.
+    So cancelled work never takes effect after the call. A read has no effects, so its caller does
+    not wait.
 
     Attributes:
-        over: Done once nothing of it happens any more.
+        over: Done when the work has ended.
         is_read: Whether it changes nothing.
 
     Args:
-        work: Is given what it calls before it changes anything; that raises if the caller left.
+        work: Gets a function to call before it changes anything, which raises if the caller
+            was cancelled.
         is_read: Whether it changes nothing.
     """
 
@@ -77,15 +78,15 @@ class Undertaking(Generic[_Result]):
         self.over: Future[None] = Future()
         self._work = work
         self.is_read = is_read
-        # Taking the one element is atomic.
+        # Removing the only element is atomic.
         self._unclaimed = [True]
 
     async def result(self) -> _Result:
-        """Do the work and return its result; to be called once.
+        """Do the work and return its result; call it once.
 
         Raises:
-            CancelledError: The caller was cancelled, and the work is over, unless it only reads or
-                the caller was cancelled twice.
+            CancelledError: The caller was cancelled, and the work has ended, unless it only reads
+                or the caller was cancelled twice.
         """
         task = kept(in_thread(self._run))
         try:
@@ -108,7 +109,7 @@ class Undertaking(Generic[_Result]):
             raise asyncio.CancelledError
 
     def _claim(self) -> bool:
-        """Return whether nobody claimed it before: the thread to begin, or its caller to not."""
+        """Return whether this is the first claim: the thread's to begin or the caller's to drop."""
         try:
             self._unclaimed.pop()
         except IndexError:

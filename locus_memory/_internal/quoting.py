@@ -1,4 +1,4 @@
-"""Quoting what a caller passed in a message, however large or odd it is."""
+"""Quotes of a caller's values in messages, also of large or unusual ones."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing_extensions import override
 __all__ = ["LONGEST", "quote", "shorten"]
 
 LONGEST: Final = 300
-"""Characters; a message says no more than this of one value."""
+"""The limit of one value's quote in a message, in characters."""
 
 _LARGEST: Final = 512
-"""Bits; Python refuses to write out an integer of very many digits."""
+"""The limit of a quoted integer, in bits; Python refuses to write very long integers."""
 
 
 class _Short(Repr):
-    """`repr` of a value's beginning; the rest of the value is not even looked at."""
+    """`repr` of the beginning of a value; the rest of the value is not read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class _Short(Repr):
         self.maxstring = self.maxother = self.maxlong = 200
 
     def repr_dict(self, x: dict[object, object], level: int) -> str:
-        """Return the first pairs; `Repr` itself would sort all the keys before."""
+        """Return the first pairs; `Repr` itself would sort all the keys first."""
         if level <= 0 and x:
             return "{...}"
         pairs = islice(x.items(), self.maxdict)
@@ -35,7 +35,7 @@ class _Short(Repr):
         return "{" + ", ".join([*parts, *["..."] * (len(x) > self.maxdict)]) + "}"
 
     def repr_bytes(self, x: bytes, level: int) -> str:
-        """Return the first bytes; `Repr` itself would write them all before it cuts."""
+        """Return the first bytes; `Repr` itself would write them all before the cut."""
         del level
         return repr(x) if len(x) <= self.maxstring else f"{x[: self.maxstring]!r}..."
 
@@ -50,12 +50,12 @@ _SHORT: Final = _Short()
 
 
 def quote(value: object) -> str:
-    """Return `repr(value)`, cut where it is long; it never fails."""
+    """Return `repr(value)`, shortened if it is long; it never fails."""
     return shorten(_SHORT.repr(value))
 
 
 def shorten(text: str) -> str:
-    """Return a text for a message, cut in the middle where it is long."""
+    """Return a text for a message, shortened in the middle if it is long."""
     if len(text) <= LONGEST:
         return text
     half = (LONGEST - 3) // 2

@@ -1,4 +1,4 @@
-"""A bounded memory of what was used last."""
+"""A bounded cache of the most recently used values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Value = TypeVar("_Value")
 
 
 class RecentlyUsed(Generic[_Value]):
-    """Keeps the values that were used last, by key; several threads may share it.
+    """A cache of the most recently used values, by key; several threads may share it.
 
     Args:
         capacity: How many values it keeps.
@@ -31,12 +31,12 @@ class RecentlyUsed(Generic[_Value]):
         return self._values.get(key)
 
     def all(self) -> dict[str, _Value]:
-        """Return what it holds at this moment."""
+        """Return all values that it holds now."""
         with self._lock:
             return dict(self._values)
 
     def put(self, key: str, value: _Value) -> None:
-        """Keep a value, as the one used last."""
+        """Keep a value, as the most recently used one."""
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)
@@ -44,12 +44,12 @@ class RecentlyUsed(Generic[_Value]):
                 self._values.popitem(last=False)
 
     def discard(self, key: str) -> None:
-        """Let go of a value, if it is still kept."""
+        """Drop a value, if it is still kept."""
         with self._lock:
             self._values.pop(key, None)
 
     def touch(self, key: str) -> None:
-        """Make a value the one used last, if it is still kept."""
+        """Make a value the most recently used one, if it is still kept."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)

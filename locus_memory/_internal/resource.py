@@ -1,4 +1,4 @@
-"""What is opened and closed, by hand or by `async with`."""
+"""Resources: objects that are opened and closed, by call or by `async with`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Resource", "warn_unless_closed"]
 def warn_unless_closed(
     owner: object, description: str, is_open: Callable[[], bool]
 ) -> weakref.finalize[..., Any]:
-    """Warn when `owner` is collected, or the interpreter ends, and it is still open.
+    """Warn when `owner` is garbage-collected, or the interpreter ends, and it is still open.
 
-    A process that was forked from this one has nothing to close.
+    A forked process has nothing to close.
 
     Args:
-        owner: What is to be closed; detach what is returned when that is done.
-        description: Says what it is, without a password.
-        is_open: Whether it still holds something; must not refer to `owner`.
+        owner: The object to close; detach the returned finalizer after closing it.
+        description: Describes the object, without a password.
+        is_open: Returns whether it is still open; must not refer to `owner`.
     """
     return weakref.finalize(owner, _warn, description, is_open, os.getpid())
 
@@ -43,22 +43,22 @@ def _warn(description: str, is_open: Callable[[], bool], process: int) -> None:
 
 
 class Resource:
-    """Something that opens on first use, or when told to, and that whoever made it closes."""
+    """An object that opens on first use or on request; its creator closes it."""
 
     async def open(self) -> None:
         """Connect and set up now, rather than on first use."""
 
     async def close(self) -> None:
-        """Release what was opened here; calling it again is harmless."""
+        """Release the resources that were opened here; calling it again is harmless."""
 
     async def __aenter__(self) -> Self:
         try:
             await self.open()
         except BackendUnavailableError:
-            # The same object may be tried again.
+            # The same object may be opened again.
             raise
         except BaseException:
-            # Nobody else closes what failed to open, and it may be connected already.
+            # No other code closes an object that failed to open, and it may be connected already.
             await self.close()
             raise
         return self

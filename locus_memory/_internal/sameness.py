@@ -1,4 +1,4 @@
-"""Whether two JSON documents are the same, the types of their numbers included. Pure."""
+"""Comparison of JSON documents, including the types of their numbers; pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["is_plain", "own_copy", "same", "same_types"]
 
 
 def same(old: Any, new: Any) -> bool:
-    """Whether two JSON documents are the same, the types of their numbers included."""
+    """Whether two JSON documents are the same, including the types of their numbers."""
     if old is new:
         return True
     if type(old) is not type(new):
@@ -20,26 +20,26 @@ def same(old: Any, new: Any) -> bool:
 
 
 def _same_leaf(old: Any, new: Any) -> bool:
-    # 0.0 == -0.0, but they are not written alike.
+    # 0.0 == -0.0, but their JSON differs.
     return type(old) is type(new) and (type(old) is not float or repr(old) == repr(new))
 
 
 def _same_inside(old: Any, new: Any) -> bool:
-    """Whether two containers that compare equal are the same to the last type."""
+    """Whether two containers that compare equal also have the same types."""
     if type(old) is list:
         kinds = set(map(type, old))
         if kinds <= _PLAIN or (kinds <= _NUMBERS and 0.0 not in old):
             return list(map(type, old)) == list(map(type, new))
         return all(map(same_types, old, new))
     for key, value in old.items():
-        # Most are strings, and a call for each is what this would cost.
+        # Most are strings, and a call for each would be slow.
         if type(value) is not str and not same_types(value, new[key]):
             return False
     return True
 
 
 def same_types(old: Any, new: Any) -> bool:
-    """Whether two JSON documents that compare equal are the same to the last type."""
+    """Whether two JSON documents that compare equal also have the same types."""
     if old is new:
         return True
     kind = type(old)
@@ -53,9 +53,9 @@ _NUMBERS = _PLAIN | {int, bool, float}
 
 
 def is_plain(document: Any, *, in_list: bool = False) -> bool:
-    """Whether no list in a document holds a number or a boolean, however deep.
+    """Whether no list in a document holds a number or a boolean, at any depth.
 
-    Then what compares equal to it is the same, without a closer look.
+    Then a document that compares equal is the same, without a check of types.
 
     Args:
         document: A JSON document.
@@ -69,16 +69,16 @@ def is_plain(document: Any, *, in_list: bool = False) -> bool:
     else:
         return not (in_list and isinstance(document, int | float))
     for child in children:
-        # Most are strings, and a call for each is what this would cost.
+        # Most are strings, and a call for each would be slow.
         if type(child) is not str and not is_plain(child, in_list=in_list):
             return False
     return True
 
 
 def own_copy(document: Any) -> Any:
-    """Return a copy that shares no dict and no list with `document`, but everything else.
+    """Return a copy that shares no dict and no list with `document`, but all other objects.
 
-    What is not JSON is in the copy as it is, so that whoever writes it can refuse it.
+    Values that are not JSON are kept in the copy, so that the encoder can refuse them.
     """
     if type(document) is dict:
         return {

@@ -1,7 +1,7 @@
-"""From a string to a class: what the registries of backends, models and embedders share.
+"""From a string to a class: the shared part of the registries of backends and models.
 
-An address is parsed once, a class is imported when it is first used, and it is called with the
-options it knows. A missing library is one sentence that names the extra.
+An address is parsed once, a class is imported on first use, and it is called with the options it
+accepts. The error for a missing library is one sentence that names the extra.
 
 Read `address.py` first, then `construction.py`, then `drivers.py`.
 """

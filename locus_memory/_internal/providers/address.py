@@ -29,11 +29,11 @@ _USAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A provider string, parsed; showing it never shows a password.
+    """A parsed provider string; its repr never shows a password.
 
     Attributes:
         provider: The name before the first colon, in lower case.
-        hint: What comes after it, the whole text where that is a URL, or `None`.
+        hint: The text after it, the whole text if it is a URL, or `None`.
     """
 
     provider: str
@@ -62,7 +62,7 @@ def parse_address(where: str) -> Address:
         raise ConfigurationError(f"{_USAGE}, not {type(where).__name__}")
     name, colon, rest = where.partition(":")
     if not _NAME.fullmatch(name):
-        # What was passed may hold a password: it is not repeated.
+        # The argument may hold a password: it is not quoted.
         raise ConfigurationError(_USAGE if where else f"{_USAGE}; it is empty")
     if colon and not rest:
         raise ConfigurationError(f"{name}: nothing follows the colon; {_USAGE}")
@@ -71,7 +71,7 @@ def parse_address(where: str) -> Address:
 
 
 def is_provider_name(name: str) -> bool:
-    """Whether `name` can stand before the colon of a provider string."""
+    """Whether `name` is valid before the colon of a provider string."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -80,8 +80,8 @@ def is_path(where: str, suffixes: tuple[str, ...], known: Collection[str]) -> bo
 
     Args:
         where: The text.
-        suffixes: How the path of such a file ends, unless it begins with `./` or `../`.
-        known: The names of providers, which are taken for no file.
+        suffixes: The suffixes of such a file, unless the path begins with `./` or `../`.
+        known: The names of providers, which never count as files.
     """
     if where.startswith(("./", "../", ".\\", "..\\")) and "://" not in where:
         return True
@@ -94,10 +94,10 @@ def is_path(where: str, suffixes: tuple[str, ...], known: Collection[str]) -> bo
 
 
 def check_below_root(path: str, name: str) -> None:
-    """Refuse a new file right below the root, by a URL that others take for a relative path.
+    """Refuse a new file directly below the root, from a URL that other tools read as relative.
 
     Raises:
-        ConfigurationError: It is one.
+        ConfigurationError: It is such a file.
     """
     file = Path(path)
     if file.parent == Path(file.anchor) and not file.exists():
@@ -109,7 +109,7 @@ def check_below_root(path: str, name: str) -> None:
 
 
 def path_of_url(url: str, name: str) -> str:
-    """Return the absolute path that `scheme:///path` stands for; `name` is the provider's.
+    """Return the absolute path of `scheme:///path`; `name` is the provider's name.
 
     Raises:
         ConfigurationError: It has a host, a query or no path.

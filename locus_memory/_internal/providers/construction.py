@@ -1,4 +1,4 @@
-"""Calling a provider's class with the options it knows, and naming those it does not."""
+"""Calls of a provider's class with the options it accepts, and errors for other options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 _HINT = "config_hint"
-"""What factories of the Locus SDK call the hint."""
+"""The name of the hint in factories of the Locus SDK."""
 
 _PLACED = {
     inspect.Parameter.POSITIONAL_ONLY,
@@ -34,7 +34,7 @@ _NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWOR
 
 @dataclass(frozen=True, slots=True)
 class Construction:
-    """How to make one object of a provider: a class or factory and what the hint gives it."""
+    """How to create one object of a provider: a class or factory, with the hint's arguments."""
 
     provider: str
     target: Callable[..., Any]
@@ -45,7 +45,7 @@ class Construction:
     given: bool = False
 
     def make(self, kind: type[Any], options: Mapping[str, Any]) -> Any:
-        """Return the object, once the options are known to be known."""
+        """Return the object; the options must have been checked."""
         known = known_options(self.target)
         for option in options:
             if known is not None and option not in known:
@@ -58,7 +58,7 @@ class Construction:
         return made
 
     def takes(self, option: str) -> bool:
-        """Whether it has the option."""
+        """Whether it accepts the option."""
         known = known_options(self.target)
         return known is None or option in known
 
@@ -76,20 +76,20 @@ class Construction:
 
 
 ConstructionFactory = Callable[[str | None], Construction]
-"""Makes a `Construction` of a hint; `None`: none was given."""
+"""Creates a `Construction` from a hint; `None`: none was given."""
 
 
 def of_factory(provider: str, factory: Callable[..., Any]) -> ConstructionFactory:
-    """Return what makes a `Construction` of a hint, for a factory of the caller's own.
+    """Return a function from a hint to a `Construction`, for the caller's own factory.
 
-    A factory with a parameter `config_hint`, or with nothing but `**options`, gets the hint by
-    that name; any other gets it as its first argument, if it takes one. Its signature is read
-    here, once, so that a `TypeError` of its own is never taken for one of the call.
+    A factory with a parameter `config_hint`, or with nothing but `**options`, gets the hint by that
+    name; any other gets it as its first argument, if it accepts one. Its signature is read here,
+    once, so that a `TypeError` inside it never looks like a wrong call.
     """
     try:
         parameters = inspect.signature(factory).parameters.values()
     except (TypeError, ValueError):
-        # What is written in C need not have a signature.
+        # Functions in C may have no signature.
         return lambda hint: Construction(provider, factory, positional=(hint,))
     kinds = {parameter.kind for parameter in parameters}
     if any(each.name == _HINT and each.kind in _NAMED for each in parameters):
@@ -111,9 +111,9 @@ def _without_place(
 
 
 def known_options(target: Callable[..., Any]) -> set[str] | None:
-    """Return the keyword names that a class or factory takes; `None`: it takes any.
+    """Return the keyword names that a class or factory accepts; `None`: it accepts any.
 
-    A class that hands `**options` to its parent knows its parent's as well, or just those
+    A class that passes `**options` to its parent also accepts those of its parent, or only those
     named by an `Unpack[...]` of a `TypedDict`.
     """
     known: set[str] = set()
@@ -132,7 +132,7 @@ def _unpacked(target: Callable[..., Any], name: str) -> set[str] | None:
     try:
         annotation = get_type_hints(target).get(name)
     except (NameError, TypeError):
-        # Somebody else's annotations need not be there at run time.
+        # Annotations of other packages may not be importable at run time.
         return None
     if get_origin(annotation) is not Unpack:
         return None
@@ -148,7 +148,7 @@ def _callables(target: Callable[..., Any]) -> list[Callable[..., Any]]:
 
 
 def unknown_option(provider: str, option: str, known: Iterable[str]) -> UnknownOptionError:
-    """Return the error that names an option nobody takes and lists those there are."""
+    """Return the error that names an unknown option and lists the known ones."""
     listed = sorted(known)
     return UnknownOptionError(
         f"{provider}: unknown option {quote(option)}{did_you_mean(option, listed)} "
@@ -157,7 +157,7 @@ def unknown_option(provider: str, option: str, known: Iterable[str]) -> UnknownO
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return what to put after a wrong name: a full stop, or the nearest right one."""
-    # What is much longer is none of them, and takes seconds to compare.
+    """Return the text after a wrong name: a full stop, or the nearest known name."""
+    # A much longer name matches none, and takes seconds to compare.
     close = difflib.get_close_matches(name[:LONGEST], known, 1)
     return f": did you mean {close[0]!r}?" if close else "."

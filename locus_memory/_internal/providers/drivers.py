@@ -1,4 +1,4 @@
-"""The one place that tells a user which optional library is missing."""
+"""The import of optional libraries, with the error for a missing one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def require(module: str, extra: str, *, needed_by: str | None = None) -> ModuleT
     """Import and return an optional module.
 
     Args:
-        module: What to import, such as `redis.asyncio`.
+        module: The module, such as `redis.asyncio`.
         extra: The extra of locus-memory that installs it.
-        needed_by: What needs it, for the message; the extra's name by default.
+        needed_by: The name of the part that needs it, for the message; by default the extra's.
 
     Raises:
-        MissingDriverError: It, or something it needs, is not installed.
+        MissingDriverError: It, or a module that it needs, is not installed.
     """
     try:
         return import_module(module)

@@ -16,9 +16,9 @@ _DISTRIBUTION: Final = "locus-memory"
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra from where this package came from.
+    """Return the command that installs an extra from the source of this package.
 
-    That is the clone, the file or the repository that pip noted; else an index.
+    The source is the clone, the file or the repository that pip recorded, else a package index.
 
     Source: the record `direct_url.json`, which holds no password,
     https://packaging.python.org/specifications/direct-url/.
@@ -33,7 +33,7 @@ def install_command(extra: str) -> str:
 
 
 def _requirement(origin: dict[str, Any], extra: str) -> str:
-    """Return what pip takes to install an extra from an origin; its name if that is gone."""
+    """Return pip's requirement for an extra from a source; the name if the source is gone."""
     named = f"{_DISTRIBUTION}[{extra}]"
     url = urlsplit(origin.get("url", ""))
     if url.scheme == "file":
