@@ -97,7 +97,7 @@ def resolve_address(where: str) -> tuple[Address, Provider]:
 
     Raises:
         UnknownProviderError: The provider is not registered.
-        ConfigurationError: A bad provider string or hint.
+        ConfigurationError: An invalid provider string or hint.
     """
     parsed = _parsed(where)
     name, provider = _find(parsed.provider)
@@ -105,7 +105,7 @@ def resolve_address(where: str) -> tuple[Address, Provider]:
 
 
 def _parsed(where: str) -> Address:
-    """Return the parts of a provider string, or of a path that stands for a provider.
+    """Return the parts of a provider string, or of a path that implies a provider.
 
     Raises:
         ConfigurationError: It is neither.
@@ -231,7 +231,7 @@ def get_store(where: str, **options: Any) -> BaseStore:
         UnknownProviderError: The provider is not registered.
         UnknownOptionError: The store's class has no such option.
         MissingDriverError: Its driver is not installed.
-        ConfigurationError: A bad provider string, or a provider without a store.
+        ConfigurationError: An invalid provider string, or a provider without a store.
     """
     construction = _construction(where, "store", _stores)
     if construction is None:
@@ -262,7 +262,7 @@ def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer:
         UnknownProviderError: The provider is not registered.
         UnknownOptionError: The checkpointer's class has no such option.
         MissingDriverError: Its driver is not installed.
-        ConfigurationError: A bad provider string, or a provider without checkpoints.
+        ConfigurationError: An invalid provider string, or a provider without checkpoints.
     """
     construction = _construction(where, "checkpointer", _checkpointers)
     if construction is None:
@@ -299,7 +299,7 @@ def open_backend(where: str, **options: Any) -> Backend:
         UnknownProviderError: The provider is not registered.
         UnknownOptionError: None of the classes has such an option.
         MissingDriverError: Its driver is not installed.
-        ConfigurationError: A bad provider string.
+        ConfigurationError: An invalid provider string.
     """
     store = _construction(where, "store", _stores)
     checkpointer = _construction(where, "checkpointer", _checkpointers)

@@ -298,7 +298,7 @@ class BaseCheckpointer(Resource, ABC, Generic[StateT]):
         """Start a thread from a checkpoint of another, with the history up to it.
 
         `CheckpointInfo.forked_from` of the checkpoint that the new thread begins with names the
-        source. Its metadata is not changed.
+        source. The metadata of that checkpoint is not changed.
 
         Returns:
             `checkpoint_id`, the newest checkpoint of the new thread.

@@ -66,7 +66,7 @@ class _Call(NamedTuple):
 
 
 class _Exchange:
-    """Which result answers which call, in a conversation that may be broken.
+    """The matching of results to calls, in a conversation that may have faults.
 
     Attributes:
         messages: The conversation.

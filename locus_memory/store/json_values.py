@@ -89,7 +89,7 @@ def round_trip(value: Any) -> tuple[bytes, Any]:
     except (TypeError, ValueError, RecursionError) as error:
         reason = str(error)
     else:
-        reason = "it would not come back as it went in"
+        reason = "it would not be restored unchanged"
     if reason == _TOO_DEEP:
         reason = f"it is nested more than {_MOST_LEVELS} levels deep"
     with suppress(RecursionError):

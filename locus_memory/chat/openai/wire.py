@@ -55,7 +55,7 @@ def read_answer(completion: Any) -> Message:
         _refuse(completion)
     said = _object(choice.message, "message")
     if not any(_has(said, name) for name in ("content", "tool_calls", "refusal")):
-        raise ModelAnswerError("the endpoint answered with a message that says nothing")
+        raise ModelAnswerError("the endpoint answered with an empty message")
     calls = [_whole_call(call) for call in _listed(said, "tool_calls")]
     refusal = _text(getattr(said, "refusal", None), "refusal")
     text = _text(getattr(said, "content", None), "content") or refusal

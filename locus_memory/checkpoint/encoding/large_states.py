@@ -160,7 +160,7 @@ def read_json(document: bytes) -> Any:
     except IndexError as error:
         raise ValueError("the JSON has no end") from error
     if end != len(text):
-        raise ValueError("the JSON goes on behind its end")
+        raise ValueError("the JSON continues after its end")
     return found
 
 

@@ -123,7 +123,7 @@ class OpenAIEmbedder(Resource):
         lengths = {len(vector) for vector in vectors}
         if lengths != {self.dimension}:
             raise ModelAnswerError(
-                f"vectors of {sorted(lengths)} dimensions, not {self.dimension}: say dimension="
+                f"vectors of {sorted(lengths)} dimensions, not {self.dimension}: pass dimension="
             )
         return vectors
 
@@ -138,7 +138,7 @@ def _dimension(model: str, dimension: int | None) -> int:
     found = dimension or _DIMENSIONS.get(model)
     if not found:
         raise ConfigurationError(
-            f"openai: say dimension=, the length of the vectors of {quote(model)}; known without: "
+            f"openai: pass dimension=, the length of the vectors of {quote(model)}; known without: "
             f"{', '.join(_DIMENSIONS)}"
         )
     return found

@@ -58,7 +58,7 @@ def as_embedder(where: object) -> Embedder:
     if not isinstance(where, Embedder) or isinstance(where, type):
         raise ConfigurationError(
             "an embedder has a name, a dimension and embed(texts, kind=...); "
-            f"{type(where).__name__} has not"
+            f"{type(where).__name__} lacks them"
         )
     return where
 

@@ -133,7 +133,7 @@ def need(store: BaseStore, *names: str) -> None:
     """Skip the test if the store does not declare these capabilities."""
     for name in names:
         if not getattr(store.capabilities, name):
-            pytest.skip(f"{type(store).__name__} does not claim {name}")
+            pytest.skip(f"{type(store).__name__} does not declare {name}")
 
 
 def goes_by_writes(store: BaseStore) -> bool:

@@ -1,4 +1,4 @@
-"""The store suite: what a store claims, and how it opens, closes and survives a cancelled call."""
+"""The store suite: declared capabilities, opening, closing and cancelled calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VERBS: Final = {
 
 
 class CapabilityTests(StoreSuite):
-    """What is claimed is overridden and works; what is not says so."""
+    """A declared capability is overridden and works; an undeclared one raises an error."""
 
     @pytest.mark.parametrize("capability", VERBS)
     async def test_what_is_claimed_is_overridden(self, store: BaseStore, capability: str) -> None:
@@ -110,7 +110,7 @@ class LifeTests(StoreSuite):
         folder = tmp_path / "first use"
         folder.mkdir()
         manager = self.make_store(clock, folder)
-        # What is not a store itself must be entered to get one.
+        # A context manager that is not a store must be entered to get one.
         store = manager if isinstance(manager, BaseStore) else await manager.__aenter__()
         try:
             assert await asyncio.gather(*(store.put(NS, str(n), n) for n in range(12))) == [1] * 12
@@ -182,7 +182,7 @@ class LifeTests(StoreSuite):
 
 
 async def _put_once_settled(store: BaseStore, value: str) -> bool:
-    """Put a value on what is there; a write that was cancelled on its way may still arrive."""
+    """Put a value on the stored version; a cancelled write may still arrive."""
     for _ in range(20):
         item = await store.get_item(NS, "count")
         assert item is not None

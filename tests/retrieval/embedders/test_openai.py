@@ -126,7 +126,7 @@ def row(place, vector):
     [
         ([row(0, [1.0, 2.0])], "1 vectors for 2 texts"),
         ([row(0, [1.0, 2.0]), row(0, [1.0, 2.0])], "2 vectors for 2 texts"),
-        ([row(0, [1.0]), row(1, [1.0])], r"vectors of \[1\] dimensions, not 2: say dimension="),
+        ([row(0, [1.0]), row(1, [1.0])], r"vectors of \[1\] dimensions, not 2: pass dimension="),
         ([row(0, None), row(1, [1.0])], "no embeddings"),
         (None, "no embeddings|No embedding"),
     ],
@@ -158,7 +158,7 @@ def test_what_cannot_be_is_refused(monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     with pytest.raises(ConfigurationError, match="pass api_key= or set OPENAI_API_KEY"):
         get_embedder("openai:text-embedding-3-large")
-    with pytest.raises(ConfigurationError, match="say dimension=, the length of the vectors of"):
+    with pytest.raises(ConfigurationError, match="pass dimension=, the length of the vectors of"):
         get_embedder("openai:nomic-embed-text", base_url="http://localhost:11434/v1")
     for url in ("ftp://x", "localhost:80", "http://[", "http://"):
         with pytest.raises(ConfigurationError, match="base_url is an address"):

