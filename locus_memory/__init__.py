@@ -2,9 +2,10 @@
 
 This module binds names and imports nothing else: each name loads its module when it is first
 used. Users import from here, or from the packages below: `store` and `checkpoint` are the two
-contracts, `backends` keeps them, `conversation`, `memory`, `retrieval` and `agent` stand on them.
+contracts, `backends` implements them, and `conversation`, `memory`, `retrieval` and `agent` use
+them.
 
-Read `docs/architecture.md` for the whole house, then `registry.py`, which turns a string into a
+Read `docs/architecture.md` for an overview, then `registry.py`, which turns a string into a
 backend.
 """
 

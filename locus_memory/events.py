@@ -40,7 +40,7 @@ _logger = logging.getLogger("locus_memory")
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened.
+    """An event of the library.
 
     Attributes:
         name: A dotted name, such as `checkpoint.rebased`.

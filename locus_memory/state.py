@@ -1,4 +1,4 @@
-"""The state of an agent: what a checkpoint holds and an agent resumes from."""
+"""The state of an agent, which checkpoints hold and from which an agent resumes."""
 
 from __future__ import annotations
 

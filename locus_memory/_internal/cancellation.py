@@ -1,4 +1,4 @@
-"""Cancellation: who is cancelled, and how to wait for work that has begun."""
+"""Cancellation: which task is cancelled, and how to wait for work that has begun."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class AgentResult:
 
 
 class AgentEvent:
-    """One thing that happened in a run: one of the classes below."""
+    """The base class of the events of a run."""
 
     __slots__ = ()
 

@@ -95,7 +95,7 @@ class CheckpointerCapabilities:
         metadata_query: `query_by_metadata` works.
         vacuum: `prune` and `vacuum` work.
         branching: `fork` and `copy_thread` work.
-        ttl: Checkpoints expire by themselves.
+        ttl: Checkpoints expire automatically.
         list_threads: `list_threads` works.
         list_with_metadata: `list_with_metadata` and `get_metadata` work.
         persistent_checkpoint_ids: Checkpoints outlive the process.

@@ -261,7 +261,7 @@ class StoreContext(StoreUser):
             return put
         try:
             [vector] = await embed(embedder, [text], "document")
-        except Exception as error:  # noqa: BLE001 - reported; what was said is kept all the same
+        except Exception as error:  # noqa: BLE001 - reported; the memory is stored without a vector
             emit("memory.embed_failed", error=error, texts=1)
             return put
         return embedded_put(put, vector, embedder)

