@@ -45,7 +45,10 @@ def list_items(
     context: typer.Context,
     namespace: Annotated[
         str | None,
-        typer.Argument(metavar="NAMESPACE", help="Labels joined by '/', or a JSON list."),
+        typer.Argument(
+            metavar="NAMESPACE",
+            help="Labels joined by '/', or a JSON list; all namespaces by default.",
+        ),
     ] = None,
     *,
     limit: Limit = 100,
@@ -254,7 +257,7 @@ def remove(
     session = Session.of(context, url, as_json=as_json)
     labels = parse_namespace(namespace)
     if key is not None and recursive:
-        raise UsageError("--recursive deletes whole namespaces: give no KEY")
+        raise UsageError("--recursive deletes whole namespaces: it takes no KEY")
     if key is None and not yes:
         refuse_unasked("pass --yes to delete a whole namespace")
         confirm(f"delete every item of {format_namespace(labels)}?")

@@ -347,7 +347,7 @@ def undo(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Undo the last change of a memory; a second undo goes one change further back.
+    """Undo the last change of a memory; repeat the command to go further back.
 
     A replaced or deleted memory becomes current again. A new memory is deleted.
     """

@@ -153,7 +153,7 @@ def _render(console: Console, *, rows: list[dict[str, Any]]) -> None:
         ]
         for row in rows
     ]
-    print_table(console, ["name", "for", "model", ">MB", "licence", "downloaded"], cells)
+    print_table(console, ["name", "for", "model", ">MB", "licence", "here"], cells)
 
 
 def _print_paths(console: Console, *, rows: list[dict[str, Any]]) -> None:

@@ -285,7 +285,7 @@ def stats(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the stored size of threads; with --deep, also the size of their full JSON."""
+    """Show the stored size of threads; with --deep, also that of their full JSON."""
     session = Session.of(context, url, as_json=as_json)
     work = partial(measure_threads, thread=thread, deep=deep, quiet=session.as_json)
     rows = session.run(work)
