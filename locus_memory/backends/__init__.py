@@ -3,7 +3,8 @@
 Import a backend from its own folder or through the registry. The modules beside the folders hold
 code that several backends share, so a backend is a connection, a schema and two classes.
 
-Read `base.py` and `providers.py` first, then `inmemory/`, the smallest backend.
+Read `base.py` and `providers.py` first, then `checked_store.py`, over which each store is written,
+and `inmemory/`, the smallest backend.
 """
 
 from __future__ import annotations
