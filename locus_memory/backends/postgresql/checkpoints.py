@@ -51,8 +51,6 @@ from locus_memory.backends.postgresql.options import (
     PostgreSQLOptions,
 )
 from locus_memory.backends.postgresql.records import (
-    check_name,
-    clamped,
     digest_of,
     name_of,
     read_head,
@@ -61,9 +59,9 @@ from locus_memory.backends.postgresql.records import (
     to_columns,
     to_mask,
     to_row,
-    to_text,
 )
 from locus_memory.backends.postgresql.search.filters import compile_filter
+from locus_memory.backends.record_rows import check_name, clamped, fork_text
 from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead, moved
@@ -317,7 +315,7 @@ class PostgreSQLDeltaStorage(DeltaStorage):
             return mask, None, mask, None
         origin = source, head.checkpoint_id
         change = to_mask(moved(source, target, head.forked_from, origin))
-        return mask, head.sequence, change, to_text(origin)
+        return mask, head.sequence, change, fork_text(origin)
 
     @override
     async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:

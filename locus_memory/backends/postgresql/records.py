@@ -5,22 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-import orjson
-
-from locus_memory._internal.quoting import quote
 from locus_memory.backends.postgresql.connection.driver import Record as Row
 from locus_memory.backends.postgresql.items.documents import decode_document, encode_document
-from locus_memory.checkpoint.record import ForkPoint, Record, RecordHead, fork_point
-from locus_memory.errors import CheckpointCorruptError
+from locus_memory.backends.record_rows import fork_text, head_fields, thread_name
+from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.store.encoding import decode_text, encode_text
 
 __all__ = [
     "COLUMNS",
     "HEAD",
-    "check_name",
-    "clamped",
     "digest_of",
     "name_of",
     "read_head",
@@ -29,10 +24,7 @@ __all__ = [
     "to_columns",
     "to_mask",
     "to_row",
-    "to_text",
 ]
-
-R = TypeVar("R", bound=RecordHead)
 
 HEAD: Final = """
   CASE checkpoint_id WHEN '' THEN encode(substr(digest, 2), 'hex')::uuid::text
@@ -52,13 +44,6 @@ _UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 _HALF: Final = 2**31
 """Subtracted from a seal, an unsigned number, since PostgreSQL has only signed ones."""
-
-_LARGEST: Final = 2**63 - 1
-
-
-def clamped(number: int) -> int:
-    """Return the number, or the largest that PostgreSQL can store."""
-    return min(number, _LARGEST)
 
 
 def digest_of(name: str) -> bytes:
@@ -89,7 +74,7 @@ def to_row(record: Record) -> tuple[Any, ...]:
         record.size,
         record.seal() - _HALF,
         record.payload,
-        to_text(record.forked_from),
+        fork_text(record.forked_from),
     )
 
 
@@ -106,13 +91,8 @@ def to_columns(records: Sequence[Record]) -> tuple[list[Any], ...]:
         [record.size for record in records],
         [record.seal() - _HALF for record in records],
         [record.payload for record in records],
-        [to_text(record.forked_from) for record in records],
+        [fork_text(record.forked_from) for record in records],
     )
-
-
-def to_text(forked_from: ForkPoint | None) -> str | None:
-    """Return the value of the column for a fork point."""
-    return None if forked_from is None else orjson.dumps(forked_from).decode()
 
 
 def to_mask(change: int) -> int:
@@ -139,37 +119,11 @@ def read_record(thread_id: str, row: Row) -> Record:
 
 
 def _fields(thread_id: str, row: Row) -> dict[str, Any]:
-    name: str | None = None
-    try:
-        name = decode_text(row[0])
-        metadata = decode_document(row[6])
-        forked_from = None if row[10] is None else fork_point(orjson.loads(row[10]))
-    except (KeyError, StopIteration, TypeError, ValueError) as error:
-        raise CheckpointCorruptError(thread_id, name, "its head is damaged") from error
-    return {
-        "thread_id": thread_id,
-        "checkpoint_id": name,
-        "revision": row[1],
-        "base": row[2],
-        "level": row[3],
-        "sequence": row[4],
-        "created_at": row[5],
-        "metadata": metadata,
-        "size": row[7],
-        "stored_size": row[8],
-        "forked_from": forked_from,
-    }
+    return head_fields(thread_id, row, read_text=_text, read_metadata=decode_document)
 
 
-def check_name(head: R, checkpoint_id: str) -> R:
-    """Return the head that an index found, if it has the requested name.
-
-    Raises:
-        CheckpointCorruptError: It has another name.
-    """
-    if head.checkpoint_id != checkpoint_id:
-        raise head.corrupt(f"it was found as {quote(checkpoint_id)}")
-    return head
+def _text(stored: str) -> str:
+    return stored
 
 
 def read_thread(encoded: str) -> str:
@@ -178,7 +132,4 @@ def read_thread(encoded: str) -> str:
     Raises:
         CheckpointCorruptError: It is not a name.
     """
-    try:
-        return decode_text(encoded)
-    except (KeyError, StopIteration) as error:
-        raise CheckpointCorruptError(repr(encoded), None, "its name is damaged") from error
+    return thread_name(encoded, decode_text)

@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.record_rows import check_name
 from locus_memory.backends.redis.connection.connection import (
     RedisConnection,
     Script,
@@ -20,7 +21,6 @@ from locus_memory.backends.redis.connection.lost_keys import named_threads
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.backends.redis.records import (
     Row,
-    check_name,
     pack_head,
     pack_revision,
     read_head,

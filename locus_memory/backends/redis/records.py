@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import orjson
 
-from locus_memory._internal.quoting import quote
+from locus_memory.backends.record_rows import damage, thread_name
 from locus_memory.backends.redis.schema import name_of
 from locus_memory.checkpoint.record import Record, RecordHead, fork_point
-from locus_memory.errors import CheckpointCorruptError
 
 __all__ = [
     "Row",
-    "check_name",
     "pack_head",
     "pack_revision",
     "read_head",
     "read_name",
     "read_record",
 ]
-
-R = TypeVar("R", bound=RecordHead)
 
 Row = Sequence[Any]
 """A head, its sequence, and its payload or the length of it, as the scripts return them."""
@@ -98,19 +94,8 @@ def _fields(thread_id: str, row: Row) -> tuple[dict[str, Any], Any]:
             "forked_from": fork_point(*origin) if origin else None,
         }
     except (IndexError, TypeError, ValueError, struct.error) as error:
-        raise CheckpointCorruptError(thread_id, name, "its head is damaged") from error
+        raise damage(thread_id, name) from error
     return fields, seal
-
-
-def check_name(head: R, checkpoint_id: str | None) -> R:
-    """Return the head that an index found, if it has the requested name.
-
-    Raises:
-        CheckpointCorruptError: It has another name.
-    """
-    if checkpoint_id not in (None, head.checkpoint_id):
-        raise head.corrupt(f"it was found as {quote(checkpoint_id)}")
-    return head
 
 
 def read_name(member: bytes) -> str:
@@ -119,7 +104,4 @@ def read_name(member: bytes) -> str:
     Raises:
         CheckpointCorruptError: The member names no thread.
     """
-    try:
-        return name_of(member)
-    except (KeyError, StopIteration, ValueError) as error:
-        raise CheckpointCorruptError(repr(member), None, "its name is damaged") from error
+    return thread_name(member, name_of)

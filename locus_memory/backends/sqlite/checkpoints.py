@@ -10,18 +10,16 @@ from typing import Any, Final, Literal, TypeVar, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import checked
+from locus_memory.backends.record_rows import check_name, clamped, fork_text
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.connection.opening import MEMORY
 from locus_memory.backends.sqlite.records import (
     HEAD,
     blaming,
-    check_name,
-    clamped,
     read_head,
     read_record,
     read_thread,
     to_row,
-    to_text,
 )
 from locus_memory.backends.sqlite.search.filters import compile_filter
 from locus_memory.checkpoint.base import UNSET, StateT, Unset
@@ -347,7 +345,7 @@ def _seals_of_copies(
     if row is not None:
         head = read_head(source, row)
         origin = source, head.checkpoint_id
-        known["fork"], known["forked_from"] = head.sequence, to_text(origin)
+        known["fork"], known["forked_from"] = head.sequence, fork_text(origin)
         known["fork_mask"] = moved(source, target, head.forked_from, origin)
     return known
 

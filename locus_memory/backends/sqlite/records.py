@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import orjson
 
-from locus_memory._internal.quoting import quote
-from locus_memory.checkpoint.record import ForkPoint, Record, RecordHead, fork_point
+from locus_memory.backends.record_rows import fork_text, head_fields, thread_name
+from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.errors import BackendCorruptError, CheckpointCorruptError
 from locus_memory.store.encoding import decode_text, encode_text
 
 __all__ = [
     "HEAD",
     "blaming",
-    "check_name",
-    "clamped",
     "read_head",
     "read_record",
     "read_thread",
     "to_row",
-    "to_text",
 ]
-
-R = TypeVar("R", bound=RecordHead)
 
 # Text as bytes: the driver does not report in which row it cannot decode a text.
 HEAD: Final = """
@@ -33,13 +28,6 @@ HEAD: Final = """
   CAST(metadata AS BLOB), size, length(payload), seal, CAST(forked_from AS BLOB)
 """
 """The first columns of rows for `read_head` and `read_record`; a payload comes last."""
-
-_LARGEST: Final = 2**63 - 1
-
-
-def clamped(number: int) -> int:
-    """Return the number, or the largest that SQLite can store."""
-    return min(number, _LARGEST)
 
 
 def to_row(record: Record) -> dict[str, Any]:
@@ -54,14 +42,9 @@ def to_row(record: Record) -> dict[str, Any]:
         "metadata": orjson.dumps(record.metadata).decode(),
         "size": record.size,
         "seal": record.seal(),
-        "forked_from": to_text(record.forked_from),
+        "forked_from": fork_text(record.forked_from),
         "payload": record.payload,
     }
-
-
-def to_text(forked_from: ForkPoint | None) -> str | None:
-    """Return the value of the column for a fork point."""
-    return None if forked_from is None else orjson.dumps(forked_from).decode()
 
 
 def read_head(thread_id: str, row: Sequence[Any]) -> RecordHead:
@@ -86,37 +69,7 @@ def read_record(thread_id: str, row: Sequence[Any]) -> Record:
 
 
 def _fields(thread_id: str, row: Sequence[Any]) -> dict[str, Any]:
-    name: str | None = None
-    try:
-        name = decode_text(row[0].decode())
-        metadata = orjson.loads(row[6])
-        forked_from = None if row[10] is None else fork_point(orjson.loads(row[10]))
-    except (AttributeError, KeyError, StopIteration, TypeError, ValueError) as error:
-        raise CheckpointCorruptError(thread_id, name, "its head is damaged") from error
-    return {
-        "thread_id": thread_id,
-        "checkpoint_id": name,
-        "revision": row[1],
-        "base": row[2],
-        "level": row[3],
-        "sequence": row[4],
-        "created_at": row[5],
-        "metadata": metadata,
-        "size": row[7],
-        "stored_size": row[8],
-        "forked_from": forked_from,
-    }
-
-
-def check_name(head: R, checkpoint_id: str) -> R:
-    """Return the head that an index found, if it has the requested name.
-
-    Raises:
-        CheckpointCorruptError: It has another name.
-    """
-    if head.checkpoint_id != checkpoint_id:
-        raise head.corrupt(f"it was found as {quote(checkpoint_id)}")
-    return head
+    return head_fields(thread_id, row, read_text=bytes.decode, read_metadata=orjson.loads)
 
 
 def read_thread(encoded: bytes) -> str:
@@ -125,10 +78,7 @@ def read_thread(encoded: bytes) -> str:
     Raises:
         CheckpointCorruptError: It is not a name.
     """
-    try:
-        return decode_text(encoded.decode())
-    except (AttributeError, KeyError, StopIteration, ValueError) as error:
-        raise CheckpointCorruptError(repr(encoded), None, "its name is damaged") from error
+    return thread_name(encoded, lambda stored: decode_text(stored.decode()))
 
 
 @contextlib.contextmanager

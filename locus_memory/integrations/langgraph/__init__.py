@@ -15,12 +15,23 @@ program that used LangGraph's own needs no other change.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from locus_memory._internal.lazy import lazy_names
 from locus_memory._internal.providers.drivers import require
 
-require("langgraph.checkpoint.base", "langgraph", needed_by=__name__)
-require("langgraph.store.base", "langgraph", needed_by=__name__)
+if TYPE_CHECKING:
+    from locus_memory.integrations.langgraph.saver import LocusSaver
+    from locus_memory.integrations.langgraph.store import LocusStore
+else:
+    _get, __dir__ = lazy_names(__name__, {"LocusSaver": "saver", "LocusStore": "store"})
 
-from locus_memory.integrations.langgraph.saver import LocusSaver  # noqa: E402 - the guard is first
-from locus_memory.integrations.langgraph.store import LocusStore  # noqa: E402 - the same
+    # The modules beside this one that need no LangGraph can be imported without it.
+    def __getattr__(name: str) -> Any:
+        if name in __all__:
+            require("langgraph.checkpoint.base", "langgraph", needed_by=__name__)
+            require("langgraph.store.base", "langgraph", needed_by=__name__)
+        return _get(name)
+
 
 __all__ = ["LocusSaver", "LocusStore"]

@@ -1,0 +1,117 @@
+"""The parts of a checkpoint's record that several databases keep and read alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeVar
+
+import orjson
+
+from locus_memory._internal.quoting import quote
+from locus_memory.checkpoint.record import ForkPoint, RecordHead, fork_point
+from locus_memory.errors import CheckpointCorruptError
+from locus_memory.store.encoding import decode_text
+
+__all__ = [
+    "LARGEST",
+    "check_name",
+    "clamped",
+    "damage",
+    "fork_text",
+    "head_fields",
+    "thread_name",
+]
+
+R = TypeVar("R", bound=RecordHead)
+
+
+class _Row(Protocol):
+    """A row, by the number of a column."""
+
+    def __getitem__(self, column: int, /) -> Any: ...
+
+
+LARGEST: Final = 2**63 - 1
+"""The largest integer of a column."""
+
+_DAMAGED: Final = (AttributeError, KeyError, StopIteration, TypeError, ValueError)
+"""The errors of reading a value that is not the one that was written."""
+
+
+def clamped(number: int) -> int:
+    """Return the number, or the largest that a column can store."""
+    return min(number, LARGEST)
+
+
+def fork_text(forked_from: ForkPoint | None) -> str | None:
+    """Return the value of the column for a fork point."""
+    return None if forked_from is None else orjson.dumps(forked_from).decode()
+
+
+def head_fields(
+    thread_id: str,
+    row: _Row,
+    *,
+    read_text: Callable[[Any], str],
+    read_metadata: Callable[[Any], Any],
+) -> dict[str, Any]:
+    """Return the fields of a `RecordHead` from a row of a table.
+
+    Args:
+        thread_id: The thread of the row.
+        row: The checkpoint id, revision, base, level, sequence, creation time, metadata, size,
+            stored size, seal and fork point, in this order.
+        read_text: Returns the text of a column; it is a name by `decode_text` then.
+        read_metadata: Returns the metadata of a column.
+
+    Raises:
+        CheckpointCorruptError: The row is damaged.
+    """
+    name: str | None = None
+    try:
+        name = decode_text(read_text(row[0]))
+        metadata = read_metadata(row[6])
+        forked_from = None if row[10] is None else fork_point(orjson.loads(row[10]))
+    except _DAMAGED as error:
+        raise damage(thread_id, name) from error
+    return {
+        "thread_id": thread_id,
+        "checkpoint_id": name,
+        "revision": row[1],
+        "base": row[2],
+        "level": row[3],
+        "sequence": row[4],
+        "created_at": row[5],
+        "metadata": metadata,
+        "size": row[7],
+        "stored_size": row[8],
+        "forked_from": forked_from,
+    }
+
+
+def damage(thread_id: str, checkpoint_id: str | None) -> CheckpointCorruptError:
+    """Return the error of a head that cannot be read."""
+    return CheckpointCorruptError(thread_id, checkpoint_id, "its head is damaged")
+
+
+def check_name(head: R, checkpoint_id: str | None) -> R:
+    """Return the head that an index found, if it has the requested name; `None`: any name.
+
+    Raises:
+        CheckpointCorruptError: It has another name.
+    """
+    if checkpoint_id not in (None, head.checkpoint_id):
+        raise head.corrupt(f"it was found as {quote(checkpoint_id)}")
+    return head
+
+
+def thread_name(encoded: Any, read_text: Callable[[Any], str]) -> str:
+    """Return the name of a thread from a column or a member.
+
+    Raises:
+        CheckpointCorruptError: It is not a name.
+    """
+    try:
+        return read_text(encoded)
+    except _DAMAGED as error:
+        raise CheckpointCorruptError(repr(encoded), None, "its name is damaged") from error
