@@ -1,4 +1,4 @@
-"""The options of a constructor: the values that group them, and refusing a wrong type at once."""
+"""The options of a constructor: values that group them, and checks of their types."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ _UNPACKED: Final = re.compile(r"Unpack\[(\w+)")
 
 
 class Keywords:
-    """The options that a constructor is given by name, beside the values that group them.
+    """The options passed to a constructor by name, beside the values that group them.
 
-    A constructor of many options takes them in frozen values, such as `RecallOptions`, and each
-    option by its own name as well: `**keywords: Unpack[...]`, of a `TypedDict` with the fields of
-    those values.
+    A constructor with many options accepts them in frozen values, such as `RecallOptions`, and also
+    each option by its own name: `**keywords: Unpack[...]` of a `TypedDict` with the fields of those
+    values.
 
     Args:
-        owner: What is constructed.
+        owner: The object to construct.
         given: The keywords.
     """
 
     def __init__(self, owner: object, given: Mapping[str, object]) -> None:
         self._owner = type(owner).__name__
         self.rest = dict[str, Any](given)
-        """The keywords that are in none of the values yet."""
+        """The keywords that are not in any of the values yet."""
 
     def into(self, kind: type[_Value], **parameter: _Value | None) -> _Value:
-        """Return the value of one group of options: the caller's, or one of the keywords.
+        """Return the value of one group of options: the caller's, or a new one from the keywords.
 
         Args:
-            kind: Its frozen dataclass.
-            parameter: The parameter that takes such a value, and what the caller gave for it.
+            kind: The frozen dataclass of the group.
+            parameter: The parameter for such a value, with the caller's argument.
 
         Raises:
-            ConfigurationError: It is of another kind, or an option is given by name as well.
+            ConfigurationError: It has another type, or an option is also given by name.
         """
         ((name, value),) = parameter.items()
         group: Any = kind
@@ -67,7 +67,7 @@ class Keywords:
         return value
 
     def all_into(self, kind: type[_Value], **parameter: _Value | None) -> _Value:
-        """Return the value of the only group, as `into`; every keyword is a field of it.
+        """Return the value of the only group, as `into` does; every keyword is a field of it.
 
         Raises:
             ConfigurationError: See `into`.
@@ -78,10 +78,10 @@ class Keywords:
         return value
 
     def refuse_rest(self) -> None:
-        """Refuse keywords that are in none of the values.
+        """Refuse keywords that are not in any of the values.
 
         Raises:
-            TypeError: There are some; as Python has it for a keyword that nobody knows.
+            TypeError: There is one; Python raises the same for an unknown keyword.
         """
         for name in self.rest:
             raise TypeError(f"{self._owner}.__init__() got an unexpected keyword argument {name!r}")
@@ -95,7 +95,7 @@ class _Kind(NamedTuple):
 
 
 def _is_number(value: Any) -> bool:
-    # What is not equal to itself is NaN.
+    # NaN is the only value that is not equal to itself.
     is_real = isinstance(value, Real) and not isinstance(value, bool)
     return is_real and bool(value == value)  # noqa: PLR0124 - as said
 
@@ -104,7 +104,7 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-# By the text of an annotation; a parameter that is annotated otherwise is not looked at.
+# By the text of an annotation; a parameter with another annotation is not checked.
 _KINDS: Final = {
     "Callable[[], float]": _Kind("a function", callable),
     "bool": _Kind("True or False", lambda value: isinstance(value, bool)),
@@ -118,11 +118,11 @@ _KINDS: Final = {
 
 
 def checked(init: _Init) -> _Init:
-    """Return a constructor that refuses arguments that are not of the type it is annotated with.
+    """Return a constructor that refuses arguments of another type than their annotation.
 
-    Only plain types are looked at, such as `float | None`, and so are those of the `TypedDict`
-    of `**keywords: Unpack[...]`; ranges are the constructor's own affair. The constructor raises
-    `ConfigurationError`, which names the option, its type and what was given.
+    Only plain types are checked, such as `float | None`, also those in the `TypedDict` of
+    `**keywords: Unpack[...]`; the constructor itself checks ranges. The constructor raises
+    `ConfigurationError`, which names the option, its type and the given value.
     """
     kinds = {name: _kind(str(text)) for name, text in _annotations(init).items()}
     places = init.__code__.co_varnames[1 : init.__code__.co_argcount]
@@ -139,10 +139,10 @@ def checked(init: _Init) -> _Init:
 
 
 def check_fields(value: Any) -> None:
-    """Check that the fields of a dataclass are of the types they are annotated with, as `checked`.
+    """Check the types of the fields of a dataclass against their annotations, as in `checked`.
 
     Raises:
-        ConfigurationError: One is not.
+        ConfigurationError: A field has another type.
     """
     for field in fields(value):
         kind, given = _kind(str(field.type)), getattr(value, field.name)
