@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 import gc
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from hashlib import blake2b
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 pytest.register_assert_rewrite("locus_memory.testing")
@@ -17,6 +20,26 @@ from locus_memory.testing.servers import (  # noqa: E402 - once its assertions a
     RedisServer,
     ValkeyServer,
 )
+
+CLEANING = """
+    SELECT format('TRUNCATE %s RESTART IDENTITY CASCADE', oid::regclass) FROM pg_class
+    WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND pg_relation_size(oid) > 0
+      AND relname NOT LIKE '%migrations'
+    UNION ALL
+    SELECT format('SELECT setval(%L, 1, false)', oid::regclass) FROM pg_class
+    WHERE relnamespace = to_regnamespace($1) AND relkind = 'S'
+    UNION ALL
+    SELECT format('DROP INDEX %s', c.oid::regclass) FROM pg_class AS c JOIN pg_am AS a
+      ON a.oid = c.relam
+    WHERE relnamespace = to_regnamespace($1) AND relkind = 'i' AND amname = 'hnsw'
+"""
+"""Statements that leave a schema as it is when it is new; indexes of vectors are made on demand."""
+
+UNFINISHED = """
+    SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND state <> 'idle' AND pid <> pg_backend_pid()
+"""
+"""Ends what a test that failed or was cancelled has left running, and waits for its end."""
 
 SERVERS = ("postgresql", "redis", "valkey", "cluster", "three_masters", "own_server")
 
@@ -137,6 +160,66 @@ def postgresql_server():
         yield server
 
 
+class Cleaner:
+    """Empties schemas, over a connection in a thread of its own: any test may call it."""
+
+    def __init__(self, url):
+        self.thread = ThreadPoolExecutor(1)
+        self.runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self.connection = self.run(self._connect, url)
+
+    def run(self, function, *arguments):
+        return self.thread.submit(lambda: self.runner.run(function(*arguments))).result()
+
+    @staticmethod
+    async def _connect(url):
+        return await asyncpg.connect(url, command_timeout=60)
+
+    def end_the_unfinished(self):
+        self.run(self.connection.execute, UNFINISHED)
+
+    def empty(self, schema):
+        self.run(self._empty, schema)
+
+    async def _empty(self, schema):
+        statements = [row[0] for row in await self.connection.fetch(CLEANING, schema)]
+        if statements:
+            await self.connection.execute(";".join(statements))
+
+    def close(self):
+        self.run(self.connection.close)
+        self.thread.submit(self.runner.close).result()
+        self.thread.shutdown()
+
+
+@pytest.fixture(scope="session")
+def cleaner(postgresql_server):
+    cleaner = Cleaner(postgresql_server.url)
+    yield cleaner
+    cleaner.close()
+
+
+@pytest.fixture
+def schema_of(cleaner):
+    """Returns the schema of a folder: an empty one, with the tables of a test before it.
+
+    To make a schema takes longer than most tests. A folder that is gone leaves its schema to the
+    next. Tests of tables, migrations and plans have a schema of their own instead.
+    """
+    cleaner.end_the_unfinished()
+    folders = []
+
+    def schema_of(folder):
+        if folder not in folders:
+            free = (at for at, each in enumerate(folders) if not each.exists())
+            at = next(free, len(folders))
+            cleaner.empty(f"t_used_{at}")
+            folders[at : at + 1] = [folder]
+        return f"t_used_{folders.index(folder)}"
+
+    return schema_of
+
+
 @pytest.fixture(scope="session")
 def redis_server():
     """A Redis 8 server with vector sets for the whole run."""
@@ -174,12 +257,12 @@ def model_endpoint():
 @pytest.fixture(params=["memory", "sqlite", "postgresql", "redis"])
 def provider(request, tmp_path):
     """A backend of each kind, empty: its provider string and its options."""
-    name = "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
     if request.param == "memory":
         return "memory", {}
     if request.param == "sqlite":
         return f"sqlite:{tmp_path / 'test.db'}", {}
     server = request.getfixturevalue(f"{request.param}_server")
     if request.param == "postgresql":
-        return server.url, {"schema": name}
+        return server.url, {"schema": request.getfixturevalue("schema_of")(tmp_path)}
+    name = "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
     return server.url, {"key_prefix": f"{name}:"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
 import pytest
 
 from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
@@ -12,9 +10,10 @@ from locus_memory.testing.checkpoints import CheckpointerConformance
 
 class TestPostgreSQL(CheckpointerConformance):
     @pytest.fixture(autouse=True)
-    def server(self, postgresql_server):
+    def server(self, postgresql_server, schema_of):
         self.url = postgresql_server.url
+        self.schema_of = schema_of
 
     def make_checkpointer(self, clock, tmp_path, **options):
-        schema = "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
+        schema = self.schema_of(tmp_path)
         return PostgreSQLCheckpointer(self.url, schema=schema, clock=clock, **options)

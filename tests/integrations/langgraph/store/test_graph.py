@@ -22,11 +22,12 @@ class Turn(TypedDict, total=False):
 
 
 def where(name, request, tmp_path):
-    mark = "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
     if name == "postgresql":
         url = request.getfixturevalue("postgresql_server").url
-        return get_store(name, database=url, schema=mark)
+        schema_of = request.getfixturevalue("schema_of")
+        return get_store(name, database=url, schema=schema_of(tmp_path))
     if name == "redis":
+        mark = "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
         url = request.getfixturevalue("redis_server").url
         return get_store(name, url=url, key_prefix=mark)
     return get_store(name, **({"path": tmp_path / "a.db"} if name == "sqlite" else {}))

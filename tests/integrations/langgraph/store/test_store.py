@@ -41,11 +41,12 @@ from locus_memory.testing import FakeClock
 
 
 def where(name, request, tmp_path):
-    mark = "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
     if name == "postgresql":
         url = request.getfixturevalue("postgresql_server").url
-        return name, {"database": url, "schema": mark}
+        schema_of = request.getfixturevalue("schema_of")
+        return name, {"database": url, "schema": schema_of(tmp_path)}
     if name == "redis":
+        mark = "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
         return name, {"url": request.getfixturevalue("redis_server").url, "key_prefix": mark}
     return name, {"path": tmp_path / "a.db"} if name == "sqlite" else {}
 

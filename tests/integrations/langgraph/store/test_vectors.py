@@ -39,14 +39,14 @@ def clock():
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql", "redis"])
 async def ours(request, tmp_path, clock):
-    mark = "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
     options = {}
     if request.param == "sqlite":
         options = {"path": tmp_path / "a.db"}
     elif request.param == "postgresql":
         url = request.getfixturevalue("postgresql_server").url
-        options = {"database": url, "schema": mark}
+        options = {"database": url, "schema": request.getfixturevalue("schema_of")(tmp_path)}
     elif request.param == "redis":
+        mark = "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
         options = {"url": request.getfixturevalue("redis_server").url, "key_prefix": mark}
     async with get_store(request.param, clock=clock, **options) as made:
         yield made
