@@ -162,11 +162,11 @@ class PerLoop(Generic[HeldT]):
             if held is not None:
                 held.abandon()
 
-    async def close(self, patience: float = 0) -> None:
+    async def close(self, seconds: float = 0) -> None:
         """Close what all event loops have, each in its own; calling it again is harmless.
 
         Args:
-            patience: Seconds to wait for the other loops; the running one takes its time.
+            seconds: Seconds to wait for the other loops; the running one takes its time.
         """
         with self._lock:
             self._closed = True
@@ -177,9 +177,9 @@ class PerLoop(Generic[HeldT]):
         elsewhere = [close_elsewhere(loop, each) for loop, each in held.items()]
         if own is not None:
             await own.close()
-        if patience:
+        if seconds:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(seconds):
                     await asyncio.gather(*map(asyncio.wrap_future, elsewhere))
 
 

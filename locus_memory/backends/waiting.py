@@ -19,12 +19,12 @@ class WaitingLine(Generic[T]):
     any more, and the line passes over it.
 
     Args:
-        patience: Seconds.
+        timeout: Seconds.
         refusal: Returns the error for one that waited for too long.
     """
 
-    def __init__(self, patience: float, refusal: Callable[[], Exception]) -> None:
-        self._patience = patience
+    def __init__(self, timeout: float, refusal: Callable[[], Exception]) -> None:
+        self._timeout = timeout
         self._refusal = refusal
         self._loop = asyncio.get_running_loop()
         self._line: deque[tuple[T, asyncio.Future[Any], float]] = deque()
@@ -37,7 +37,7 @@ class WaitingLine(Generic[T]):
 
     def join(self, what: T, answer: asyncio.Future[Any]) -> None:
         """Wait at the end of the line, by a future."""
-        until = self._loop.time() + self._patience
+        until = self._loop.time() + self._timeout
         self._line.append((what, answer, until))
         if self._timer is None:
             self._timer = self._loop.call_at(until, self._refuse_the_late)
@@ -63,7 +63,7 @@ class WaitingLine(Generic[T]):
             self._line.popleft()
 
     def end(self, refusal: Callable[[], Exception] | None = None) -> None:
-        """Watch nobody's patience any more, and refuse all that wait if there is a refusal."""
+        """End the watch on the time, and refuse all that wait if there is a refusal."""
         if self._timer is not None:
             self._timer.cancel()
         while refusal is not None and self._line:

@@ -14,8 +14,8 @@ class TooLateError(Exception):
 class Line:
     """A line of names, each with a future of its own."""
 
-    def __init__(self, patience=60.0):
-        self.waiting = WaitingLine(patience, TooLateError)
+    def __init__(self, timeout=60.0):
+        self.waiting = WaitingLine(timeout, TooLateError)
         self.answers = {}
 
     def join(self, *names):

@@ -669,7 +669,7 @@ class TestBackend:
             await backend.store.put(("a",), "k", 1)
             await backend.checkpointer.save({"n": 1}, "t")
             assert backend.store._pool is backend.checkpointer.storage._pool
-            assert len(backend.store._pool._lenders) == 1
+            assert len(backend.store._pool._loop_pools) == 1
             for part in (backend.store, backend.checkpointer):
                 await part.close()
             assert await backend.store.get(("a",), "k") == 1

@@ -38,7 +38,7 @@ CLASSES = (
 def settings(made):
     """Return what a pool was told."""
     pool = made if isinstance(made, PostgreSQLPool) else getattr(made, "storage", made)._pool
-    return pool._names, pool._arguments, pool._size, pool._patience
+    return pool._names, pool._arguments, pool._size, pool._acquire_timeout
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_the_value_and_the_names_mean_the_same(make):
     assert settings(make(options=PostgreSQLOptions(**CHANGED))) == settings(make(**CHANGED))
     default = settings(PostgreSQLPool())
     assert settings(make(options=PostgreSQLOptions())) == settings(make()) == default
-    names, arguments, size, patience = settings(make(options=PostgreSQLOptions(**CHANGED)))
-    assert (names.schema, names.prefix, size, patience) == ("mine", "my_", 3, 2.5)
+    names, arguments, size, acquire_timeout = settings(make(options=PostgreSQLOptions(**CHANGED)))
+    assert (names.schema, names.prefix, size, acquire_timeout) == ("mine", "my_", 3, 2.5)
     assert (arguments["timeout"], arguments["command_timeout"]) == (1.5, None)
     assert arguments["statement_cache_size"] == 0
 

@@ -34,7 +34,7 @@ def settings(made):
     return {
         "key": connection.key("x"),
         "cluster": connection._cluster,
-        "maker": connection._maker,
+        "factory": connection._factory,
         "command_timeout": connection.command_timeout,
     }
 
@@ -55,9 +55,9 @@ def test_the_value_and_the_names_mean_the_same(make):
     assert told["key"] == b"mine:x"
     assert told["cluster"] is False
     assert told["command_timeout"] is None
-    assert told["maker"].pool_size == 3
-    assert told["maker"].connect_timeout == 1.5
-    assert told["maker"].acquire_timeout == 2.5
+    assert told["factory"].pool_size == 3
+    assert told["factory"].connect_timeout == 1.5
+    assert told["factory"].acquire_timeout == 2.5
 
 
 @pytest.mark.parametrize(

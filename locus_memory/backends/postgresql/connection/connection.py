@@ -33,7 +33,7 @@ from locus_memory.backends.postgresql.connection.driver_errors import (
 from locus_memory.backends.postgresql.connection.opening import Features, prepare
 from locus_memory.backends.postgresql.connection.pool import (
     BorrowedPool,
-    Lender,
+    LoopPool,
     OwnPool,
     is_gone,
 )
@@ -110,12 +110,14 @@ class PostgreSQLPool(Resource):
         )
         self._borrowed = pool
         self._size = options.pool_size
-        self._patience = options.acquire_timeout
-        self._lenders: PerLoop[Lender] = PerLoop(self._where)
+        self._acquire_timeout = options.acquire_timeout
+        self._loop_pools: PerLoop[LoopPool] = PerLoop(self._where)
         self._features: Features | None = None
         self._statements: dict[str, str] = {}
-        lenders, owned = self._lenders, pool is None
-        self._warning = warn_unless_closed(self, self._where, lambda: owned and lenders.is_open())
+        loop_pools, owned = self._loop_pools, pool is None
+        self._warning = warn_unless_closed(
+            self, self._where, lambda: owned and loop_pools.is_open()
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._where})"
@@ -187,10 +189,10 @@ class PostgreSQLPool(Resource):
 
     async def _call(self, verb: str, template: str, arguments: tuple[Any, ...]) -> Any:
         with translated(self._where):
-            lender = await self._ready()
+            loop_pool = await self._ready()
             statement = self.sql(template)
             return await _repeated(
-                lambda: _call_once(lender, verb, statement, arguments), _may_repeat_call
+                lambda: _call_once(loop_pool, verb, statement, arguments), _may_repeat_call
             )
 
     @contextlib.asynccontextmanager
@@ -204,18 +206,18 @@ class PostgreSQLPool(Resource):
                 connection was lost while it committed, that is not known.
         """
         with translated(self._where):
-            lender = await self._ready()
-            connection = await _repeated(lambda: _begun(lender), _may_begin_again)
+            loop_pool = await self._ready()
+            connection = await _repeated(lambda: _begun(loop_pool), _may_begin_again)
             try:
                 yield connection
                 await connection.execute("COMMIT")
             except (Exception, asyncio.CancelledError):
-                await lender.settle(connection)
+                await loop_pool.settle(connection)
                 raise
             except BaseException:
-                await lender.release(connection, broken=True)
+                await loop_pool.release(connection, broken=True)
                 raise
-            await lender.release(connection)
+            await loop_pool.release(connection)
 
     async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Return what `work` does in a transaction, again if the server rolls it back.
@@ -230,40 +232,44 @@ class PostgreSQLPool(Resource):
 
         return await _repeated(once, _may_repeat_transaction)
 
-    async def _ready(self) -> Lender:
-        """Return the lender of this event loop, the database open."""
-        return self._lenders.here() or await self._lenders.opened(self._open_lender)
+    async def _ready(self) -> LoopPool:
+        """Return the pool of this event loop, the database open."""
+        return self._loop_pools.here() or await self._loop_pools.opened(self._open_pool)
 
-    async def _open_lender(self) -> Lender:
-        lender = self._make_lender()
+    async def _open_pool(self) -> LoopPool:
+        loop_pool = self._make_pool()
         with translated(self._where):
-            await lender.open()
+            await loop_pool.open()
         if self._features is None:
             try:
-                await self._prepare(lender)
+                await self._prepare(loop_pool)
             except BaseException:
-                await lender.close()
+                await loop_pool.close()
                 raise
-        return lender
+        return loop_pool
 
-    def _make_lender(self) -> Lender:
+    def _make_pool(self) -> LoopPool:
         if self._borrowed is not None:
-            return BorrowedPool(self._borrowed, patience=self._patience, where=self._where)
+            return BorrowedPool(
+                self._borrowed, acquire_timeout=self._acquire_timeout, where=self._where
+            )
         connecting = partial(_connected, self._where, self._arguments)
-        return OwnPool(connecting, size=self._size, patience=self._patience, where=self._where)
+        return OwnPool(
+            connecting, size=self._size, acquire_timeout=self._acquire_timeout, where=self._where
+        )
 
-    async def _prepare(self, lender: Lender) -> None:
+    async def _prepare(self, loop_pool: LoopPool) -> None:
         with translated(self._where):
-            connection = await lender.acquire()
+            connection = await loop_pool.acquire()
             try:
                 features = await prepare(connection, self._names, self._where)
             except asyncio.CancelledError:
-                await lender.settle(connection)
+                await loop_pool.settle(connection)
                 raise
             except BaseException:
-                await lender.release(connection, broken=True)
+                await loop_pool.release(connection, broken=True)
                 raise
-            await lender.release(connection)
+            await loop_pool.release(connection)
         # The same whichever event loop comes first.
         self._names = Names(self._names.schema, self._names.prefix, features.vector_schema)
         self._statements.clear()
@@ -273,7 +279,7 @@ class PostgreSQLPool(Resource):
     async def close(self) -> None:
         """Let running calls of this event loop end, and close all connections."""
         self._warning.detach()
-        await self._lenders.close()
+        await self._loop_pools.close()
 
 
 def pool_for(
@@ -317,33 +323,35 @@ async def _connected(where: str, arguments: dict[str, Any]) -> Connection:
             ) from None
 
 
-async def _call_once(lender: Lender, verb: str, statement: str, arguments: tuple[Any, ...]) -> Any:
-    connection = await lender.acquire()
+async def _call_once(
+    loop_pool: LoopPool, verb: str, statement: str, arguments: tuple[Any, ...]
+) -> Any:
+    connection = await loop_pool.acquire()
     try:
         result = await getattr(connection, verb)(statement, *arguments)
     except (TimeoutError, asyncio.CancelledError):
         # The server may still be busy with it.
-        await lender.settle(connection)
+        await loop_pool.settle(connection)
         raise
     except DRIVER_ERRORS:
-        await lender.release(connection, broken=is_gone(connection))
+        await loop_pool.release(connection, broken=is_gone(connection))
         raise
     except BaseException:
-        await lender.release(connection, broken=True)
+        await loop_pool.release(connection, broken=True)
         raise
-    await lender.release(connection)
+    await loop_pool.release(connection)
     return result
 
 
-async def _begun(lender: Lender) -> Connection:
-    connection = await lender.acquire()
+async def _begun(loop_pool: LoopPool) -> Connection:
+    connection = await loop_pool.acquire()
     try:
         await connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
     except asyncio.CancelledError:
-        await lender.settle(connection)
+        await loop_pool.settle(connection)
         raise
     except BaseException:
-        await lender.release(connection, broken=True)
+        await loop_pool.release(connection, broken=True)
         raise
     return connection
 
@@ -367,7 +375,7 @@ def _may_repeat_call(error: BaseException) -> bool:
 
 
 def _may_begin_again(error: BaseException) -> bool:
-    # Nothing is done yet that could be done twice; what the lender raises is final.
+    # Nothing is done yet that could be done twice; what the pool raises is final.
     return is_lost(error) and not isinstance(error, BackendError)
 
 

@@ -28,7 +28,7 @@ from locus_memory.errors import (
     ConfigurationError,
 )
 
-__all__ = ["BorrowedPool", "Connect", "Lender", "OwnPool", "is_gone"]
+__all__ = ["BorrowedPool", "Connect", "LoopPool", "OwnPool", "is_gone"]
 
 Connect = Callable[[], Awaitable[Connection]]
 
@@ -48,7 +48,7 @@ _settling: Final[set[asyncio.Task[None]]] = set()
 """The event loop itself holds its tasks weakly."""
 
 
-class Lender(ABC):
+class LoopPool(ABC):
     """Lends connections to the calls of one event loop."""
 
     @abstractmethod
@@ -90,27 +90,27 @@ class Lender(ABC):
         return False
 
 
-class OwnPool(Lender):
+class OwnPool(LoopPool):
     """Opens at most `size` connections; the one used last is lent first.
 
     Args:
         connect: Opens one.
         size: How many may be open at once.
-        patience: Seconds to wait for one.
+        acquire_timeout: Seconds to wait for one.
         where: What they lead to, for messages.
     """
 
-    def __init__(self, connect: Connect, *, size: int, patience: float, where: str) -> None:
+    def __init__(self, connect: Connect, *, size: int, acquire_timeout: float, where: str) -> None:
         self._connect = connect
         self._size = size
-        self._patience = patience
+        self._acquire_timeout = acquire_timeout
         self._where = where
         self._loop = asyncio.get_running_loop()
         self._places = size
         self._idle: list[tuple[Connection, float]] = []
         self._lent: set[Connection] = set()
         self._opening: set[asyncio.Future[Connection]] = set()
-        self._waiting: WaitingLine[_Turn] = WaitingLine(patience, self._impatience)
+        self._waiting: WaitingLine[_Turn] = WaitingLine(acquire_timeout, self._waited_too_long)
         self._returned: asyncio.Event | None = None
         self._closed = self._ended = False
         self._ending = until_the_loop_ends(self._end)
@@ -176,10 +176,10 @@ class OwnPool(Lender):
                 self._pass_on(turn.result())
             raise
 
-    def _impatience(self) -> BackendUnavailableError:
+    def _waited_too_long(self) -> BackendUnavailableError:
         return BackendUnavailableError(
             f"{self._where}: all {self._size} connections are busy, and none came back within "
-            f"{self._patience:g} s"
+            f"{self._acquire_timeout:g} s"
         )
 
     async def _opened(self) -> Connection:
@@ -288,18 +288,18 @@ class OwnPool(Lender):
         self._lent.clear()
 
 
-class BorrowedPool(Lender):
+class BorrowedPool(LoopPool):
     """Lends from a pool of the caller's, which is never closed here.
 
     Args:
         pool: The pool, which belongs to one event loop.
-        patience: Seconds to wait for a connection.
+        acquire_timeout: Seconds to wait for a connection.
         where: What it leads to, for messages.
     """
 
-    def __init__(self, pool: Pool, *, patience: float, where: str) -> None:
+    def __init__(self, pool: Pool, *, acquire_timeout: float, where: str) -> None:
         self._pool = pool
-        self._patience = patience
+        self._acquire_timeout = acquire_timeout
         # asyncpg does not say which loop a pool belongs to.
         if getattr(pool, "_loop", None) is not asyncio.get_running_loop():
             raise ConfigurationError(
@@ -313,7 +313,7 @@ class BorrowedPool(Lender):
 
     async def acquire(self) -> Connection:
         """Return a connection of the caller's pool."""
-        async with asyncio.timeout(self._patience):
+        async with asyncio.timeout(self._acquire_timeout):
             proxy: Any = await self._pool.acquire()
         # It has every method of a connection.
         return cast("Connection", proxy)

@@ -17,7 +17,7 @@ from locus_memory.backends.loops import sever, until_the_loop_ends
 from locus_memory.backends.redis.connection.driver import Client, Driver
 from locus_memory.backends.redis.connection.pool import Pool
 
-__all__ = ["LONGEST_CLOSE", "Link", "LoopClient", "Maker"]
+__all__ = ["LONGEST_CLOSE", "ClientFactory", "Link", "LoopClient"]
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _IDLE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maker:
+class ClientFactory:
     """How a link is made, in the event loop that it is for; its `repr` has no password.
 
     Attributes:
@@ -88,8 +88,8 @@ class Maker:
                 raise LateError("no answer to the password in time") from None
 
         manager = client.nodes_manager
-        makers: list[Any] = [manager, *manager.startup_nodes.values()]
-        for known in makers:
+        factories: list[Any] = [manager, *manager.startup_nodes.values()]
+        for known in factories:
             known.connection_kwargs["redis_connect_func"] = greet
 
     def wrap(self, client: Client, *, owned: bool) -> Driver:

@@ -22,7 +22,12 @@ from locus_memory._internal.options import Keywords, checked
 from locus_memory._internal.resource import Resource, warn_unless_closed
 from locus_memory.backends.loops import PerLoop
 from locus_memory.backends.redis.connection.address import to_place, to_url
-from locus_memory.backends.redis.connection.clients import LONGEST_CLOSE, Link, LoopClient, Maker
+from locus_memory.backends.redis.connection.clients import (
+    LONGEST_CLOSE,
+    ClientFactory,
+    Link,
+    LoopClient,
+)
 from locus_memory.backends.redis.connection.driver import Client
 from locus_memory.backends.redis.connection.driver_errors import (
     FAILURES,
@@ -144,7 +149,7 @@ class RedisConnection(Resource):
         self._home: asyncio.AbstractEventLoop | None = None
         self._cluster = isinstance(client, RedisCluster) if client is not None else options.cluster
         address = to_url(url)
-        self._maker = Maker(
+        self._factory = ClientFactory(
             url=address,
             pool_size=options.pool_size,
             connect_timeout=options.connect_timeout,
@@ -303,10 +308,12 @@ class RedisConnection(Resource):
 
     def _make(self) -> Link:
         if self._given is not None:
-            return self._maker.wrap(self._given, owned=False)
+            return self._factory.wrap(self._given, owned=False)
         known = self._features.cluster if self._features is not None else None
         try:
-            return self._maker.make(cluster=bool(known if self._cluster is None else self._cluster))
+            return self._factory.make(
+                cluster=bool(known if self._cluster is None else self._cluster)
+            )
         except RedisClusterException as error:
             raise ConfigurationError(f"redis {self.place}: is a cluster: {error}") from None
 

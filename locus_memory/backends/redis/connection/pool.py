@@ -33,27 +33,27 @@ _AT_ONCE: Final = 32 * 1024
 
 
 @dataclass(slots=True, eq=False)
-class _Letter:
+class _Request:
     """Commands that wait to be sent.
 
     Attributes:
         data: The commands, packed.
         count: How many.
         answers: Where the answers go.
-        carrier: The task that has sent it.
+        delivery: The task that has sent it.
     """
 
     data: bytes
     count: int
     answers: asyncio.Future[list[Any]]
-    carrier: asyncio.Task[Any] | None = None
+    delivery: asyncio.Task[Any] | None = None
 
 
 class Pool:
     """Connections that are made when they are needed, and shared by what is asked at once.
 
     Args:
-        maker: Knows how to make a connection.
+        factory: Knows how to make a connection.
         size: How many connections there may be.
         connect_timeout: Seconds to make one, what the server is told first included.
         acquire_timeout: Seconds that a command waits for one.
@@ -62,7 +62,7 @@ class Pool:
 
     def __init__(
         self,
-        maker: ConnectionPool,
+        factory: ConnectionPool,
         *,
         size: int,
         connect_timeout: float,
@@ -71,14 +71,14 @@ class Pool:
     ) -> None:
         self.connections: list[Any] = []
         """All of them, for as long as the pool is there."""
-        self._maker = maker
+        self._factory = factory
         self._size = size
         self._connect_timeout = connect_timeout
         self._acquire_timeout = acquire_timeout
         self._command_timeout = command_timeout
         self._loop = asyncio.get_running_loop()
         self._free: list[Any] = []
-        self._queue: WaitingLine[_Letter] = WaitingLine(acquire_timeout, self._impatience)
+        self._queue: WaitingLine[_Request] = WaitingLine(acquire_timeout, self._waited_too_long)
         self._busy = 0
         self._sending = False
         self._carriers: set[asyncio.Task[None]] = set()
@@ -151,14 +151,14 @@ class Pool:
 
     async def _send_later(self, data: bytes, count: int, *, is_read: bool) -> list[Any]:
         answers: asyncio.Future[list[Any]] = self._loop.create_future()
-        letter = _Letter(data, count, answers)
-        self._queue.join(letter, answers)
+        request = _Request(data, count, answers)
+        self._queue.join(request, answers)
         self._post()
         try:
             return await answers
         except asyncio.CancelledError:
-            if letter.carrier is not None and not is_read:
-                await asyncio.wait([letter.carrier])
+            if request.delivery is not None and not is_read:
+                await asyncio.wait([request.delivery])
             raise
 
     async def _talk(
@@ -204,53 +204,53 @@ class Pool:
 
     def _dispatch(self) -> None:
         self._sending = False
-        while self._busy < self._size and (letters := self._next()):
+        while self._busy < self._size and (requests := self._next()):
             self._enter()
-            carrier = self._loop.create_task(self._carry(letters))
-            self._carriers.add(carrier)
-            carrier.add_done_callback(self._carriers.discard)
+            delivery = self._loop.create_task(self._deliver(requests))
+            self._carriers.add(delivery)
+            delivery.add_done_callback(self._carriers.discard)
         if not self._queue and not self._busy:
             # Nobody wants an answer any more.
             self._silence.set()
 
-    def _next(self) -> list[_Letter]:
-        letters: list[_Letter] = []
+    def _next(self) -> list[_Request]:
+        requests: list[_Request] = []
         count = 0
-        while count < _TOGETHER and (letter := self._queue.take()) is not None:
-            letters.append(letter)
-            count += letter.count
-        return letters
+        while count < _TOGETHER and (request := self._queue.take()) is not None:
+            requests.append(request)
+            count += request.count
+        return requests
 
-    async def _carry(self, letters: list[_Letter]) -> None:
-        """Send letters over one connection and bring the answers back."""
+    async def _deliver(self, requests: list[_Request]) -> None:
+        """Send requests over one connection and bring the answers back."""
         try:
             async with asyncio.timeout(self._command_timeout):
-                await self._exchange(letters)
+                await self._exchange(requests)
         except Exception as error:  # noqa: BLE001 - it is for whoever asked
-            for letter in letters:
-                if not letter.answers.done():
-                    letter.answers.set_exception(error)
+            for request in requests:
+                if not request.answers.done():
+                    request.answers.set_exception(error)
         finally:
-            for letter in letters:
-                letter.answers.cancel()
+            for request in requests:
+                request.answers.cancel()
             self._leave()
 
-    async def _exchange(self, letters: list[_Letter]) -> None:
+    async def _exchange(self, requests: list[_Request]) -> None:
         connection = await self._take()
         # Whoever asked may have been cancelled meanwhile.
-        wanted = [letter for letter in letters if not letter.answers.done()]
+        wanted = [request for request in requests if not request.answers.done()]
         heard = 0
         try:
-            for letter in wanted:
-                letter.carrier = asyncio.current_task()
+            for request in wanted:
+                request.delivery = asyncio.current_task()
             if wanted:
                 await connection.send_packed_command(b"".join(each.data for each in wanted))
-            for letter in wanted:
+            for request in wanted:
                 answers: list[Any] = []
-                await _read_answers(connection, answers, letter.count)
+                await _read_answers(connection, answers, request.count)
                 heard += 1
-                if not letter.answers.done():
-                    letter.answers.set_result(answers)
+                if not request.answers.done():
+                    request.answers.set_result(answers)
         finally:
             await self._give_back(connection, is_silent=heard == len(wanted))
 
@@ -265,7 +265,7 @@ class Pool:
         elif not self._busy:
             self._silence.set()
 
-    def _impatience(self) -> MaxConnectionsError:
+    def _waited_too_long(self) -> MaxConnectionsError:
         return MaxConnectionsError(
             f"all {self._size} connections stayed busy for {self._acquire_timeout:g} s; "
             "raise pool_size"
@@ -276,7 +276,7 @@ class Pool:
         if self._free:
             connection = self._free.pop()
         else:
-            connection = self._maker.make_connection()  # type: ignore[no-untyped-call]
+            connection = self._factory.make_connection()  # type: ignore[no-untyped-call]
             self.connections.append(connection)
         try:
             if not connection.is_connected:

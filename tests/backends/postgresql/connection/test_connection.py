@@ -560,7 +560,7 @@ class TestLoops:
             loop.close()
             del loop
         asyncio.run(pool.open())
-        assert len(pool._lenders) == 1
+        assert len(pool._loop_pools) == 1
         asyncio.run(pool.close())
         gc.collect()
 
@@ -600,7 +600,7 @@ class TestLoops:
         try:
             await opened.wait()
             await pool.open()
-            assert len(pool._lenders) == 3
+            assert len(pool._loop_pools) == 3
             assert await connections(url, schema) > 0
             await pool.close()
             await until(gone)
