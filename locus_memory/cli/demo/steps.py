@@ -44,7 +44,9 @@ _EARLIER = 10
 
 def import_and_kill(url: str, after: int) -> dict[str, Any]:
     """Import in another process, and kill it while it works on the turn after `after`."""
-    with started("locus_memory.cli.demo.paced_import", url, name="the importing process") as child:
+    with started(
+        "locus_memory.cli.demo.stepwise_import", url, name="the importing process"
+    ) as child:
         turns = 0
         while turns < after:
             turns = int(child.line())
