@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache
+from itertools import compress
 from types import FrameType
 from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 from weakref import WeakKeyDictionary
@@ -57,11 +58,21 @@ def living_classes() -> Callable[[], Mapping[ClassName, type]]:
 
     @cache
     def look() -> Mapping[ClassName, type]:
-        kinds = ((type(each), each) for each in gc.get_objects())
-        graphs = [cast("Graph", each) for kind, each in kinds if issubclass(kind, Pregel)]
-        return classes_in(schema for graph in graphs for schema in _schemas(graph))
+        return classes_in(schema for graph in _living_graphs() for schema in _schemas(graph))
 
     return look
+
+
+def _living_graphs() -> list[Graph]:
+    """Return all graphs of the process, without a check of each object's ancestors."""
+    kinds: list[type] = [Pregel]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    # By id: a metaclass may make its types unhashable.
+    wanted = set(map(id, kinds))
+    objects = gc.get_objects()
+    found = compress(objects, map(wanted.__contains__, map(id, map(type, objects))))
+    return cast("list[Graph]", list(found))
 
 
 def _schemas(graph: Graph) -> Iterator[Any]:

@@ -16,6 +16,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Send, interrupt
 from pydantic import BaseModel, ConfigDict, SecretStr
 from pydantic.alias_generators import to_camel
@@ -24,7 +25,7 @@ from typing_extensions import TypeAliasType, TypedDict
 from locus_memory import open_backend
 from locus_memory.errors import StateTypeError
 from locus_memory.integrations.langgraph import LocusSaver
-from locus_memory.integrations.langgraph.checkpoints.schemas import classes_in
+from locus_memory.integrations.langgraph.checkpoints.schemas import classes_in, living_classes
 from locus_memory.integrations.langgraph.checkpoints.serializer import StrictSerializer
 
 ADA = {"configurable": {"thread_id": "ada"}}
@@ -130,6 +131,39 @@ async def test_who_asks_the_saver_itself_gets_what_any_graph_names(saver):
     assert found.checkpoint["channel_values"]["order"] == STATE["order"]
     listed = [each async for each in saver.alist(ADA, limit=1)]
     assert listed[0].checkpoint["channel_values"]["trips"] == STATE["trips"]
+    del graph
+    gc.collect()
+
+
+class Alike(type):
+    """Its classes are equal to every other, and have no hash."""
+
+    __hash__ = None
+
+    def __eq__(cls, other):
+        return True
+
+
+class Odd(metaclass=Alike):
+    pass
+
+
+async def test_a_graph_of_a_subclass_is_found_beside_odd_classes(saver):
+    class Local(BaseModel):
+        word: str
+
+    class Named(CompiledStateGraph):
+        pass
+
+    odd = Odd()
+    odd.itself = odd
+    assert any(each is odd for each in gc.get_objects())
+    graph = built(saver, TypedDict("Schema", {"local": Local}))
+    graph.__class__ = Named
+    await graph.ainvoke({"local": Local(word="a")}, ADA)
+    assert living_classes()()[Local.__module__, "Local"] is Local
+    found = await saver.aget_tuple(ADA)
+    assert found.checkpoint["channel_values"]["local"] == Local(word="a")
     del graph
     gc.collect()
 
