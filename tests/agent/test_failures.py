@@ -113,7 +113,7 @@ async def test_an_extraction_that_fails_may_end_the_run(checkpointer):
     async with manager_of("No.", "No.", FACT) as memory:
         options = {"memory_manager": memory, "checkpointer": checkpointer}
         agent = Agent(ScriptedModel(), on_memory_error="raise", **options)
-        with pytest.raises(ModelAnswerError, match="cannot be read"):
+        with pytest.raises(ModelAnswerError, match="is not readable"):
             await agent.run("I have a cat.", "t", user_id="ada")
         assert (await agent.resume("t")).text == "Noted."
         assert await memory.drain() == 0

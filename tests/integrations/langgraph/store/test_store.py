@@ -459,7 +459,7 @@ class TestTTL:
 WITHOUT_LANGGRAPH = """
 import sys
 sys.modules["langgraph.checkpoint.base"] = sys.modules["langgraph.store.base"] = None
-import locus_memory.integrations.langgraph
+from locus_memory.integrations.langgraph import LocusStore
 """
 
 
