@@ -181,14 +181,14 @@ class LLMMemoryManager(BaseMemoryManager):
         reported as an event, and the others or the newest must do.
 
         Args:
-            query: What they are to be about; of a long text, its two ends are looked at.
+            query: Their subject; of a long text, the two ends are read.
             limit: At most this many; `None`: the `retrieve_limit`.
 
         Raises:
             InvalidArgumentError: Something else than a query and a limit.
             ConfigurationError: The vectors of the memories are of another model than the
-                embedder; `locus-memory reembed` makes them anew. A run reports that as an event,
-                and goes by words meanwhile.
+                embedder; `locus-memory reembed` recomputes them. A run reports that as an event,
+                and recalls by words meanwhile.
             BackendError: The store failed.
         """
         about, most = query_and_limit(query, limit)

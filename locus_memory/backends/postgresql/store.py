@@ -63,8 +63,8 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
 
     Text search is BM25 with stemming; its word statistics are those of the namespace that is
     searched. Vectors need the extension `vector`: without it, and before the store is open,
-    `capabilities` does not claim semantic search. The search of a small namespace is exact, that
-    of a large one goes by an index, and never returns fewer hits than there are.
+    `capabilities` does not claim semantic search. The search of a small namespace is exact. The
+    search of a large one uses an index, and never returns fewer hits than there are.
 
     Args:
         database: A name, or a URL (`postgresql://...`).

@@ -19,6 +19,14 @@ __all__ = ["chat"]
 _WINDOW = 100
 
 
+_Window = Annotated[
+    int,
+    typer.Option(
+        "--window", metavar="N", min=1, help="Number of recent messages sent to the model."
+    ),
+]
+
+
 def chat(
     context: typer.Context,
     thread: Annotated[
@@ -46,12 +54,7 @@ def chat(
     no_memory: Annotated[
         bool, typer.Option("--no-memory", help="Neither recall nor remember anything.")
     ] = False,
-    window: Annotated[
-        int,
-        typer.Option(
-            "--window", metavar="N", min=1, help="Number of recent messages sent to the model."
-        ),
-    ] = _WINDOW,
+    window: _Window = _WINDOW,
     prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
     as_json: Annotated[

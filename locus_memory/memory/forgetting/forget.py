@@ -43,8 +43,6 @@ async def forget(
 ) -> ForgetReport:
     """Erase memories permanently: by user, by key or by query.
 
-    Unlike a retired memory, an erased one leaves nothing behind.
-
     - With `user_id` alone, all data of that user is erased: the memories with their vectors and
       histories, messages that wait for extraction, and the items of `("users", user_id)`, which a
       `StoreContext` writes. Every thread whose checkpoints or newest state have that `user_id` in
@@ -54,30 +52,27 @@ async def forget(
     - With `key`, that memory is erased, of the user or else of the scope without a user. The
       report names the threads, forks included, that still hold its source messages; with
       `threads`, these are erased as well. Queued messages among the sources are always erased.
-    - With `query`, the memories that have all its words, stop words aside, are erased. If only
-      past versions of a memory have them, only these versions are erased. Queued messages with
-      these words are erased too.
+    - With `query`, the memories with all its words, stop words aside, are erased, and queued
+      messages with them. If only past versions of a memory have them, only these are erased.
 
-    Let the user's runs end first: a run in progress may write again. See also the module.
+    Let the user's runs end first: a run in progress may write again.
 
     Args:
-        where: A store, a backend or a provider string; with `user_id` alone, it needs no store.
-        checkpointer: The checkpointer of the threads; by default the backend's. Without one, no
-            threads are erased.
+        where: A store, a backend or a provider string; `user_id` alone needs no store.
+        checkpointer: The threads'; by default the backend's. Without one, no thread is erased.
         user_id: The user whose memories are erased.
         key: The memory's key.
         type: Only memories of this type.
         query: Words.
         prefix: The `namespace_prefix` of the memory manager.
         threads: Erase the threads that the memories came from.
-        thread_namespaces: Namespaces with one namespace per thread, which is erased with its
-            thread.
+        thread_namespaces: Namespaces with one namespace per thread, erased with its thread.
         summary_namespaces: More namespaces of summaries, besides `("locus_memory", "summaries")`
             and `(*prefix, "summaries")`.
         dry_run: Only report what a real run erases; nothing is written.
 
     Raises:
-        InvalidArgumentError: No user, key or query is given, or both a key and a query.
+        InvalidArgumentError: Not one of user, key and query, or both a key and a query.
         ConfigurationError: `where` has no store, or with `user_id` alone nothing at all.
         BackendError: The database failed; call it again.
     """
@@ -85,10 +80,9 @@ async def forget(
     spaces = tuple(map(check_namespace, thread_namespaces))
     summaries = tuple(map(check_namespace, summary_namespaces))
     async with _opened(where, checkpointer) as (stored, checkpoints):
-        has_store = _has_store(stored)
         plan = _plan(stored, checkpoints, target, with_threads=threads or target.is_user)
         await plan.find(spaces, summaries)
-        report = await plan.report(dry_run=dry_run, has_store=has_store)
+        report = await plan.report(dry_run=dry_run, has_store=_has_store(stored))
         if not dry_run:
             await plan.carry_out()
             emit("memory.forgotten", memories=len(report.memories), threads=len(report.threads))

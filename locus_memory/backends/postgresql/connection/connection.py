@@ -64,8 +64,8 @@ _PAUSE: Final = 0.01
 """Seconds before the second attempt, on average half of it; doubled each time."""
 
 _PLAN_LIFETIME: Final = 60
-"""Seconds until a statement is prepared anew: the server keeps the plan that it made for the tables
-as they were, and that for empty ones reads all of a namespace."""
+"""Seconds until a statement is prepared again: the server keeps its plan for the tables as they
+were, and a plan for empty tables reads all of a namespace."""
 
 _STATEMENTS: Final = 1000
 """How many templates are remembered with their names filled in."""

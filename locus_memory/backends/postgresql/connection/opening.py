@@ -37,7 +37,7 @@ class Features:
 
 
 _PATIENCE: Final = 86_400.0
-"""Seconds that a migration may take: it may write a large table anew."""
+"""Seconds that a migration may take: it may rewrite a large table."""
 
 _NOTHING_THERE: Final = (
     UndefinedTableError,

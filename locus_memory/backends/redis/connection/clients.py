@@ -144,7 +144,7 @@ class LoopClient:
                     connection.mark_for_reconnect()
 
     async def forget_connections(self) -> None:
-        """Make every later command connect anew, and so find the server that is in charge."""
+        """Make every later command reconnect, and so find the server that is in charge."""
         for connection in self.link.connections:
             connection.mark_for_reconnect()
         if isinstance(self.link, Driver) and isinstance(self.link.client, Redis):
