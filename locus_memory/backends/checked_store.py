@@ -289,7 +289,10 @@ class CheckedStore(BaseStore, Generic[Encoded]):
     @override
     async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
         given = as_operations(operations)
-        await self._need("transactions")
+        if not self.capabilities.transactions:
+            # The answer may need an open store, and a bad operation is refused before that.
+            await prepared(self._encode_all, given)
+            await self._need("transactions")
         results = await self._write_all(given)
         return [
             bool(result) if isinstance(each, Delete) else result

@@ -112,6 +112,17 @@ async def test_a_bad_argument_is_refused_before_anything_is_opened(arguments):
 
 
 @pytest.mark.asyncio
+async def test_a_bad_batch_is_refused_before_anything_is_opened():
+    store = NoClaims(FakeClock())
+    with pytest.raises(InvalidArgumentError):
+        await store.write_batch([Put(namespace=("n",), key="k", value={1})])
+    assert not store.is_open
+    with pytest.raises(StoreCapabilityError):
+        await store.write_batch([Put(namespace=("n",), key="k", value=1)])
+    assert store.is_open
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("fields", "capability"), [({"ttl": 1}, "ttl"), ({"embedding": [1.0]}, "semantic_search")]
 )
