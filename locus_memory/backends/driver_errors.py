@@ -1,7 +1,7 @@
-"""A driver's errors made the library's own: what the tables of all backends have in common.
+"""The translation of a driver's errors, by a table in each backend.
 
-A backend has one `ErrorTable`, or one for each side, and says itself only what no table can: the
-words of a message, and which errors quote what must not be read.
+A backend has one `ErrorTable`, or one each for the client and the server. Only the words of a
+message, and the errors that quote secrets, need code of its own.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Kind = type[LocusMemoryError]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorTable:
-    """Which error of the library stands for which of a driver's.
+    """The table from a driver's errors to those of the library.
 
-    A code decides first, then what the message says, then the class. An error that is in none
-    of the tables is a plain `BackendError`.
+    The code decides first, then the words of the message, then the class. An error that is in no
+    table is a plain `BackendError`.
 
     Attributes:
-        codes: By the server's or the driver's own code.
-        phrases: By words of the message; the first that fits.
-        classes: By class; a class counts for those derived from it that are not here.
-        remedies: By code, what helps; it ends the message.
+        codes: By the code of the server or the driver.
+        phrases: By words of the message; the first match.
+        classes: By class; a class stands for its subclasses that are not in the table.
+        remedies: The remedy of a code, which ends the message.
     """
 
     codes: Mapping[str, Kind] = field(default_factory=dict)
@@ -54,11 +54,11 @@ class ErrorTable:
         return self.classes.get(next(bases, BaseException), BackendError)
 
     def describe(self, error: BaseException, message: str, *codes: str) -> LocusMemoryError:
-        """Return the library's error with a message, and the remedy if there is one.
+        """Return the library's error with a message, and with the remedy if there is one.
 
         Args:
             error: The driver's.
-            message: What is said of it.
+            message: The text of the error.
             codes: As for `kind`.
         """
         remedies = (f"; {self.remedies[code]}" for code in codes if code in self.remedies)
@@ -72,14 +72,14 @@ def _quotes_nothing(error: BaseException) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverErrors:
-    """How the errors of one driver become the library's.
+    """The translation of the errors of one driver.
 
     Attributes:
-        raised: The classes of all that the driver raises.
-        describe: Returns the library's error for one of these, given how messages call the
-            database; or the same error, if it says that the library is wrong.
-        quotes: Whether an error quotes data or a secret. Then it is not passed on even as the
-            cause, for a traceback shows that.
+        raised: The classes of the driver's errors.
+        describe: Returns the library's error for a driver's error and the name of the database in
+            messages; or the same error, if it shows a mistake of the library.
+        quotes: Whether an error quotes data or a secret. Such an error is not even the cause,
+            because a traceback shows the cause.
     """
 
     raised: tuple[type[BaseException], ...]
@@ -87,7 +87,7 @@ class DriverErrors:
     quotes: Callable[[BaseException], bool] = _quotes_nothing
 
     def translate(self, error: BaseException, place: str) -> BaseException:
-        """Return the library's error for `error`, or `error` itself if it is not the driver's."""
+        """Return the library's error for `error`, or `error` itself if it is another one."""
         # Some of the library's errors are an `OSError` as well, as some of a driver's are.
         if isinstance(error, LocusMemoryError) or not isinstance(error, self.raised):
             return error

@@ -1,7 +1,7 @@
-"""What arrives while much is under way already is sent together.
+"""Groups of concurrent writes, which one statement sends together.
 
-Sending costs the client and the server more than what is sent, so under load many that share
-one statement are done sooner than each by its own. What comes alone is sent alone, at once.
+A statement costs the client and the server more than its rows. So under load, writes that share a
+statement finish sooner than writes with a statement each. A single write is sent at once.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _ALONE: Final = 4
-"""How many are under way each by itself before others wait to be grouped."""
+"""The most single writes in progress before others wait for a group."""
 
 _GROUPS: Final = 1
-"""How many groups are under way at once."""
+"""The most groups in progress."""
 
 _LARGEST: Final = 32
-"""How many a group has at most."""
+"""The most writes of a group."""
 
 
 @dataclass(eq=False, slots=True)
 class _Waiting(Generic[T, R]):
-    """One that waits for a group, or for the answer of its group."""
+    """A write that waits for a group, or for the answer of its group."""
 
     kind: Hashable
     key: Hashable
@@ -40,22 +40,22 @@ class _Waiting(Generic[T, R]):
 
 @dataclass(eq=False, slots=True)
 class _Group(Generic[T, R]):
-    """Those that are sent together, and what sends them."""
+    """The writes that are sent together, and the future that sends them."""
 
     members: list[_Waiting[T, R]]
     sending: asyncio.Future[tuple[Sequence[R | None]]]
 
 
 class Grouping(Generic[T, R]):
-    """Sends for the calls of one event loop.
+    """The sender of the writes of one event loop.
 
-    Those of one key are sent one after the other, in the order they came; only what is sent
-    again, alone, may be overtaken. Whoever waits may be cancelled: the others do not notice.
+    Writes of one key are sent one after another, in the order of their calls. Only a write that
+    is sent again, alone, may be overtaken. A cancelled call does not affect the others.
 
     Args:
-        alone: Sends one.
-        together: Sends several of one kind and of distinct keys; returns an answer for each,
-            `None` for what is to be sent alone after all.
+        alone: Sends one write.
+        together: Sends several writes of one kind and of distinct keys; returns an answer for
+            each, `None` for a write to send alone after all.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Grouping(Generic[T, R]):
         """Return the answer to `what`, sent alone or with others of its kind.
 
         Raises:
-            Exception: What `alone` raised, or `together` for all of a group.
+            Exception: The error of `alone`, or of `together` for all writes of the group.
         """
         if self._singles >= _ALONE or self._groups or key in self._busy:
             return await self._with_others(_Waiting(kind, key, what, self._loop.create_future()))
@@ -102,14 +102,14 @@ class Grouping(Generic[T, R]):
         return await self._alone(waiting.what) if answer is None else answer
 
     def _go_on(self) -> None:
-        """Send a group, if there is one to send, and few enough are under way."""
+        """Send the next group, if there is one and few enough are in progress."""
         if not self._waiting or self._groups >= _GROUPS or self._loop.is_closed():
             return
         members = self._next()
         if members:
             self._groups += 1
             self._busy.update(each.key for each in members)
-            # Unlike a task, it says nothing if its event loop is closed as it is.
+            # Unlike a task, it does not warn if its event loop is closed meanwhile.
             sending = asyncio.gather(self._together([each.what for each in members]))
             group = _Group(members, sending)
             for each in members:
@@ -117,7 +117,7 @@ class Grouping(Generic[T, R]):
             sending.add_done_callback(lambda _: self._end(group))
 
     def _next(self) -> list[_Waiting[T, R]]:
-        """Take those that may be sent together, in the order they came."""
+        """Take the writes that may be sent together, in the order of their calls."""
         members: list[_Waiting[T, R]] = []
         keys = set(self._busy)
         left: list[_Waiting[T, R]] = []
@@ -134,10 +134,10 @@ class Grouping(Generic[T, R]):
         return members
 
     def _end(self, group: _Group[T, R]) -> None:
-        """Tell the members of a group how it went."""
+        """Give the members of a group their answers."""
         self._groups -= 1
         self._busy.difference_update(each.key for each in group.members)
-        # First of all, so that the server works while the members do.
+        # First, so that the server works while the members continue.
         self._go_on()
         if group.sending.cancelled():
             for each in group.members:

@@ -1,7 +1,7 @@
-"""What belongs to one event loop each: it is opened there, found again, and closed.
+"""The connections of each event loop: opened there, found again, and closed.
 
-Connections of asyncio work in the event loop that opened them and in no other one. So a backend
-has a `PerLoop` of them, from which each loop that calls gets its own.
+A connection of asyncio works only in the event loop that opened it. So a backend has a `PerLoop`
+of them, and each event loop gets its own.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from locus_memory.errors import BackendClosedError
 __all__ = ["LoopLocal", "OfOneLoop", "PerLoop", "close_elsewhere", "sever", "until_the_loop_ends"]
 
 _inherited: Final[list[object]] = []
-"""Of the process that this one was forked from, kept so that nothing of it is finalized."""
+"""The connections of the parent process, kept in a forked process so that none is finalized."""
 
 
 class OfOneLoop(Protocol):
-    """Connections that belong to one event loop, and close themselves when it ends."""
+    """The connections of one event loop, which close themselves when it ends."""
 
     async def close(self) -> None:
         """Close them, in their loop."""
 
     def has_ended(self) -> bool:
-        """Whether they closed themselves, as their loop ended."""
+        """Return whether they closed themselves because their loop ended."""
         ...
 
     def abandon(self) -> None:
-        """Let go of them without their loop, which does not run."""
+        """Drop them without their loop, which does not run."""
 
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ HeldT = TypeVar("HeldT", bound=OfOneLoop)
 
 @dataclass(eq=False, slots=True)
 class _Place(Generic[HeldT]):
-    """What one event loop has, or the calls that wait for it and what the last one ran into."""
+    """The place of one event loop: its connections, the calls that wait, and their last failure."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     held: HeldT | None = None
@@ -52,13 +52,13 @@ class _Place(Generic[HeldT]):
 
 
 class PerLoop(Generic[HeldT]):
-    """What each event loop has of its own, opened at its first call; any thread may call.
+    """The connections of each event loop, opened at its first call; any thread may call.
 
-    A process that was forked begins with nothing, and leaves alone what its parent has: both
-    watch the sockets by one epoll, so to close them in one makes the other one deaf.
+    A forked process starts with no connections and leaves those of its parent alone. Both
+    processes watch the sockets by one epoll, so a close in one of them would stop the other.
 
     Args:
-        place: What messages call the database.
+        place: The name of the database in messages.
     """
 
     def __init__(self, place: str) -> None:
@@ -76,7 +76,7 @@ class PerLoop(Generic[HeldT]):
         return [place.held for place in places if place.held is not None]
 
     def is_open(self) -> bool:
-        """Whether any event loop that has not ended still has something to close."""
+        """Return whether an event loop that has not ended still has open connections."""
         return any(not held.has_ended() for held in self._held())
 
     @property
@@ -85,11 +85,11 @@ class PerLoop(Generic[HeldT]):
         return self._closed
 
     def refusal(self) -> BackendClosedError:
-        """Return the error of a call that comes after `close`."""
+        """Return the error of a call after `close`."""
         return BackendClosedError(f"{self._place}: used after close()")
 
     def here(self) -> HeldT | None:
-        """Return what the running event loop has, `None` before it is open.
+        """Return the connections of the running event loop, or `None` before they are open.
 
         Raises:
             BackendClosedError: After `close`.
@@ -100,15 +100,15 @@ class PerLoop(Generic[HeldT]):
         return None if place is None else place.held
 
     async def opened(self, opening: Callable[[], Awaitable[HeldT]]) -> HeldT:
-        """Return what the running event loop has, opened now if need be.
+        """Return the connections of the running event loop, and open them if necessary.
 
         Args:
-            opening: Opens it; leaves nothing open if it raises. Calls that come meanwhile wait
-                for it, and share its failure.
+            opening: Opens them; leaves nothing open if it raises. Concurrent calls wait for it
+                and share its failure.
 
         Raises:
             BackendClosedError: After `close`.
-            Exception: What `opening` raised.
+            Exception: The error of `opening`.
         """
         place = self._place_here()
         known = place.failure
@@ -119,7 +119,7 @@ class PerLoop(Generic[HeldT]):
         finally:
             place.calls -= 1
             if not place.calls:
-                # Its traceback keeps alive whatever its callers hold.
+                # Its traceback keeps the objects of its callers alive.
                 place.failure = None
 
     async def _opened_in(
@@ -163,10 +163,10 @@ class PerLoop(Generic[HeldT]):
                 held.abandon()
 
     async def close(self, seconds: float = 0) -> None:
-        """Close what all event loops have, each in its own; calling it again is harmless.
+        """Close the connections of each event loop in that loop; a second call is harmless.
 
         Args:
-            seconds: Seconds to wait for the other loops; the running one takes its time.
+            seconds: Seconds to wait for the other loops; the running loop has no limit.
         """
         with self._lock:
             self._closed = True
@@ -184,14 +184,14 @@ class PerLoop(Generic[HeldT]):
 
 
 class LoopLocal(Generic[T]):
-    """A value for each event loop, which is made at its first call and never closed."""
+    """A value per event loop, created at its first call and never closed."""
 
     def __init__(self) -> None:
         self._values: dict[asyncio.AbstractEventLoop, T] = {}
         self._lock = threading.Lock()
 
     def get(self, make: Callable[[], T]) -> T:
-        """Return the value of the running event loop, made now if there is none."""
+        """Return the value of the running event loop, and create it if there is none."""
         loop = asyncio.get_running_loop()
         if loop in self._values:
             return self._values[loop]
@@ -204,10 +204,10 @@ class LoopLocal(Generic[T]):
 
 
 async def until_the_loop_ends(close: Callable[[], Awaitable[None]]) -> AsyncGenerator[None]:
-    """Close something when the event loop ends, or this generator is closed before.
+    """Call `close` when the event loop ends, or when this generator is closed.
 
-    It begins with its first `anext`. `asyncio.run` closes the asynchronous generators that are
-    left before it closes the loop: the only moment at which it tells anybody that it is going to.
+    It starts with its first `anext`. `asyncio.run` closes the remaining asynchronous generators
+    before it closes the loop. No other hook runs before the end of a loop.
     """
     try:
         yield
@@ -224,21 +224,20 @@ def sever(transport: Any) -> None:
         if socket is not None:
             socket.close()
             transport._sock = None  # noqa: SLF001 - or it warns of what is closed by now
-        # TLS is a transport around the one that has the socket.
+        # A TLS transport wraps the transport of the socket.
         transport = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
 
 
 def close_elsewhere(loop: asyncio.AbstractEventLoop, held: OfOneLoop) -> Future[None]:
-    """Close what belongs to the event loop of another thread; the future tells when that is done.
+    """Close connections in the loop of another thread; the future is done once they are closed.
 
-    `asyncio.run` ends asynchronous generators, by which connections close themselves, last of
-    all. A loop that has come so far no longer gets to a new task, so none is made then, nor a
-    coroutine that nobody would await.
+    `asyncio.run` closes asynchronous generators last, and with them the connections. A loop at
+    that point runs no new task, so no task or coroutine is created then.
     """
     closed: Future[None] = Future()
 
     def finish(task: asyncio.Task[None] | None = None) -> None:
-        # Whoever waited may have given up.
+        # The caller may have stopped waiting.
         if not closed.set_running_or_notify_cancel():
             return
         error = None if task is None or task.cancelled() else task.exception()
@@ -258,7 +257,7 @@ def close_elsewhere(loop: asyncio.AbstractEventLoop, held: OfOneLoop) -> Future[
         if is_running:
             loop.call_soon_threadsafe(start)
     except RuntimeError:
-        # It was closed meanwhile.
+        # The loop was closed meanwhile.
         is_running = False
     if not is_running:
         held.abandon()

@@ -1,4 +1,4 @@
-"""Which items a verb is asked for: the values that a checked store hands to its backend."""
+"""The checked arguments of verbs, as a `CheckedStore` passes them to its backend."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _MOST: Final = 2**62
 
 
 def at_most(limit: object, what: str = "limit") -> int:
-    """Return a number of items, checked, and small enough for every database.
+    """Check a number of items, and cap it at an integer that every database accepts.
 
     Raises:
-        InvalidArgumentError: It is no integer of at least 0.
+        InvalidArgumentError: It is not an integer of at least 0.
     """
     return min(check_limit(limit, what), _MOST)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Which keys of a namespace a scan wants; the fields mean what they mean to `scan`."""
+    """The keys of a scan; the fields are the arguments of `scan`."""
 
     prefix: str | None
     after: str | None
@@ -36,14 +36,14 @@ class KeyRange:
         """Return the range, checked.
 
         Raises:
-            InvalidArgumentError: One is no text.
+            InvalidArgumentError: A prefix or cursor is not a text.
         """
         return cls(check_text(prefix, "prefix"), check_text(after, "after"), descending)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which part of the hits is wanted, the best first."""
+    """A page of the hits, the best first."""
 
     limit: int
     offset: int = 0
@@ -53,19 +53,19 @@ class Page:
         """Return the page, checked.
 
         Raises:
-            InvalidArgumentError: One is no integer of at least 0.
+            InvalidArgumentError: One is not an integer of at least 0.
         """
         return cls(at_most(limit), at_most(offset, "offset"))
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which items a search is about.
+    """The items of a search.
 
     Attributes:
-        namespace: Where they are.
-        condition: What they satisfy.
-        recursive: Whether those in the descendants of the namespace count.
+        namespace: Their namespace.
+        condition: The filter that they satisfy.
+        recursive: Whether items of the descendants count as well.
     """
 
     namespace: Namespace
@@ -77,7 +77,7 @@ class Selection:
         """Return the selection, checked.
 
         Raises:
-            InvalidNamespaceError: `namespace` is none.
-            InvalidFilterError: `filter_` is none.
+            InvalidNamespaceError: `namespace` is not a namespace.
+            InvalidFilterError: `filter_` is not a filter.
         """
         return cls(check_namespace(namespace), parse_filter(filter_), recursive)

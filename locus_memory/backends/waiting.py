@@ -1,4 +1,4 @@
-"""The line of those that wait in one event loop, for a connection as a rule."""
+"""The line of waiting calls of one event loop, usually for a connection."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ T = TypeVar("T")
 
 
 class WaitingLine(Generic[T]):
-    """First come, first served; each waits for so many seconds at most.
+    """A queue, first come, first served, with a limit on the wait.
 
-    Whoever waits awaits a future. Once that is done, cancelled for instance, nobody waits by it
-    any more, and the line passes over it.
+    A call awaits a future. The line skips a future that is done, for example cancelled.
 
     Args:
-        timeout: Seconds.
-        refusal: Returns the error for one that waited for too long.
+        timeout: The most seconds of a wait.
+        refusal: Returns the error of a call that waited too long.
     """
 
     def __init__(self, timeout: float, refusal: Callable[[], Exception]) -> None:
@@ -28,22 +27,22 @@ class WaitingLine(Generic[T]):
         self._refusal = refusal
         self._loop = asyncio.get_running_loop()
         self._line: deque[tuple[T, asyncio.Future[Any], float]] = deque()
-        # One serves all: they wait equally long.
+        # One timer serves all calls: they wait equally long.
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        """How many are in line, those that do not wait any more included."""
+        """Return the number of calls in line, including those that no longer wait."""
         return len(self._line)
 
     def join(self, what: T, answer: asyncio.Future[Any]) -> None:
-        """Wait at the end of the line, by a future."""
+        """Add a future to the end of the line."""
         until = self._loop.time() + self._timeout
         self._line.append((what, answer, until))
         if self._timer is None:
             self._timer = self._loop.call_at(until, self._refuse_the_late)
 
     def take(self) -> T | None:
-        """Take the first that still waits out of the line, `None` if nobody does."""
+        """Take the first call that still waits, or `None`."""
         while self._line:
             what, answer, _ = self._line.popleft()
             if not answer.done():
@@ -63,7 +62,7 @@ class WaitingLine(Generic[T]):
             self._line.popleft()
 
     def end(self, refusal: Callable[[], Exception] | None = None) -> None:
-        """End the watch on the time, and refuse all that wait if there is a refusal."""
+        """Stop the timer, and refuse all waiting calls if there is a refusal."""
         if self._timer is not None:
             self._timer.cancel()
         while refusal is not None and self._line:

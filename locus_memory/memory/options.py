@@ -23,10 +23,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallOptions:
-    """What a run is reminded of.
+    """The options of recall.
 
     Attributes:
-        retrieve_limit: The most memories a run is reminded of.
+        retrieve_limit: The most memories that a run recalls.
         token_budget: The most tokens the block of memories may take.
         token_counter: Counts tokens; `None` estimates them.
         recall_timeout: The seconds the start of a run waits for the store; then the run goes on
@@ -50,19 +50,19 @@ class RecallOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionOptions:
-    """When memories are extracted, how long that may take, and what is kept.
+    """The options of extraction.
 
     Attributes:
         extract_mode: `"inline"`: before a run ends; `"background"`: later, in a task.
-        batch_messages: Extract from a thread once so many of its messages wait; `drain` and
+        batch_messages: Extract from a thread once this many of its messages wait; `drain` and
             `close` do not wait for more, nor does the next process.
-        batch_quiet: Extract from a thread that nobody added to for so many seconds, however few
-            of its messages wait; one whose extraction failed is tried again then.
+        batch_quiet: Extract from a thread after this many seconds without a new message, however
+            few of its messages wait; a failed extraction is retried then.
         extract_timeout: The seconds an extractor may take.
         max_attempts: How often to try an extraction that fails.
-        drain_timeout: The seconds `close` waits for what is under way.
-        allow_secrets: Whether to keep what an extractor returns that looks like a password, a
-            key or a card number.
+        drain_timeout: The seconds that `close` waits for extractions in progress.
+        allow_secrets: Whether to keep texts that look like a password, a key or a card
+            number.
 
     Raises:
         ConfigurationError: An option that cannot work.
@@ -109,7 +109,7 @@ class ExtractionKeywords(TypedDict, total=False):
 
 
 class MemoryKeywords(RecallKeywords, ExtractionKeywords, total=False):
-    """What `LLMMemoryManager` takes by name beside its own parameters."""
+    """The options of `LLMMemoryManager` by name, besides its own parameters."""
 
 
 def check_whole(least: int, **options: object) -> None:

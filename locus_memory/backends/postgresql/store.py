@@ -115,7 +115,7 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
     @property
     @override
     def capabilities(self) -> StoreCapabilities:
-        """What the database can do; before the store is open, what any database can."""
+        """The capabilities of the database; before the store is open, those of every database."""
         vectors = False
         with suppress(BackendUnavailableError):
             vectors = self._pool.features.has_vector

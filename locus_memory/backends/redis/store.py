@@ -129,7 +129,7 @@ class RedisStore(CheckedStore[Operation]):
     @property
     @override
     def capabilities(self) -> StoreCapabilities:
-        """What the server can do; before the store is open, what any server can."""
+        """The capabilities of the server; before the store is open, those of every server."""
         atomic, layout = False, self._layouts.latest or Layout()
         with suppress(BackendError):
             features = self._connection.features

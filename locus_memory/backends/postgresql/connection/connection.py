@@ -124,7 +124,7 @@ class PostgreSQLPool(Resource):
 
     @property
     def features(self) -> Features:
-        """What the database has.
+        """The features of the database.
 
         Raises:
             BackendUnavailableError: It was not opened yet.

@@ -21,7 +21,7 @@ __all__ = ["Features", "prepare"]
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What was found when the database was opened.
+    """The features that the opening of the database found.
 
     Attributes:
         server_version: Such as 180001 for 18.1.

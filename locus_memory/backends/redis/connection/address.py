@@ -1,4 +1,4 @@
-"""Where a Redis server is: what may stand for it, and what may be told of it."""
+"""The address of a Redis server: its accepted forms, and its form in messages."""
 
 from __future__ import annotations
 

@@ -89,12 +89,12 @@ class Call:
 
     @property
     def command(self) -> tuple[Any, ...]:
-        """What calls it where the server knows it."""
+        """The command that runs the script if the server knows it."""
         return ("EVALSHA", self.script.sha, *self.arguments)
 
     @property
     def full_command(self) -> tuple[Any, ...]:
-        """What calls it anywhere, and makes the server know it."""
+        """The command that runs the script on any server, which then knows it."""
         return ("EVAL", self.script.text, *self.arguments)
 
 
@@ -169,7 +169,7 @@ class RedisConnection(Resource):
 
     @property
     def features(self) -> Features:
-        """What the server is and can do, known once the connection is open.
+        """The features of the server, known once the connection is open.
 
         Raises:
             BackendError: It was never open.

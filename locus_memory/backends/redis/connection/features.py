@@ -1,4 +1,4 @@
-"""What a Redis server is and can do, asked once and with nothing that managed ones refuse."""
+"""The features of a Redis server, detected once by commands that managed servers allow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ask = Callable[..., Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What the server is.
+    """The version and the features of a server.
 
     Attributes:
         server: `"redis"` or `"valkey"`.

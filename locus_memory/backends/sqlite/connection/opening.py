@@ -24,12 +24,12 @@ _TABLE_COUNT: Final = "SELECT count(*) FROM sqlite_master"
 _RETRY_SECONDS: Final = 0.005
 
 Identity = tuple[int, int]
-"""What no two files have in common at one moment: device and inode."""
+"""The device and inode of a file, unique at one moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a thread needs to open its connection.
+    """The settings of a thread that opens a connection.
 
     Attributes:
         path: The file.

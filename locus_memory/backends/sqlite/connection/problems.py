@@ -1,4 +1,4 @@
-"""What is wrong with a SQLite file as a whole."""
+"""The problems of a SQLite file as a whole."""
 
 from __future__ import annotations
 
