@@ -1,4 +1,4 @@
-"""The verbs of a store over a few methods: what comes in is checked here, once."""
+"""A base class of stores that checks the arguments of every verb, once for all backends."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _BEHIND: Final = {
     "get_embedding": "_get_embedding",
     "search_by_embedding": "_search_vectors",
 }
-"""The methods that verbs call, where a backend may leave them out."""
+"""The optional methods of a backend, by the verbs that call them."""
 
 
 class CheckedStore(BaseStore, Generic[Encoded]):
-    """A store whose verbs check and normalise what comes in, and call a few methods then.
+    """A store whose verbs check and normalise their arguments, then call a few methods.
 
     A backend implements `capabilities`, `_encode`, `_write`, `_get_item`, `_scan` and `_newest`;
     for what else it claims, `_search_text`, `_get_embedding`, `_search_vectors`, `_get_values`
@@ -55,7 +55,7 @@ class CheckedStore(BaseStore, Generic[Encoded]):
     """
 
     _dimension: int | None = None
-    """The only vector length to take, or `None` for any."""
+    """The only accepted vector length, or `None` for any."""
 
     @abstractmethod
     def _encode(self, operation: Put | Delete, vector: bytes | None) -> Encoded:
@@ -103,7 +103,7 @@ class CheckedStore(BaseStore, Generic[Encoded]):
     async def _get_values(
         self, names: Sequence[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], Any]:
-        """Return the values of those items that are there; no name comes twice."""
+        """Return the values of the items that exist; no name comes twice."""
         found = {name: await self._get_item(*name) for name in names}
         return {name: item.value for name, item in found.items() if item is not None}
 
@@ -111,7 +111,7 @@ class CheckedStore(BaseStore, Generic[Encoded]):
         return [item.key for item in await self._scan(namespace, keys, limit)]
 
     async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
-        """Return the namespaces that hold an item and are wanted, in order."""
+        """Return the requested namespaces that hold an item, in order."""
         raise NotImplementedError
 
     async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
@@ -136,7 +136,7 @@ class CheckedStore(BaseStore, Generic[Encoded]):
     async def _search_vectors(
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
-        """Return a page of the selected items whose vectors point most nearly the same way.
+        """Return a page of the selected items whose vectors are nearest by cosine.
 
         Args:
             selection: Which items.
@@ -147,11 +147,11 @@ class CheckedStore(BaseStore, Generic[Encoded]):
         raise NotImplementedError
 
     def _query_words(self, query: str) -> list[str]:
-        """Return what to search for; for a long query, this is called in a thread."""
+        """Return the words to search for; for a long query, this runs in a worker thread."""
         return query_words(query)
 
     def _remedy(self, capability: str) -> str | None:
-        """Return what helps where a capability is missing."""
+        """Return the remedy for a missing capability."""
         return "list with query=None, or choose another backend" if capability == "search" else None
 
     async def _need(self, capability: str) -> None:
@@ -167,7 +167,7 @@ class CheckedStore(BaseStore, Generic[Encoded]):
             self._unsupported(capability, self._remedy(capability))
 
     async def _write_all(self, operations: Sequence[Put | Delete]) -> Sequence[int]:
-        """Check, encode and write operations; override it where that takes several tries."""
+        """Check, encode and write operations; override it if a write needs several attempts."""
         encoded = await prepared(self._encode_all, operations)
         for capability in _needed(operations):
             await self._need(capability)
@@ -386,7 +386,7 @@ def _needed(operations: Iterable[Put | Delete]) -> list[str]:
 
 
 def implements(kind: type[BaseStore], verb: str) -> bool:
-    """Whether a kind of store has a verb of its own, and not one that is slow or only raises."""
+    """Return whether a class of stores has its own verb, not a slow default or one that raises."""
     if getattr(kind, verb) is not getattr(CheckedStore, verb):
         return getattr(kind, verb) is not getattr(BaseStore, verb)
     behind = _BEHIND.get(verb)

@@ -13,9 +13,13 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any, Final, Self, cast
 
+from locus.core.messages import Message, Role
+from locus.core.protocols import CheckpointerCapabilities
+from locus.core.state import AgentState
+from locus.memory.checkpointer import BaseCheckpointer
+from locus.memory.registry import register_checkpointer
 from typing_extensions import override
 
-from locus_memory._internal.providers.drivers import require
 from locus_memory.backends.base import Backend
 from locus_memory.checkpoint.base import UNSET, Checkpointable, CheckpointInfo, StorageStats, Unset
 from locus_memory.checkpoint.base import BaseCheckpointer as OurCheckpointer
@@ -27,14 +31,6 @@ from locus_memory.errors import (
 )
 from locus_memory.integrations.locus.state import StateFormat
 from locus_memory.registry import as_checkpointer, get_checkpointer
-
-require("locus", "locus", needed_by=__name__)
-
-from locus.core.messages import Message, Role  # noqa: E402 - the guard is first
-from locus.core.protocols import CheckpointerCapabilities  # noqa: E402 - the same
-from locus.core.state import AgentState  # noqa: E402 - the same
-from locus.memory.checkpointer import BaseCheckpointer  # noqa: E402 - the same
-from locus.memory.registry import register_checkpointer  # noqa: E402 - the same
 
 __all__ = ["LOADED", "Loaded", "LocusCheckpointer", "register"]
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from locus.core.messages import Message
+from locus.core.state import AgentState
+from locus.memory.manager import (
+    BaseMemoryManager,
+    Memory,
+    MemoryType,
+    without_memory_blocks,
+)
 from typing_extensions import override
 
-from locus_memory._internal.providers.drivers import require
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.base import Backend
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
@@ -18,17 +25,6 @@ from locus_memory.memory.base import takes_query
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory as OurMemory
 from locus_memory.store.base import BaseStore as OurStore
-
-require("locus", "locus", needed_by=__name__)
-
-from locus.core.messages import Message  # noqa: E402 - the guard is first
-from locus.core.state import AgentState  # noqa: E402 - the same
-from locus.memory.manager import (  # noqa: E402 - the same
-    BaseMemoryManager,
-    Memory,
-    MemoryType,
-    without_memory_blocks,
-)
 
 __all__ = ["LocusMemoryManager"]
 

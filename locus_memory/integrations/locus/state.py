@@ -6,11 +6,7 @@ import json
 import math
 from typing import Any, Final
 
-from locus_memory._internal.providers.drivers import require
-
-require("locus", "locus", needed_by=__name__)
-
-from locus.core.state import AgentState  # noqa: E402 - the guard is first
+from locus.core.state import AgentState
 
 __all__ = ["StateFormat"]
 

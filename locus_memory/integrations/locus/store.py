@@ -8,24 +8,20 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from typing_extensions import override
-
-from locus_memory._internal.providers.drivers import require
-from locus_memory.backends.base import Backend
-from locus_memory.errors import StoreCapabilityError as OurCapabilityError
-from locus_memory.registry import as_store
-from locus_memory.store.base import BaseStore as OurStore
-from locus_memory.store.item import StoreItem as OurItem
-
-require("locus", "locus", needed_by=__name__)
-
-from locus.memory.store import (  # noqa: E402 - the guard is first
+from locus.memory.store import (
     BaseStore,
     SemanticSearchResult,
     StoreCapabilities,
     StoreCapabilityError,
     StoreItem,
 )
+from typing_extensions import override
+
+from locus_memory.backends.base import Backend
+from locus_memory.errors import StoreCapabilityError as OurCapabilityError
+from locus_memory.registry import as_store
+from locus_memory.store.base import BaseStore as OurStore
+from locus_memory.store.item import StoreItem as OurItem
 
 __all__ = ["LocusStore"]
 
