@@ -11,6 +11,7 @@ READY := $(VENV)/.ready
 # What the demo needs: everything if it is there, else the command line alone, in a tenth of the time.
 DEMO_READY := $(if $(wildcard $(VENV)/.ready),$(VENV)/.ready,$(VENV)/.demo-ready)
 PEERS := $(VENV)/.peers
+LIVE := $(VENV)/.live
 # More arguments for the tool of a target, such as `make test ARGS="-k sqlite"`.
 ARGS ?=
 # How many processes share the tests; each starts the servers that it needs. `JOBS=0` is one.
@@ -67,7 +68,7 @@ quick: $(READY) ## run the tests that are fast and start no server
 test: $(READY) ## run all tests, with the servers that pip installed
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(ARGS)
 
-live: $(READY) ## run the long tests with real processes and servers
+live: $(LIVE) ## run the long tests with real processes and servers
 	$(BIN)/python -m pytest integration $(ARGS)
 
 bench: $(READY) ## measure speed and size, in ratios
@@ -75,6 +76,10 @@ bench: $(READY) ## measure speed and size, in ratios
 
 bench-peers: $(PEERS) ## measure ours beside LangGraph's and the Locus SDK's own
 	$(BIN)/python tests/benchmarks/peers.py $(ARGS)
+
+$(LIVE): $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[live]'
+	@touch $@
 
 $(PEERS): $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[peers]'

