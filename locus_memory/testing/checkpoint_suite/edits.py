@@ -148,20 +148,25 @@ class EditTests(CheckpointerSuite):
         rounds: list[tuple[list[Edit], str | None, bool]],
     ) -> None:
         await checkpointer.delete("t")
-        saver, state = checkpointer, {"messages": list[Any]()}
+        state = {"messages": list[Any]()}
         _lengthen(size)(state)
+        saver, opened = checkpointer, list[DeltaCheckpointer]()
         expected: dict[str, Any] = {}
         for edits, name, is_new in rounds:
             for edit in edits:
                 edit(state)
             if is_new and checkpointer.capabilities.persistent_checkpoint_ids:
                 saver = await open_another()
+                opened.append(saver)
             saved = await saver.save(state, "t", name)
             expected.pop(saved, None)
             expected[saved] = copy.deepcopy(state)
         for saved, before in expected.items():
             assert same(await saver.load("t", saved), before)
         assert await saver.list_checkpoints("t", 20) == list(expected)[::-1]
+        # A server has only so many connections, and there are many examples.
+        for saver in opened:
+            await saver.close()
 
     @PROPERTY
     @given(size=st.sampled_from([3, 600]), edits=st.lists(_EDITS, min_size=1, max_size=4))

@@ -152,3 +152,4 @@ class ForkTests(CheckpointerSuite):
             await verify(checkpointer, target, states)
             origins = await _origins(checkpointer, target)
             assert (source, names[start]) in origins.values()
+        await checkpointer.close()

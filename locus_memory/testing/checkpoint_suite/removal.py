@@ -68,6 +68,7 @@ class RemovalTests(CheckpointerSuite):
                 break
         await verify(checkpointer, "t", expected)
         assert not await checkpointer.delete("t", "unknown")
+        await checkpointer.close()
 
     async def test_what_was_deleted_is_not_the_newest(
         self, checkpointer: DeltaCheckpointer
