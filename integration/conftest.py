@@ -21,13 +21,22 @@ from locus_memory.testing.servers import (  # noqa: E402 - once its assertions a
     ValkeyServer,
 )
 
-POSTGRESQL = {"pgvector/pgvector:pg18": PostgreSQLServer, "pgvector/pgvector:pg16": None}
+POSTGRESQL = {
+    "pgvector/pgvector:pg18": PostgreSQLServer,
+    "pgvector/pgvector:pg16": None,
+    # The oldest versions that are promised.
+    "pgvector/pgvector:0.6.2-pg16": None,
+}
 REDIS = {
     # Of Docker it has RediSearch next to its vector sets, from pip it has not.
     "redis:8": RedisServer,
     "redis/redis-stack-server:7.4.0-v1": partial(ValkeyServer, search=True),
     "redis:7": None,
     "valkey/valkey:8": ValkeyServer,
+}
+REDISEARCH = {
+    "redis:8": partial(RedisServer, search=True),
+    "redis/redis-stack-server:7.4.0-v1": partial(ValkeyServer, search=True),
 }
 
 
@@ -110,4 +119,11 @@ def postgresql_url(request):
 def redis_url(request):
     image = request.param
     with serving(image, redis_of_docker, "LOCUS_TEST_REDIS_URL", REDIS[image]) as url:
+        yield url
+
+
+@pytest.fixture(scope="session", params=REDISEARCH)
+def redisearch_url(request):
+    image = request.param
+    with serving(image, redis_of_docker, "LOCUS_TEST_REDISEARCH_URL", REDISEARCH[image]) as url:
         yield url

@@ -5,21 +5,9 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from redis import Redis
-from redis.exceptions import ResponseError
 
 from locus_memory.registry import get_store
 from locus_memory.testing import StoreConformance
-
-
-@pytest.fixture
-def redisearch_url(redis_url):
-    with Redis.from_url(redis_url) as client:
-        try:
-            client.execute_command("FT._LIST")
-        except ResponseError:
-            pytest.skip("the server has no RediSearch")
-    return redis_url
 
 
 class TestRediSearchStore(StoreConformance):
