@@ -69,7 +69,7 @@ test: $(READY) ## run all tests, with the servers that pip installed
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(ARGS)
 
 live: $(LIVE) ## run the long tests with real processes and servers
-	$(BIN)/python -m pytest integration $(ARGS)
+	$(BIN)/python -m pytest integration --numprocesses 2 --dist loadfile $(ARGS)
 
 bench: $(READY) ## measure speed and size, in ratios
 	$(BIN)/python tests/benchmarks/run.py $(ARGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import warnings
 from contextlib import ExitStack, contextmanager
@@ -105,6 +106,12 @@ def serving(image, of_docker, variable, from_pip):
             except MissingDriverError as error:
                 pytest.skip(f"{image} needs Docker: {error}")
             yield server.url
+
+
+@pytest.fixture(scope="session")
+def name():
+    """Return a function from the folder of a test to a name that no other test has."""
+    return lambda folder: "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:16]
 
 
 @pytest.fixture(scope="session", params=POSTGRESQL)

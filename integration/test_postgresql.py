@@ -1,0 +1,24 @@
+"""Both contracts, whole, on each PostgreSQL there is."""
+
+from __future__ import annotations
+
+import pytest
+
+from locus_memory.registry import get_checkpointer, get_store
+from locus_memory.testing import CheckpointerConformance, StoreConformance
+
+
+class OnPostgreSQL:
+    @pytest.fixture(autouse=True)
+    def server(self, postgresql_url, name):
+        self.url, self.name = postgresql_url, name
+
+
+class TestPostgreSQLStore(OnPostgreSQL, StoreConformance):
+    def make_store(self, clock, tmp_path):
+        return get_store(self.url, schema=self.name(tmp_path), clock=clock)
+
+
+class TestPostgreSQLCheckpointer(OnPostgreSQL, CheckpointerConformance):
+    def make_checkpointer(self, clock, tmp_path, **options):
+        return get_checkpointer(self.url, schema=self.name(tmp_path), clock=clock, **options)
