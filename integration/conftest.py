@@ -109,7 +109,7 @@ def serving(image, of_docker, variable, from_pip):
 
 
 @pytest.fixture(scope="session")
-def name():
+def name_of():
     """Return a function from the folder of a test to a name that no other test has."""
     return lambda folder: "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:16]
 

@@ -10,27 +10,27 @@ from locus_memory.testing import CheckpointerConformance, StoreConformance
 
 class OnRedis:
     @pytest.fixture(autouse=True)
-    def server(self, redis_url, name):
-        self.url, self.name = redis_url, name
+    def server(self, redis_url, name_of):
+        self.url, self.name_of = redis_url, name_of
 
 
 class TestRedisStore(OnRedis, StoreConformance):
     def make_store(self, clock, tmp_path):
-        return get_store(self.url, key_prefix=self.name(tmp_path), clock=clock)
+        return get_store(self.url, key_prefix=self.name_of(tmp_path), clock=clock)
 
 
 class TestRedisCheckpointer(OnRedis, CheckpointerConformance):
     def make_checkpointer(self, clock, tmp_path, **options):
-        return get_checkpointer(self.url, key_prefix=self.name(tmp_path), clock=clock, **options)
+        return get_checkpointer(self.url, key_prefix=self.name_of(tmp_path), clock=clock, **options)
 
 
 class TestRediSearchStore(StoreConformance):
     """Texts and vectors in RediSearch."""
 
     @pytest.fixture(autouse=True)
-    def server(self, redisearch_url, name):
-        self.url, self.name = redisearch_url, name
+    def server(self, redisearch_url, name_of):
+        self.url, self.name_of = redisearch_url, name_of
 
     def make_store(self, clock, tmp_path):
-        prefix = self.name(tmp_path) + "s"
+        prefix = self.name_of(tmp_path) + "s"
         return get_store(self.url, key_prefix=prefix, clock=clock, search_index="redisearch")
