@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -40,6 +41,10 @@ UNFINISHED = """
     WHERE backend_type = 'client backend' AND state <> 'idle' AND pid <> pg_backend_pid()
 """
 """Ends what a test that failed or was cancelled has left running, and waits for its end."""
+
+MEMORY = Path("/dev/shm")
+ROOM = 4 * 1024**3
+"""Bytes that a folder in memory has free before the tests use it: ten times their need."""
 
 SERVERS = ("postgresql", "redis", "valkey", "cluster", "three_masters", "own_server")
 
@@ -115,6 +120,30 @@ SLOW = {
     "test_whatever_the_moment_it_is_interrupted_the_next_time_finishes",
 }
 """The names of tests and classes that take longest: a second or more, one or all of their cases."""
+
+
+def is_fit_for_files(folder):
+    """Whether a folder has room for the files of the tests, and lets the tests run scripts."""
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        return False
+    system = os.statvfs(folder)
+    return system.f_bavail * system.f_frsize >= ROOM and not system.f_flag & os.ST_NOEXEC
+
+
+def pytest_configure():
+    """Keep the files of the tests in memory, if it has room: databases wait for a disk."""
+    if is_fit_for_files(MEMORY):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect no garbage meanwhile: there is hardly any, and each look takes longer."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def needs_a_server(item):
