@@ -357,7 +357,8 @@ def test_python_tests(block, empty_folder):
     # The plugins that it does not load take longer to import than most of the tests.
     absent = ("no:cacheprovider", "no:anyio", "no:langsmith_plugin", "no:xdist")
     options = ["-q", *(f"-p{name}" for name in absent)]
-    options += ["-o", "asyncio_default_fixture_loop_scope=function"]
+    settings = ("asyncio_default_fixture_loop_scope=function", "tmp_path_retention_policy=failed")
+    options += [f"-o{setting}" for setting in settings]
     if block.page == WRAPPERS_PAGE and "StoreConformance" in block.code:
         options += ["-k", "delete or behaves_like_a_dict"]
     done = subprocess.run(
