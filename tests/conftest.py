@@ -3,11 +3,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 
 import asyncpg
@@ -45,6 +48,8 @@ UNFINISHED = """
 MEMORY = Path("/dev/shm")
 ROOM = 4 * 1024**3
 """Bytes that a folder in memory has free before the tests use it: ten times their need."""
+
+NUMBERS = count()
 
 SERVERS = ("postgresql", "redis", "valkey", "cluster", "three_masters", "own_server")
 
@@ -173,6 +178,20 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish():
     """Spare each collection of garbage, and each look at all objects, all that is there now."""
     gc.freeze()
+
+
+@pytest.fixture
+def tmp_path(request, tmp_path_factory):
+    """An empty folder, which is removed if the test passes.
+
+    To number a folder, pytest's own fixture reads the names of all that were made before it.
+    """
+    failed = request.session.testsfailed
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.mktemp(f"{name}{next(NUMBERS)}", numbered=False)
+    yield folder
+    if request.session.testsfailed == failed:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
