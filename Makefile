@@ -20,8 +20,8 @@ JOBS ?= 3
 # What `make quick` leaves out besides the tests that are marked: much of it starts processes,
 # imports a framework, or goes through a conformance suite once more.
 QUICK := $(addprefix --ignore=tests/,cli integrations backends/postgresql backends/redis \
-	backends/test_unclosed.py conformance/test_four_verbs.py conformance/test_wrappers.py \
-	test_examples.py)
+	backends/test_unclosed.py test_examples.py \
+	$(addprefix conformance/test_,checked_store.py four_verbs.py wrappers.py))
 
 # Whatever the caller's environment says, modules are compiled once: the tests start hundreds of
 # interpreters.

@@ -354,7 +354,11 @@ def test_python_tests(block, empty_folder):
         for name in {"before.py", file_of(before[-1]) or "before.py"}:
             (empty_folder / name).write_text(before[-1].code, encoding="utf-8")
     (empty_folder / "test_example.py").write_text(block.code, encoding="utf-8")
-    options = ["-q", "-p", "no:cacheprovider", "-o", "asyncio_default_fixture_loop_scope=function"]
+    # The plugins that it does not load take longer to import than most of the tests.
+    absent = ("no:cacheprovider", "no:anyio", "no:langsmith_plugin", "no:xdist")
+    options = ["-q", *(f"-p{name}" for name in absent)]
+    settings = ("asyncio_default_fixture_loop_scope=function", "tmp_path_retention_policy=failed")
+    options += [f"-o{setting}" for setting in settings]
     if block.page == WRAPPERS_PAGE and "StoreConformance" in block.code:
         options += ["-k", "delete or behaves_like_a_dict"]
     done = subprocess.run(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from io import StringIO
 
 import pytest
 
+from locus_memory.cli import app
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
 from locus_memory.registry import open_backend
@@ -117,32 +119,41 @@ def test_what_forget_would_erase_is_records(run, odd, on_a_pipe):
     assert [line[:2] for line in lines[2:]] == [["content", "user home"]] * 2
 
 
-def on_a_terminal(columns, *arguments):
-    """Run a command in a terminal of so many columns; returns what it prints there."""
+def read_all(descriptor):
+    """Return all that is written to a terminal until its last writer is gone."""
+    printed = b""
+    while True:
+        try:
+            block = os.read(descriptor, 65536)
+        except OSError:
+            # Linux says so when the last writer is gone.
+            return printed
+        if not block:
+            return printed
+        printed += block
+
+
+@pytest.fixture
+def on_a_terminal(monkeypatch):
+    """Runs a command in a terminal of so many columns; returns what it prints there."""
     pty = pytest.importorskip("pty")
-    primary, secondary = pty.openpty()
-    names = ("COLUMNS", "LINES", "FORCE_COLOR")
-    environment = {name: value for name, value in os.environ.items() if name not in names}
-    with subprocess.Popen(
-        [sys.executable, "-m", "locus_memory", *arguments],
-        stdout=secondary,
-        stderr=secondary,
-        stdin=subprocess.DEVNULL,
-        env={**environment, "TERM": "dumb", "COLUMNS": str(columns), "LINES": "25"},
-    ):
-        os.close(secondary)
-        printed = b""
-        while True:
-            try:
-                block = os.read(primary, 65536)
-            except OSError:
-                # Linux says so when the last writer is gone.
-                break
-            if not block:
-                break
-            printed += block
-    os.close(primary)
-    return printed.decode().replace("\r\n", "\n")
+
+    def run(columns, *arguments):
+        primary, secondary = pty.openpty()
+        with ThreadPoolExecutor(1) as thread:
+            printed = thread.submit(read_all, primary)
+            with monkeypatch.context() as patch, os.fdopen(secondary, "w") as terminal:
+                patch.delenv("FORCE_COLOR", raising=False)
+                for name, value in (("TERM", "dumb"), ("COLUMNS", columns), ("LINES", 25)):
+                    patch.setenv(name, str(value))
+                for name in ("stdout", "stderr"):
+                    patch.setattr(sys, name, terminal)
+                patch.setattr(sys, "stdin", StringIO())
+                app.run(arguments)
+        os.close(primary)
+        return printed.result().decode().replace("\r\n", "\n")
+
+    return run
 
 
 TABLES = [
@@ -176,7 +187,7 @@ def small(empty_directory):
 
 @pytest.mark.parametrize("columns", [60, 120])
 @pytest.mark.parametrize(("arguments", "shown"), TABLES)
-def test_a_terminal_can_be_read(small, columns, arguments, shown):
+def test_a_terminal_can_be_read(small, on_a_terminal, columns, arguments, shown):
     """No name is broken, and no line is longer than the terminal is wide."""
     printed = on_a_terminal(columns, *arguments)
     told = " ".join(printed.split())
@@ -186,7 +197,7 @@ def test_a_terminal_can_be_read(small, columns, arguments, shown):
     assert max(map(len, lines)) <= columns, printed
 
 
-def test_a_message_is_wrapped_below_itself(small, chat, ok, write):
+def test_a_message_is_wrapped_below_itself(small, chat, ok, write, on_a_terminal):
     text = "Four thousand pounds for everything, and I want to sail her to Brittany this summer."
     ok("import", write("long.json", [{"role": "user", "content": f"{text}\nA second line."}]))
     printed = on_a_terminal(40, "show", "long")

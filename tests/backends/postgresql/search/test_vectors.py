@@ -172,16 +172,43 @@ class TestIndexes:
         await admin.close()
 
 
+ROWS = np.random.default_rng(7).normal(size=(600, 16))
+
+
+async def fill_all(store):
+    await fill(store, NS, ROWS)
+    await fill(store, (*NS, "below"), ROWS[:50])
+    await fill(store, ("neighbour",), np.random.default_rng(8).normal(size=(1400, 16)))
+
+
+@pytest.fixture(scope="module")
+def shared_schema(postgresql_server):
+    """A schema of many vectors for the tests that only read: it takes seconds to index them."""
+    schema = "t_vectors_to_read"
+
+    async def make():
+        url, clock = postgresql_server.url, FakeClock()
+        async with PostgreSQLStore(url, schema=schema, clock=clock, exact_below=0) as store:
+            await fill_all(store)
+
+    asyncio.run(make())
+    return schema
+
+
 class TestSearch:
     @pytest.fixture
     def rows(self):
-        return np.random.default_rng(7).normal(size=(600, 16))
+        return ROWS
 
     @pytest.fixture
-    async def filled(self, store, rows):
-        await fill(store, NS, rows)
-        await fill(store, (*NS, "below"), rows[:50])
-        await fill(store, ("neighbour",), np.random.default_rng(8).normal(size=(1400, 16)))
+    async def filled(self, url, shared_schema, clock):
+        options = {"schema": shared_schema, "clock": clock, "exact_below": 0}
+        async with PostgreSQLStore(url, **options) as store:
+            yield store
+
+    @pytest.fixture
+    async def own(self, store):
+        await fill_all(store)
         return store
 
     async def test_the_index_answers_where_hits_are_frequent(self, filled, rows, compared):
@@ -193,12 +220,12 @@ class TestSearch:
         assert found / 200 >= 0.95
         assert compared == []
 
-    async def test_the_index_is_used(self, filled):
+    async def test_the_index_is_used(self, own):
         sql = "SELECT idx_scan FROM pg_stat_all_indexes WHERE indexrelid = $1::text::regclass"
-        name = filled._pool.sql("{vectors_by_direction}")[:-1] + '_16"'
-        await filled.search_by_embedding(NS, [1.0] * 16)
+        name = own._pool.sql("{vectors_by_direction}")[:-1] + '_16"'
+        await own.search_by_embedding(NS, [1.0] * 16)
         async with asyncio.timeout(30):
-            while not await filled._pool.fetchval(sql, name):  # noqa: ASYNC110 - nothing tells
+            while not await own._pool.fetchval(sql, name):  # noqa: ASYNC110 - nothing tells
                 await asyncio.sleep(0.05)
 
     async def test_a_page_continues_the_one_before_it(self, filled, rows, compared):
@@ -231,16 +258,16 @@ class TestSearch:
                 assert keys(hits) == wanted[:limit]
         assert compared == [0] * 12
 
-    async def test_expired_and_replaced_vectors_do_not_take_a_place(self, filled, rows, clock):
+    async def test_expired_and_replaced_vectors_do_not_take_a_place(self, own, rows, clock):
         query = np.random.default_rng(12).normal(size=16)
         best = nearest(rows, query)
         put = [Put(namespace=NS, key=key, value=1, ttl=5) for key in best[:50]]
-        await filled.put_batch(put)
+        await own.put_batch(put)
         for key in best[50:60]:
             vector = rows[int(key)].tolist()
-            await filled.put_with_embedding(NS, key, 1, vector, ttl=5)
+            await own.put_with_embedding(NS, key, 1, vector, ttl=5)
         clock.advance(5)
-        hits = await filled.search_by_embedding(NS, query.tolist(), 20)
+        hits = await own.search_by_embedding(NS, query.tolist(), 20)
         assert len(hits) == 20
         assert set(keys(hits)) <= set(best[60:90])
 
