@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("oci", reason="needs the SDK of OCI, of 500 MB: the extra 'live' has it")
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "backends" / "oci"))
 
 from served import ADDRESS, Served, prefix_of
 
 
+@pytest.fixture(scope="session", autouse=True)
+def sdk():
+    """Skip the tests where the SDK is not installed."""
+    if find_spec("oci") is None:
+        pytest.skip("needs the SDK of OCI, of 500 MB: the extra 'live' has it")
+
+
 @pytest.fixture(scope="session")
-def service():
+def service(sdk):
     """A local service, which can be told to fail."""
     with Served() as served:
         yield served

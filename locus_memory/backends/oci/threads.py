@@ -195,10 +195,10 @@ class Threads:
         name = self.names.thread(state.thread_id)
         try:
             etag = await self.connection.put(name, encode_state(state), known.etag)
-        except ChangedError as error:
+        except ChangedError:
             self._known.discard(state.thread_id)
             fresh = await self.read(state.thread_id)
-            if error.unsure and mark in fresh.state.marks:
+            if mark in fresh.state.marks:
                 return True
             await self._sweep(set(written) - fresh.state.objects())
             return False

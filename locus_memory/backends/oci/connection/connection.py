@@ -2,8 +2,8 @@
 
 A request that fails for a moment is sent again, with the pause that the service asks for or a
 random one that grows. A write whose answer is lost may have had its effect. It is sent again under
-the same condition, so it never has two effects. If the condition does not hold any more, the caller
-is told that the write may be the reason (`ChangedError.unsure`), and looks for its mark.
+the same condition, so it never has two effects. If the condition does not hold any more, the write
+itself may be the reason, so a writer that gets `ChangedError` looks for its mark in the object.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from locus_memory.backends.oci.connection import driver
 from locus_memory.backends.oci.connection.address import parse_bucket
 from locus_memory.backends.oci.connection.driver import Client, Found, Page, Place
 from locus_memory.backends.oci.connection.driver_errors import (
+    answered,
     errors,
     is_absent,
     is_changed,
@@ -50,7 +51,7 @@ class ChangedError(Exception):
     """The object is not as the condition of a write says. It never reaches a caller of a store.
 
     Attributes:
-        unsure: Whether an answer was lost before, so that the write itself may be the reason.
+        unsure: Whether an answer was lost before; a delete leaves no mark.
     """
 
     def __init__(self, *, unsure: bool) -> None:
@@ -339,6 +340,10 @@ def _error_of(state: RetryCallState) -> BaseException | None:
 
 def _pause(state: RetryCallState) -> float:
     """Return the seconds until the next attempt: random, unless the service asks for more."""
+    if state.attempt_number == 1 and not answered(_error_of(state)):
+        # A broken connection says nothing about the service, and a lost answer is best looked for
+        # before others write.
+        return 0.0
     most = min(_SHORTEST_PAUSE * 2**state.attempt_number, _LONGEST_PAUSE)
     return max(retry_after(_error_of(state)), random.uniform(most / 2, most))  # noqa: S311 - no secret
 

@@ -20,6 +20,7 @@ from locus_memory.errors import (
 )
 
 __all__ = [
+    "answered",
     "errors",
     "is_absent",
     "is_changed",
@@ -142,6 +143,11 @@ def _words(error: BaseException) -> str:
     else:
         said = str(error).partition("\n")[0] or type(error).__name__
     return said[:_LONGEST_MESSAGE]
+
+
+def answered(error: BaseException | None) -> bool:
+    """Return whether the service answered."""
+    return error is not None and _service_error(error) is not None
 
 
 def is_absent(error: BaseException) -> bool:

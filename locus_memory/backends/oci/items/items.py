@@ -162,7 +162,7 @@ class Items:
             except ChangedError as error:
                 before = known
                 known, is_fresh = await self._read_for(name, operation), True
-                done = _done(operation, before, known) if error.unsure else None
+                done = _done(operation, before, known, unsure=error.unsure)
                 if done is not None:
                     return done
                 await pause(attempt)
@@ -232,14 +232,34 @@ class Items:
         return await self.connection.delete(name)
 
 
-def _done(operation: Operation, before: _Known, after: _Known) -> int | None:
-    """Return the result of a write whose answer was lost, or `None` if it had no effect."""
+def _done(operation: Operation, before: _Known, after: _Known, *, unsure: bool) -> int | None:
+    """Return the result of a write that had its effect unnoticed, or `None` if it had none."""
     stored = after.stored
     if operation.content is not None:
-        return None if stored is None else stored.marks.get(operation.mark)
+        return None if stored is None else _landed(operation, before, stored, unsure=unsure)
+    if not unsure:
+        return None
     life = None if before.stored is None else before.stored.life
     is_gone = stored is None or stored.life != life
     return True if is_gone else None
+
+
+def _landed(operation: Operation, before: _Known, after: Stored, *, unsure: bool) -> int | None:
+    """Return the version of a put that had its effect unnoticed, or `None` if it had none.
+
+    Raises:
+        BackendUnavailableError: So many writes came after it that nobody knows.
+    """
+    found = after.marks.get(operation.mark)
+    is_same = before.stored is not None and before.stored.life == after.life
+    if found is None and unsure and is_same and before.stored is not None:
+        oldest = next(iter(after.marks.values()))
+        if oldest > before.stored.version + 1:
+            raise BackendUnavailableError(
+                "oci: the answer to a put was lost, and so many writes of others followed that "
+                "nobody knows whether it had its effect"
+            )
+    return found
 
 
 async def pause(attempt: int) -> None:

@@ -29,8 +29,8 @@ from locus_memory.store.json_values import decode_json
 
 __all__ = ["Content", "Stored", "may_expire", "new_mark"]
 
-_MARKS: Final = 32
-"""The marks that an item keeps, far more than others write while a lost answer is looked for."""
+_MARKS: Final = 256
+"""The marks that an item keeps: as many as others write while a lost answer is looked for."""
 
 _MEMORY: Final = 600.0
 """Seconds after a write until its mark is of no use; no request is repeated so late."""
