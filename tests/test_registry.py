@@ -293,7 +293,9 @@ async def test_a_backend_without_a_store_says_so(tmp_path):
 
 
 def test_a_provider_without_a_store_names_those_that_have_one():
-    with pytest.raises(ConfigurationError, match="have one: memory, oci, postgresql, redis, sqlite"):
+    with pytest.raises(
+        ConfigurationError, match="have one: memory, oci, postgresql, redis, sqlite"
+    ):
         get_store("file:./dir")
 
 
@@ -576,7 +578,9 @@ def test_a_broken_plugin_breaks_no_other(install, value):
     assert isinstance(get_store("acme"), BaseStore)
     with pytest.raises(ConfigurationError, match="broken: its plugin"):
         get_store("broken")
-    with pytest.raises(UnknownProviderError, match="Known: acme, file, memory, oci, postgresql, redis"):
+    with pytest.raises(
+        UnknownProviderError, match="Known: acme, file, memory, oci, postgresql, redis"
+    ):
         get_store("nobody")
 
 

@@ -30,7 +30,7 @@ async def test_an_example_prints_what_it_shows(example, service, monkeypatch):
     local = package.OCIOptions
     monkeypatch.setattr(package, "OCIOptions", lambda **given: local(**service.options, **given))
     config = oci.config.from_file(service.options["config_file"])
-    monkeypatch.setattr(oci.config, "from_file", lambda: config)
+    monkeypatch.setattr(oci.config, "from_file", lambda *_: config)
     kind, endpoint = oci.object_storage.ObjectStorageClient, service.endpoint
     created = []
 

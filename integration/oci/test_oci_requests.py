@@ -10,8 +10,11 @@ from served import ADDRESS
 from locus_memory.backends.oci import OCICheckpointer, OCIStore
 
 NS = ("requests",)
-WORDS = """the sloop lies in the old shed by the river and Ada asks whether it will float again this
-summer if the planks are caulked and painted with care""".split()
+WORDS = [
+    *("the", "sloop", "lies", "in", "the", "old", "shed", "by", "the", "river", "and", "Ada"),
+    *("asks", "whether", "it", "will", "float", "again", "this", "summer", "if", "the"),
+    *("planks", "are", "caulked", "and", "painted", "with", "care"),
+]
 
 
 @pytest.fixture

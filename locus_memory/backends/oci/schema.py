@@ -214,7 +214,8 @@ class Names:
     def parts(self, name: str) -> tuple[str, str] | None:
         """Return the parts of an item's name for namespace and key; `None`: it is no item's."""
         segment, _, key = name[len(self.items) :].partition("/")
-        return (segment, key) if segment and key and "/" not in key else None
+        is_ours = is_cut(segment) or segment.endswith(_END * 2)
+        return (segment, key) if is_ours and key and "/" not in key else None
 
     def thread(self, thread_id: str) -> str:
         """Return the name of the newest state of a thread."""

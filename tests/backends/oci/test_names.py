@@ -98,6 +98,8 @@ def test_a_foreign_name_is_no_name(foreign):
     assert decode_labels(foreign + "--") is None
 
 
-@pytest.mark.parametrize("name", ["locus/items/x", "locus/items/a/b/c", "locus/items//k"])
+@pytest.mark.parametrize(
+    "name", ["locus/items/x", "locus/items/a--/b/c", "locus/items//k", "locus/items/a/k"]
+)
 def test_a_foreign_object_is_no_item(name):
     assert NAMES.parts(name) is None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,8 +158,15 @@ def client_factory(options: OCIOptions) -> Callable[[], Client]:
     """
     oci = sdk()
 
+    lock = threading.Lock()
+    found: dict[int, tuple[dict[str, Any], Any]] = {}
+
     def make() -> Client:
-        config, signer = _credentials(oci, options)
+        # The threads share a signer, which may have to ask for a token; a fork has its own.
+        with lock:
+            if os.getpid() not in found:
+                found[os.getpid()] = _readable_credentials(oci, options)
+            config, signer = found[os.getpid()]
         given: dict[str, Any] = {} if signer is None else {"signer": signer}
         if options.service_endpoint is not None:
             given["service_endpoint"] = options.service_endpoint.rstrip("/")
@@ -172,6 +181,17 @@ def client_factory(options: OCIOptions) -> Callable[[], Client]:
         return client
 
     return make
+
+
+def _readable_credentials(oci: Any, options: OCIOptions) -> tuple[dict[str, Any], Any]:
+    try:
+        return _credentials(oci, options)
+    except OSError as error:
+        # It is of the network only if it is one of requests; else a file or variable is missing.
+        if isinstance(error, oci.base_client.requests.exceptions.RequestException):
+            raise
+        said = str(error).partition("\n")[0]
+        raise ConfigurationError(f"oci: there is nothing to sign with: {said}") from error
 
 
 def _credentials(oci: Any, options: OCIOptions) -> tuple[dict[str, Any], Any]:
@@ -282,4 +302,4 @@ def list_objects(
         prefix=prefix, start=start, end=end, limit=min(limit, PAGE), fields="name,size"
     )
     data = client.list_objects(place.namespace, place.bucket, **options).data
-    return Page([Listed(each.name, each.size) for each in data.objects], data.next_start_with)
+    return Page([Listed(each.name, each.size or 0) for each in data.objects], data.next_start_with)
