@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     )
     from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer as MemoryCheckpointer
     from locus_memory.backends.inmemory.store import InMemoryStore as InMemoryStore
+    from locus_memory.backends.oci.backend import OCIBackend as OCIBackend
+    from locus_memory.backends.oci.checkpoints import OCICheckpointer as OCICheckpointer
+    from locus_memory.backends.oci.checkpoints import OCIDeltaStorage as OCIDeltaStorage
+    from locus_memory.backends.oci.connection.connection import OCIConnection as OCIConnection
+    from locus_memory.backends.oci.store import OCIStore as OCIStore
     from locus_memory.backends.postgresql.backend import PostgreSQLBackend as PostgreSQLBackend
     from locus_memory.backends.postgresql.checkpoints import (
         PostgreSQLCheckpointer as PostgreSQLCheckpointer,
@@ -243,6 +248,11 @@ else:
             "ModelUnavailableError": "errors",
             "NoopMemoryManager": "memory.base",
             "NullManager": "conversation.base",
+            "OCIBackend": "backends.oci.backend",
+            "OCICheckpointer": "backends.oci.checkpoints",
+            "OCIConnection": "backends.oci.connection.connection",
+            "OCIDeltaStorage": "backends.oci.checkpoints",
+            "OCIStore": "backends.oci.store",
             "PostgreSQLBackend": "backends.postgresql.backend",
             "PostgreSQLCheckpointer": "backends.postgresql.checkpoints",
             "PostgreSQLDeltaStorage": "backends.postgresql.checkpoints",

@@ -17,6 +17,7 @@ provider and whose value is a `Provider`.
 | `postgresql:postgresql://...`, `postgres://...` | a database by its URL |
 | `redis`, `redis:host:6379`, `redis:host:6379/1` | a server, `localhost:6379` by default |
 | `redis:rediss://...`, `redis:unix://...`, `redis://...`, `valkey://...` | a server by its URL |
+| `oci:bucket`, `oci:bucket/namespace`, `oci://bucket@namespace` | a bucket of OCI Object Storage |
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ it:
 The pages `docs/backends/postgresql.md` and `redis.md` have a server each: one whose databases
 include `mydb`, found by the environment variables of PostgreSQL, and one that takes the place
 of `localhost:6379`. The page `docs/real-model.md` has an endpoint in place of `localhost:11434`,
-whose model goes by rules: `tests/model_endpoint.py`.
+whose model goes by rules: `tests/model_endpoint.py`. The page `docs/backends/oci.md` needs the SDK
+of OCI, so `integration/oci/test_oci_page.py` runs it.
 
 All `python` blocks also run one after the other in one folder, in the order of the navigation,
 as a reader does who pastes each page from top to bottom: on databases that are new, and on
@@ -84,7 +85,8 @@ def blocks_of(page):
 
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-PYTHON = [block for block in BLOCKS if block.language == "python"]
+LIVE_PAGES = {ROOT / "docs" / "backends" / "oci.md"}
+PYTHON = [b for b in BLOCKS if b.language == "python" and b.page not in LIVE_PAGES]
 SCRIPTS = [block for block in PYTHON if block.mark != "pytest"]
 TESTS = [block for block in PYTHON if block.mark == "pytest"]
 CONSOLES = sorted({block.page for block in BLOCKS if block.language == "console"} - {OWN_TEST})

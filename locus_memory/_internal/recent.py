@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -15,11 +16,14 @@ class RecentlyUsed(Generic[_Value]):
     """A cache of the most recently used values, by key; several threads may share it.
 
     Args:
-        capacity: How many values it keeps.
+        capacity: How many values it keeps, or the sum of their weights.
+        weigh: Returns the weight of a value, such as its bytes; by default each weighs 1.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, weigh: Callable[[_Value], int] | None = None) -> None:
         self._capacity = capacity
+        self._weigh = weigh or (lambda _: 1)
+        self._weight = 0
         self._values: OrderedDict[str, _Value] = OrderedDict()
         self._lock = Lock()
 
@@ -38,15 +42,20 @@ class RecentlyUsed(Generic[_Value]):
     def put(self, key: str, value: _Value) -> None:
         """Keep a value, as the most recently used one."""
         with self._lock:
+            self._drop(key)
             self._values[key] = value
-            self._values.move_to_end(key)
-            while len(self._values) > self._capacity:
-                self._values.popitem(last=False)
+            self._weight += self._weigh(value)
+            while self._weight > self._capacity:
+                self._drop(next(iter(self._values)))
 
     def discard(self, key: str) -> None:
         """Drop a value, if it is still kept."""
         with self._lock:
-            self._values.pop(key, None)
+            self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        if key in self._values:
+            self._weight -= self._weigh(self._values.pop(key))
 
     def touch(self, key: str) -> None:
         """Make a value the most recently used one, if it is still kept."""

@@ -79,4 +79,11 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         schemes=("rediss", "valkey", "valkeys"),
         extra="redis",
     ),
+    "oci": Provider(
+        store="locus_memory.backends.oci.store:OCIStore",
+        checkpointer="locus_memory.backends.oci.checkpoints:OCICheckpointer",
+        backend="locus_memory.backends.oci.backend:OCIBackend",
+        parameter="bucket",
+        extra="oci",
+    ),
 }

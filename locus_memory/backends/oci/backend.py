@@ -1,0 +1,82 @@
+"""The Object Storage backend: both contracts over one connection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+from typing_extensions import override
+
+from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.base import Backend
+from locus_memory.backends.oci.checkpoints import OCICheckpointer
+from locus_memory.backends.oci.connection.connection import OCIConnection, connection_for
+from locus_memory.backends.oci.connection.driver import Client
+from locus_memory.backends.oci.options import OCIKeywords, OCIOptions
+from locus_memory.backends.oci.store import OCIStore
+from locus_memory.checkpoint.chain import CheckpointerOptions
+
+__all__ = ["OCIBackend"]
+
+
+class OCIBackend(Backend):
+    """A store and a checkpointer in one bucket of Object Storage, over the same threads.
+
+    Args:
+        bucket: `bucket`, `bucket/namespace`, or `oci://bucket@namespace`.
+        client: An `ObjectStorageClient` of the SDK, or an `OCIConnection`, to use instead; the
+            backend does not close it.
+        options: How to connect, and the prefix of the names; ignored with an `OCIConnection`.
+        store_options: Options of `OCIStore`.
+        checkpointer_options: Options of `OCICheckpointer`.
+        **keywords: The fields of `OCIOptions` by name, in place of `options`.
+
+    Raises:
+        ConfigurationError: An option is invalid.
+        MissingDriverError: The SDK is not installed.
+    """
+
+    provider = "oci"
+
+    @checked
+    def __init__(
+        self,
+        bucket: str | None = None,
+        *,
+        client: Client | OCIConnection | None = None,
+        options: OCIOptions | None = None,
+        store_options: Mapping[str, Any] | None = None,
+        checkpointer_options: CheckpointerOptions[Any] | None = None,
+        **keywords: Unpack[OCIKeywords],
+    ) -> None:
+        options = Keywords(self, keywords).all_into(OCIOptions, options=options)
+        self._connection, self._owned = connection_for(bucket, client, options)
+        for_store: Mapping[str, Any] = store_options or {}
+        self._store = OCIStore(client=self._connection, **for_store)
+        for_checkpointer: CheckpointerOptions[Any] = checkpointer_options or {}
+        self._checkpointer: OCICheckpointer[Any] = OCICheckpointer(
+            client=self._connection, **for_checkpointer
+        )
+
+    @property
+    @override
+    def store(self) -> OCIStore:
+        """The store."""
+        return self._store
+
+    @property
+    @override
+    def checkpointer(self) -> OCICheckpointer[Any]:
+        """The checkpointer."""
+        return self._checkpointer
+
+    @override
+    async def open(self) -> None:
+        """Connect now, rather than at the first use."""
+        await self._connection.open()
+
+    @override
+    async def close(self) -> None:
+        """Close the connection, unless it was passed in."""
+        if self._owned:
+            await self._connection.close()

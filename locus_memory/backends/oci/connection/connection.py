@@ -1,0 +1,363 @@
+"""One bucket of Object Storage, shared by tasks and event loops: requests, retries, errors.
+
+A request that fails for a moment is sent again, with the pause that the service asks for or a
+random one that grows. A write whose answer is lost may have had its effect. It is sent again under
+the same condition, so it never has two effects. If the condition does not hold any more, the write
+itself may be the reason, so a writer that gets `ChangedError` looks for its mark in the object.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import AsyncIterator, Callable
+from typing import Final, TypeVar, Unpack
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from tenacity.stop import stop_any, stop_before_delay
+from typing_extensions import override
+
+from locus_memory._internal.options import Keywords, checked
+from locus_memory._internal.resource import Resource, warn_unless_closed
+from locus_memory.backends.oci.connection import driver
+from locus_memory.backends.oci.connection.address import parse_bucket
+from locus_memory.backends.oci.connection.driver import Client, Found, Page, Place
+from locus_memory.backends.oci.connection.driver_errors import (
+    answered,
+    errors,
+    is_absent,
+    is_changed,
+    is_refused,
+    is_transient,
+    is_unchanged,
+    retry_after,
+)
+from locus_memory.backends.oci.connection.pool import ThreadPool
+from locus_memory.backends.oci.options import OCIKeywords, OCIOptions
+from locus_memory.backends.oci.schema import Names
+from locus_memory.errors import ConfigurationError
+from locus_memory.events import emit
+
+__all__ = ["ChangedError", "OCIConnection", "connection_for"]
+
+T = TypeVar("T")
+
+_SHORTEST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 8.0
+"""Seconds between attempts, if the service does not ask for more."""
+
+
+class ChangedError(Exception):
+    """The object is not as the condition of a write says. It never reaches a caller of a store.
+
+    Attributes:
+        unsure: Whether an answer was lost before; a delete leaves no mark.
+    """
+
+    def __init__(self, *, unsure: bool) -> None:
+        self.unsure = unsure
+        super().__init__("the object has changed")
+
+
+class OCIConnection(Resource):
+    """A bucket of Object Storage, which any number of tasks and event loops share.
+
+    Nothing is sent before the first call. The namespace is asked for once, unless it is given.
+
+    Args:
+        bucket: `bucket`, `bucket/namespace`, or `oci://bucket@namespace`.
+        client: An `oci.object_storage.ObjectStorageClient` to use instead of own ones; it is
+            neither closed nor changed.
+        options: How to connect, and the prefix of the names.
+        **keywords: The fields of `OCIOptions` by name, in place of `options`.
+
+    Raises:
+        ConfigurationError: An option is invalid.
+        MissingDriverError: The SDK is not installed.
+    """
+
+    @checked
+    def __init__(
+        self,
+        bucket: str | None = None,
+        *,
+        client: Client | None = None,
+        options: OCIOptions | None = None,
+        **keywords: Unpack[OCIKeywords],
+    ) -> None:
+        options = Keywords(self, keywords).all_into(OCIOptions, options=options)
+        self._bucket, self._namespace = parse_bucket(bucket)
+        self.place = self._bucket + (f"/{self._namespace}" if self._namespace else "")
+        self.names = Names(options.prefix)
+        self.options = options
+        if client is None:
+            make, end = driver.client_factory(options), driver.close_client
+        else:
+            driver.check_client(client)
+            make, end = _GivenClient(client, self.place), _keep
+        self._pool = ThreadPool(
+            make,
+            end,
+            size=options.pool_size,
+            acquire_timeout=options.acquire_timeout,
+            place=self.place,
+        )
+        if client is None:
+            warn_unless_closed(self, f"oci {self.place}", self._pool.is_open)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.place!r})"
+
+    def check_open(self) -> None:
+        """Raise `BackendClosedError` after `close`."""
+        self._pool.check_open()
+
+    async def get(self, name: str) -> Found | None:
+        """Return an object, or `None` if it does not exist.
+
+        Raises:
+            BackendError: See `locus_memory.errors`.
+        """
+        return await self._get(name, None)
+
+    async def get_newer(self, name: str, etag: str) -> Found | None:
+        """Return an object as `get` does; its body is empty if it still has the entity tag."""
+        try:
+            return await self._get(name, etag)
+        except _UnchangedError:
+            return Found(b"", etag)
+
+    async def _get(self, name: str, newer_than: str | None) -> Found | None:
+        def work(client: Client, place: Place) -> Found | None:
+            try:
+                return driver.get_object(client, place, name, newer_than)
+            except Exception as error:
+                if is_absent(error):
+                    return None
+                if is_unchanged(error):
+                    raise _UnchangedError from None
+                raise
+
+        return await self._send(work, is_read=True)
+
+    async def put(self, name: str, body: bytes, etag: str | None) -> str:
+        """Write an object under a condition; return its new entity tag.
+
+        Args:
+            name: Its name.
+            body: Its content.
+            etag: The entity tag that it must have now; `None`: it must not exist.
+
+        Raises:
+            ChangedError: The condition does not hold.
+            BackendError: See `locus_memory.errors`.
+        """
+
+        def work(client: Client, place: Place) -> str:
+            return driver.put_object(client, place, name, body, etag=etag, is_new=etag is None)
+
+        return await self._send(work, is_read=False)
+
+    async def put_new(self, name: str, body: bytes) -> None:
+        """Write an object whose name no other write has, so that it may be sent twice."""
+
+        def work(client: Client, place: Place) -> None:
+            driver.put_object(client, place, name, body, etag=None, is_new=False)
+
+        await self._send(work, is_read=False)
+
+    async def delete(self, name: str, etag: str | None = None) -> bool:
+        """Delete an object; return whether it existed.
+
+        A delete whose answer was lost, and that finds no object when it is sent again, counts as
+        the one that deleted it.
+
+        Args:
+            name: Its name.
+            etag: The entity tag that it must have now; `None`: any.
+
+        Raises:
+            ChangedError: It has another one.
+            BackendError: See `locus_memory.errors`.
+        """
+
+        def work(client: Client, place: Place) -> bool:
+            driver.delete_object(client, place, name, etag)
+            return True
+
+        try:
+            return await self._send(work, is_read=False)
+        except _AbsentError as error:
+            return error.unsure
+
+    async def pages(
+        self, prefix: str, *, start: str | None = None, end: str | None = None, limit: int = 1000
+    ) -> AsyncIterator[Page]:
+        """Yield the pages of a list, in the order of the names.
+
+        Args:
+            prefix: The start of the names.
+            start: The first possible name, or `None`.
+            end: The first name behind the last possible one, or `None`.
+            limit: At most this many objects in the first page; more pages have as many as may be.
+        """
+        following = start
+        while True:
+            page = await self.page(prefix, start=following, end=end, limit=limit)
+            yield page
+            following, limit = page.following, 1000
+            if following is None:
+                return
+
+    async def page(
+        self, prefix: str, *, start: str | None = None, end: str | None = None, limit: int = 1000
+    ) -> Page:
+        """Return one page of a list; see `pages`."""
+
+        def work(client: Client, place: Place) -> Page:
+            return driver.list_objects(
+                client, place, prefix, start=start, end=end, limit=max(limit, 1)
+            )
+
+        return await self._send(work, is_read=True)
+
+    @override
+    async def open(self) -> None:
+        """Ask for the namespace, and whether the bucket can be read, rather than on first use.
+
+        Raises:
+            BackendUnavailableError: The service cannot be reached.
+            ConfigurationError: There is no such bucket, or the service refuses the user.
+        """
+        await self.page(self.names.prefix, limit=1)
+
+    @override
+    async def close(self) -> None:
+        """Finish the requests that were sent and end the threads; again, it is harmless."""
+        await self._pool.close()
+
+    async def _send(self, work: Callable[[Client, Place], T], *, is_read: bool) -> T:
+        """Send a request until it is answered, but not for ever.
+
+        Raises:
+            _AbsentError: There is no such object.
+            ChangedError: A condition does not hold.
+        """
+        self.check_open()
+        with errors().translated(self.place):
+            place = await self._located()
+            attempts = _Attempts(self.options, self.place)
+            try:
+                return await attempts.run(
+                    lambda client: work(client, place), self._pool, is_read=is_read
+                )
+            except Exception as error:
+                if is_changed(error):
+                    raise ChangedError(unsure=attempts.unsure) from None
+                if is_absent(error):
+                    raise _AbsentError(unsure=attempts.unsure) from None
+                raise
+
+    async def _located(self) -> Place:
+        """Return the bucket with its namespace, which the service is asked for once."""
+        if self._namespace is None:
+            attempts = _Attempts(self.options, self.place)
+            self._namespace = await attempts.run(driver.get_namespace, self._pool, is_read=True)
+        return Place(self._bucket, self._namespace)
+
+
+class _AbsentError(ChangedError):
+    """There is no such object."""
+
+
+class _UnchangedError(Exception):
+    """The object still has the entity tag."""
+
+
+class _GivenClient:
+    """A client that was passed in, and works only in the process that created it."""
+
+    def __init__(self, client: Client, place: str) -> None:
+        self._client = client
+        self._place = place
+        self._process = os.getpid()
+
+    def __call__(self) -> Client:
+        if self._process != os.getpid():
+            raise ConfigurationError(
+                f"oci {self._place}: the client belongs to the parent of this process, whose "
+                "connections it uses; create one after the fork"
+            )
+        return self._client
+
+
+def _keep(client: Client) -> None:
+    del client
+
+
+class _Attempts:
+    """The attempts of one request.
+
+    Attributes:
+        unsure: Whether an attempt without an answer may have had its effect.
+    """
+
+    def __init__(self, options: OCIOptions, place: str) -> None:
+        self._retrying = AsyncRetrying(
+            stop=stop_any(
+                stop_after_attempt(options.attempts), stop_before_delay(options.retry_seconds)
+            ),
+            wait=_pause,
+            retry=retry_if_exception(self._is_worth_another),
+            before_sleep=self._report,
+            reraise=True,
+        )
+        self._place = place
+        self.unsure = False
+
+    async def run(
+        self, call: Callable[[Client], T], pool: ThreadPool[Client], *, is_read: bool
+    ) -> T:
+        result: list[T] = []
+        async for attempt in self._retrying:
+            with attempt:
+                result.append(await pool.run(call, is_read=is_read))
+        return result[0]
+
+    def _is_worth_another(self, error: BaseException) -> bool:
+        if not is_transient(error):
+            return False
+        self.unsure = self.unsure or not is_refused(error)
+        return True
+
+    def _report(self, state: RetryCallState) -> None:
+        emit("oci.retried", error=_error_of(state), place=self._place, attempt=state.attempt_number)
+
+
+def _error_of(state: RetryCallState) -> BaseException | None:
+    return None if state.outcome is None else state.outcome.exception()
+
+
+def _pause(state: RetryCallState) -> float:
+    """Return the seconds until the next attempt: random, unless the service asks for more."""
+    if state.attempt_number == 1 and not answered(_error_of(state)):
+        # A broken connection says nothing about the service, and a lost answer is best looked for
+        # before others write.
+        return 0.0
+    most = min(_SHORTEST_PAUSE * 2**state.attempt_number, _LONGEST_PAUSE)
+    return max(retry_after(_error_of(state)), random.uniform(most / 2, most))  # noqa: S311 - no secret
+
+
+def connection_for(
+    bucket: str | None, client: Client | OCIConnection | None, options: OCIOptions
+) -> tuple[OCIConnection, bool]:
+    """Return the connection to use, and whether its user closes it.
+
+    Args:
+        bucket: See `OCIConnection`; ignored where `client` is a connection.
+        client: A client of the SDK, or a connection to share.
+        options: How to connect; ignored where `client` is a connection.
+    """
+    if isinstance(client, OCIConnection):
+        return client, False
+    return OCIConnection(bucket, client=client, options=options), True

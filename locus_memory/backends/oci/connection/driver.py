@@ -1,0 +1,305 @@
+"""The SDK of OCI: what is used of it, and nothing else. It is imported at the first client.
+
+The SDK is 500 MB of files. `import oci` loads none of its services, and only its client of Object
+Storage is loaded here. Its types are known as protocols, so the code is checked without it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from locus_memory._internal.providers.drivers import require
+from locus_memory.backends.oci.options import OCIOptions
+from locus_memory.errors import ConfigurationError
+
+__all__ = [
+    "Client",
+    "CutAnswerError",
+    "Found",
+    "Listed",
+    "Page",
+    "Place",
+    "check_client",
+    "client_factory",
+    "close_client",
+    "delete_object",
+    "get_namespace",
+    "get_object",
+    "list_objects",
+    "put_object",
+    "sdk",
+]
+
+PAGE: Final = 1000
+"""The most names of one list."""
+
+
+class Response(Protocol):
+    """An answer of the service."""
+
+    headers: Mapping[str, str]
+    data: Any
+
+
+class Client(Protocol):
+    """`oci.object_storage.ObjectStorageClient`; see https://docs.oracle.com/iaas/tools/python/."""
+
+    base_client: Any
+
+    def get_namespace(self, **options: Any) -> Response:
+        """Return the namespace of the tenancy."""
+        ...
+
+    def get_object(self, namespace: str, bucket: str, name: str, /, **options: Any) -> Response:
+        """Return an object; the body is a stream."""
+        ...
+
+    def put_object(
+        self, namespace: str, bucket: str, name: str, body: bytes, /, **options: Any
+    ) -> Response:
+        """Write an object."""
+        ...
+
+    def delete_object(self, namespace: str, bucket: str, name: str, /, **options: Any) -> Response:
+        """Delete an object."""
+        ...
+
+    def list_objects(self, namespace: str, bucket: str, /, **options: Any) -> Response:
+        """Return a page of names."""
+        ...
+
+
+class CutAnswerError(ConnectionError):
+    """The body of an answer is shorter than announced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A bucket."""
+
+    bucket: str
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object.
+
+    Attributes:
+        body: Its content.
+        etag: Its entity tag, a new one with each write.
+    """
+
+    body: bytes
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An object of a list.
+
+    Attributes:
+        name: Its name.
+        size: Its length in bytes.
+    """
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of a list.
+
+    Attributes:
+        objects: The objects, in the order of their names.
+        following: The name that begins the next page; `None`: this is the last one.
+    """
+
+    objects: Sequence[Listed]
+    following: str | None
+
+
+def sdk() -> Any:
+    """Return the SDK with its client of Object Storage.
+
+    Raises:
+        MissingDriverError: It is not installed.
+    """
+    require("oci.object_storage", "oci")
+    return require("oci", "oci")
+
+
+def check_client(client: object) -> None:
+    """Refuse a client that is not one of Object Storage.
+
+    Raises:
+        ConfigurationError: It is something else.
+    """
+    if not isinstance(client, sdk().object_storage.ObjectStorageClient):
+        raise ConfigurationError(
+            "oci: client is an oci.object_storage.ObjectStorageClient, not a "
+            f"{type(client).__module__}.{type(client).__qualname__}"
+        )
+
+
+def client_factory(options: OCIOptions) -> Callable[[], Client]:
+    """Return a function that creates a client of its own for each thread.
+
+    A client of the SDK closes the connections of all its threads when a condition fails, so threads
+    do not share one.
+    """
+    oci = sdk()
+
+    lock = threading.Lock()
+    found: dict[int, tuple[dict[str, Any], Any]] = {}
+
+    def make() -> Client:
+        # The threads share a signer, which may have to ask for a token; a fork has its own.
+        with lock:
+            if os.getpid() not in found:
+                found[os.getpid()] = _readable_credentials(oci, options)
+            config, signer = found[os.getpid()]
+        given: dict[str, Any] = {} if signer is None else {"signer": signer}
+        if options.service_endpoint is not None:
+            given["service_endpoint"] = options.service_endpoint.rstrip("/")
+        client: Client = oci.object_storage.ObjectStorageClient(
+            config,
+            timeout=(options.connect_timeout, options.read_timeout),
+            retry_strategy=oci.retry.NoneRetryStrategy(),
+            # It would refuse requests for half a minute after some failures.
+            circuit_breaker_strategy=oci.circuit_breaker.NoCircuitBreakerStrategy(),
+            **given,
+        )
+        return client
+
+    return make
+
+
+def _readable_credentials(oci: Any, options: OCIOptions) -> tuple[dict[str, Any], Any]:
+    try:
+        return _credentials(oci, options)
+    except OSError as error:
+        # It is of the network only if it is one of requests; else a file or variable is missing.
+        if isinstance(error, oci.base_client.requests.exceptions.RequestException):
+            raise
+        said = str(error).partition("\n")[0]
+        raise ConfigurationError(f"oci: there is nothing to sign with: {said}") from error
+
+
+def _credentials(oci: Any, options: OCIOptions) -> tuple[dict[str, Any], Any]:
+    """Return the configuration of a client, and its signer if it is not that of the profile."""
+    region = {} if options.region is None else {"region": options.region}
+    if options.authentication == "instance_principal":
+        return region, oci.auth.signers.InstancePrincipalsSecurityTokenSigner()
+    if options.authentication == "resource_principal":
+        return region, oci.auth.signers.get_resource_principals_signer()
+    file = options.config_file or oci.config.DEFAULT_LOCATION
+    profile = options.profile or oci.config.DEFAULT_PROFILE
+    config: dict[str, Any] = {**oci.config.from_file(file, profile), **region}
+    if options.authentication == "api_key":
+        return config, None
+    token_file = config.get("security_token_file")
+    if not token_file:
+        raise ConfigurationError(
+            f"oci: the profile {profile!r} has no security_token_file; "
+            "run 'oci session authenticate'"
+        )
+    token = Path(token_file).expanduser().read_text("utf-8").strip()
+    key = oci.signer.load_private_key_from_file(config["key_file"], config.get("pass_phrase"))
+    return config, oci.auth.signers.SecurityTokenSigner(token, key)
+
+
+def close_client(client: Client) -> None:
+    """Close the connections of a client that was created here."""
+    client.base_client.session.close()
+
+
+def _options(**given: Any) -> dict[str, Any]:
+    """Return the options of a call, which the SDK sends once: the retries are ours."""
+    named = {name: value for name, value in given.items() if value is not None}
+    return {"retry_strategy": sdk().retry.NoneRetryStrategy(), **named}
+
+
+def get_namespace(client: Client) -> str:
+    """Return the Object Storage namespace of the tenancy."""
+    namespace: str = client.get_namespace(**_options()).data
+    return namespace
+
+
+def get_object(client: Client, place: Place, name: str, newer_than: str | None = None) -> Found:
+    """Return an object.
+
+    Args:
+        client: The client.
+        place: The bucket.
+        name: The name of the object.
+        newer_than: An entity tag; status 304 is the error if the object still has it.
+
+    Raises:
+        CutAnswerError: The connection ended within the body.
+    """
+    options = _options(if_none_match=newer_than)
+    answer = client.get_object(place.namespace, place.bucket, name, **options)
+    body: bytes = answer.data.content
+    length = answer.headers.get("content-length")
+    if length is not None and int(length) != len(body):
+        raise CutAnswerError(f"the answer has {len(body)} of {length} bytes")
+    return Found(body, answer.headers["etag"])
+
+
+def put_object(
+    client: Client, place: Place, name: str, body: bytes, *, etag: str | None, is_new: bool
+) -> str:
+    """Write an object; return its new entity tag.
+
+    Args:
+        client: The client.
+        place: The bucket.
+        name: The name of the object.
+        body: Its content.
+        etag: The entity tag that it must have now; `None`: any.
+        is_new: Whether it must not exist.
+    """
+    digest = hashlib.md5(body, usedforsecurity=False).digest()
+    options = _options(
+        if_match=etag,
+        if_none_match="*" if is_new else None,
+        # The signature does not cover the body.
+        content_md5=base64.b64encode(digest).decode(),
+        content_type="application/octet-stream",
+    )
+    answer = client.put_object(place.namespace, place.bucket, name, body, **options)
+    return answer.headers["etag"]
+
+
+def delete_object(client: Client, place: Place, name: str, etag: str | None) -> None:
+    """Delete an object, if it has the entity tag; `None`: any."""
+    client.delete_object(place.namespace, place.bucket, name, **_options(if_match=etag))
+
+
+def list_objects(
+    client: Client, place: Place, prefix: str, *, start: str | None, end: str | None, limit: int
+) -> Page:
+    """Return a page of the objects whose names begin with the prefix.
+
+    Args:
+        client: The client.
+        place: The bucket.
+        prefix: The start of the names.
+        start: The first possible name, or `None`.
+        end: The first name behind the last possible one, or `None`.
+        limit: At most this many objects, and at most `PAGE`.
+    """
+    options = _options(
+        prefix=prefix, start=start, end=end, limit=min(limit, PAGE), fields="name,size"
+    )
+    data = client.list_objects(place.namespace, place.bucket, **options).data
+    return Page([Listed(each.name, each.size or 0) for each in data.objects], data.next_start_with)

@@ -1,0 +1,145 @@
+"""The content of a thread's objects, and the changes of a thread; pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from locus_memory.backends.oci.checkpoints import _appended, _removed
+from locus_memory.backends.oci.records import (
+    Index,
+    State,
+    decode_index,
+    decode_state,
+    encode_index,
+    encode_state,
+    without,
+)
+from locus_memory.checkpoint.base import UNSET
+from locus_memory.checkpoint.record import Record, RecordHead
+from locus_memory.checkpoint.storage import StaleChainError
+from locus_memory.errors import CheckpointConflictError, CheckpointCorruptError
+
+
+def record(name, revision, base=None, thread="t"):
+    head = RecordHead(
+        thread_id=thread,
+        checkpoint_id=name,
+        revision=revision,
+        base=base,
+        level=0,
+        sequence=0,
+        created_at=1.5,
+        metadata={"n": revision},
+        size=0,
+        stored_size=0,
+        forked_from=("from", "there") if revision % 2 else None,
+    )
+    return Record.pack(b'{"n": %d}' % revision, head, 6)
+
+
+def grown(*records, state=None, **options):
+    state = state or State("t", life="life", marks=("a", "b"), garbage=("x",))
+    for each in records:
+        state = _appended(state, each, UNSET, ()).state
+    return state
+
+
+STATE = grown(record("a", 1), record("\x00\x02b", 2, 1), record("c", 3, 2))
+
+
+def indexed(state, count):
+    """Return a state whose first entries are in an index and in a pack."""
+    older, pack = [], b""
+    for entry in state.tail[:count]:
+        older.append(replace(entry, pack="pack", offset=len(pack), payload=None))
+        pack += entry.payload
+    index = Index("index", {entry.head.revision: entry for entry in older})
+    return replace(state, tail=state.tail[count:], index=index), pack
+
+
+def test_a_state_comes_back():
+    found, missing = decode_state("t", encode_state(STATE))
+    assert (found, missing) == (STATE, None)
+    assert decode_state(None, encode_state(STATE))[0].thread_id == "t"
+
+
+def test_a_state_with_an_index_and_packs_comes_back():
+    state, pack = indexed(STATE, 2)
+    found, missing = decode_state("t", encode_state(state))
+    assert missing == "index"
+    index = decode_index("t", "index", encode_index("t", state.index.entries.values()))
+    assert replace(found, index=index) == state
+    assert decode_state("t", encode_state(state), index)[1] is None
+    records = [entry.record({"pack": pack}) for entry in state.entries()]
+    assert [each.unpack() for each in records] == [{"n": 1}, {"n": 2}, {"n": 3}]
+    assert state.objects() == {"index", "pack", "x"}
+    assert state.find(None).head.checkpoint_id == "c"
+    assert state.find("a").head.revision == 1
+    assert without(state, [2]).index is None
+    assert [e.head.revision for e in without(state, [2]).entries()] == [1, 3]
+
+
+def test_damage_anywhere_is_an_error():
+    body = encode_state(STATE)
+    for place in range(len(body)):
+        damaged = body[:place] + bytes([body[place] ^ 4]) + body[place + 1 :]
+        with pytest.raises(CheckpointCorruptError, match="thread 't'"):
+            decode_state("t", damaged)
+        with pytest.raises(CheckpointCorruptError):
+            decode_state("t", body[:place])
+
+
+def test_another_thread_in_its_place_is_an_error():
+    with pytest.raises(CheckpointCorruptError, match="another thread"):
+        decode_state("u", encode_state(STATE))
+
+
+def test_a_missing_payload_is_an_error_that_names_the_checkpoint():
+    state, pack = indexed(STATE, 2)
+    for packs in ({}, {"pack": b""}, {"pack": pack[:10]}):
+        with pytest.raises(CheckpointCorruptError, match="'a' of thread 't'"):
+            state.find("a").record(packs)
+
+
+def test_a_save_is_checked_against_the_state():
+    change = _appended(STATE, record("d", 4, 3), "c", ())
+    assert (change.result, change.removes) == (4, False)
+    with pytest.raises(CheckpointConflictError) as caught:
+        _appended(STATE, record("d", 4, 3), "a", ())
+    assert caught.value.actual == "c"
+    with pytest.raises(CheckpointConflictError):
+        _appended(STATE, record("d", 4), None, ())
+    with pytest.raises(StaleChainError):
+        _appended(STATE, record("d", 4, 99), UNSET, ())
+
+
+def test_an_id_that_is_saved_again_is_replaced_and_its_deltas_are_not_left_alone():
+    with pytest.raises(StaleChainError):
+        _appended(STATE, record("a", 4), UNSET, ())
+    with pytest.raises(StaleChainError):
+        _appended(STATE, record("c", 4, 3), UNSET, ())
+    rebased = record("\x00\x02b", 2)
+    change = _appended(STATE, record("a", 4), UNSET, [rebased])
+    assert [e.head.checkpoint_id for e in change.state.entries()] == ["\x00\x02b", "c", "a"]
+    assert [e.head.sequence for e in change.state.entries()] == [2, 3, 4]
+    assert change.state.of_revision(2).head.base is None
+
+
+def test_a_removal_keeps_every_base():
+    with pytest.raises(StaleChainError):
+        _removed(STATE, {1}, ())
+    change = _removed(STATE, {1, 77}, [record("\x00\x02b", 2)])
+    assert change.result == 1
+    assert [e.head.revision for e in change.state.entries()] == [2, 3]
+    everything = _removed(STATE, None, ())
+    assert everything.result == 3
+    assert not everything.state.entries()
+    with pytest.raises(StaleChainError):
+        _removed(STATE, set(), [record("x", 88)])
+
+
+def test_sequences_never_come_again():
+    state = _removed(STATE, {3}, ()).state
+    assert _appended(state, record("d", 4, 2), UNSET, ()).result == 4
