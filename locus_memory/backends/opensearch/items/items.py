@@ -24,7 +24,7 @@ from locus_memory.backends.opensearch.items.paging import Search, find
 from locus_memory.backends.opensearch.items.scopes import Query, Scope, expired, is_in_range
 from locus_memory.backends.opensearch.items.scripts import lines_of
 from locus_memory.backends.selection import KeyRange, Page
-from locus_memory.errors import BackendUnavailableError, LocusMemoryError, VersionConflictError
+from locus_memory.errors import BackendUnavailableError, VersionConflictError
 from locus_memory.store.checksum import has_vector, vector_checksum
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import StoreItem, embedding_numbers
@@ -130,7 +130,7 @@ def _put_result(
     connection: OpenSearchConnection, document: Document, answer: Answer, now: datetime
 ) -> int:
     if "error" in answer:
-        raise _refusal(connection, answer)
+        raise connection.refusal(answer)
     source: Source = answer["get"].get("_source", {})
     version: int = source.get("version", 0)
     if answer["result"] != "noop" or source.get("operation") == document.operation:
@@ -144,7 +144,7 @@ async def _delete_result(
 ) -> int:
     is_missing = answer.get("error", {}).get("type") == "document_missing_exception"
     if "error" in answer and not is_missing:
-        raise _refusal(connection, answer)
+        raise connection.refusal(answer)
     if answer.get("result") == "deleted":
         return 1
     if address.if_version is not None:
@@ -154,13 +154,6 @@ async def _delete_result(
         if actual != address.if_version:
             raise _conflict(address, actual)
     return 0
-
-
-def _refusal(connection: OpenSearchConnection, answer: Answer) -> LocusMemoryError:
-    """Return the error of a part of a request."""
-    if answer.get("error", {}).get("type") == "index_not_found_exception":
-        return connection.forget(ITEMS)
-    return connection.refusal(answer)
 
 
 def _conflict(address: Address, actual: int) -> VersionConflictError:
@@ -217,7 +210,7 @@ async def get_values(
         answer = await connection.request("POST", path, {"docs": names}, again=True)
         for address, document in zip(part, answer["docs"], strict=True):
             if "error" in document:
-                raise _refusal(connection, document)
+                raise connection.refusal(document)
             if document["found"] and not _is_expired(document["_source"], now):
                 found[address] = value_of(document["_source"], address)
     return found
@@ -320,7 +313,7 @@ async def _delete_some(
     path = f"/{connection.index(ITEMS)}/_delete_by_query"
     answer = await connection.request("POST", path, {"query": query}, params=params, again=False)
     for failure in answer["failures"]:
-        raise _refusal(connection, failure)
+        raise connection.refusal(failure)
     return answer["deleted"], answer["version_conflicts"]
 
 

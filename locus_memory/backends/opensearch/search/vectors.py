@@ -138,7 +138,7 @@ class VectorSearch:
         if len(first) < _FIRST:
             return await self._compare_all(scope, query, page, ())
         end = page.offset + page.limit
-        hits = [_hit(hit, 2 * hit["sort"][0] - 1) for hit in first[page.offset : end]]
+        hits = [_hit(hit) for hit in first[page.offset : end]]
         if end > _FIRST:
             rest = Page(page.limit - len(hits), max(0, page.offset - _FIRST))
             hits += await self._compare_all(scope, query, rest, first)
@@ -171,12 +171,11 @@ class VectorSearch:
             "query_value": embedding_numbers(query.vector),
             "space_type": "cosinesimil",
         }
-        # It returns 1 more than the cosine, for no score may be negative.
         script = {"lang": "knn", "source": "knn_score", "params": params}
         compared = {"script_score": {"query": selected, "script": script}}
         wanted = Search(compared, BEST, scope.routing, query.condition)
         hits = await find(self._connection, wanted, page)
-        return [_hit(hit, hit["sort"][0] - 1) for hit in hits]
+        return [_hit(hit) for hit in hits]
 
     async def _ask_index(self, scope: Scope, query: VectorQuery) -> list[Hit]:
         """Return the first hits; fewer than `_FIRST`: ask no index."""
@@ -190,7 +189,8 @@ def _of_length(dimension: int) -> Query:
     return {"term": {"dimension": dimension}}
 
 
-def _hit(hit: Hit, cosine: float) -> SemanticSearchResult:
-    distance = min(2.0, max(0.0, round(1 - cosine, _DIGITS)))
+def _hit(hit: Hit) -> SemanticSearchResult:
+    # Both searches return (1 + cosine) / 2, as no score of the server is negative.
+    distance = min(2.0, max(0.0, round(2 - 2 * hit["sort"][0], _DIGITS)))
     score = max(0.0, 1.0 - distance)
     return SemanticSearchResult(item=item_of(hit["_source"], score), score=score, distance=distance)
