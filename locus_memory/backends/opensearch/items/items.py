@@ -20,7 +20,7 @@ from locus_memory.backends.opensearch.items.documents import (
     value_of,
 )
 from locus_memory.backends.opensearch.items.mapping import ITEMS
-from locus_memory.backends.opensearch.items.paging import Search, find
+from locus_memory.backends.opensearch.items.paging import Search, find, search
 from locus_memory.backends.opensearch.items.scopes import Query, Scope, expired, is_in_range
 from locus_memory.backends.opensearch.items.scripts import lines_of
 from locus_memory.backends.selection import KeyRange, Page
@@ -53,7 +53,6 @@ _MOST_BYTES: Final = 8_000_000
 _ATTEMPTS: Final = 12
 """How often a write is sent again that the server gave up, since others write the same item."""
 
-_NEWEST: Final = [{"_seq_no": "desc"}]
 _CONFLICT, _MISSING = 409, 404
 _ROUNDS: Final = 20
 _CLEARED: Final = 20_000
@@ -261,8 +260,19 @@ async def newest(
     connection: OpenSearchConnection, scope: Scope, condition: Condition, page: Page
 ) -> list[StoreItem]:
     """Return the items that satisfy the condition, the newest write first."""
-    wanted = Search(scope.having(condition), _NEWEST, scope.routing, condition)
+    order = scope.order()
+    if scope.recursive and await _has_shards(connection):
+        # Only the clocks tell which of the writes on two shards is newer.
+        order = scope.order({"updated": "desc"})
+    wanted = Search(scope.having(condition), order, scope.routing, condition)
     return [item_of(hit["_source"]) for hit in await find(connection, wanted, page)]
+
+
+async def _has_shards(connection: OpenSearchConnection) -> bool:
+    """Return whether the index has more than one shard, whoever made it."""
+    answer = await search(connection, {"query": {"match_none": {}}, "size": 0})
+    count: int = answer["_shards"]["total"]
+    return count > 1
 
 
 async def clear(connection: OpenSearchConnection, scope: Scope) -> int:

@@ -63,6 +63,12 @@ class Scope:
         """The routing of the namespace; `None`: the descendants are on any shard."""
         return None if self.recursive else routing_of(self.path)
 
+    def order(self, *fields: dict[str, str]) -> list[dict[str, str]]:
+        """Return an order of hits by some fields, then the newest write first; none are equal."""
+        # The numbers of writes are those of a shard.
+        names = [{"namespace": "asc"}, {"key": "asc"}] if self.recursive else []
+        return [*fields, {"_seq_no": "desc"}, *names]
+
     @property
     def place(self) -> Query:
         """The query for all items in the scope, expired ones as well."""

@@ -22,8 +22,8 @@ from locus_memory.store.text import stem
 
 __all__ = ["BEST", "search_text"]
 
-BEST: Final = [{"_score": "desc"}, {"_seq_no": "desc"}]
-"""The order of hits: the best first; of equal ones, the newest write."""
+BEST: Final = {"_score": "desc"}
+"""The order of hits: the best first."""
 
 _RANKED: Final = 400
 """The most words that rank; the server takes 1,024 clauses by default. The others only match."""
@@ -69,7 +69,7 @@ async def search_text(
         having.append(_having_any(distinct[_RANKED:]))
     any_word = {"bool": {"should": having, "minimum_should_match": 1}}
     query = scope.having(condition, must=[any_word])
-    hits = await find(connection, Search(query, BEST, scope.routing, condition), page)
+    hits = await find(connection, Search(query, scope.order(BEST), scope.routing, condition), page)
     return [item_of(hit["_source"], hit["sort"][0]) for hit in hits]
 
 

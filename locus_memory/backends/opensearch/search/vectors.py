@@ -173,7 +173,7 @@ class VectorSearch:
         }
         script = {"lang": "knn", "source": "knn_score", "params": params}
         compared = {"script_score": {"query": selected, "script": script}}
-        wanted = Search(compared, BEST, scope.routing, query.condition)
+        wanted = Search(compared, scope.order(BEST), scope.routing, query.condition)
         hits = await find(self._connection, wanted, page)
         return [_hit(hit) for hit in hits]
 
@@ -181,7 +181,9 @@ class VectorSearch:
         """Return the first hits; fewer than `_FIRST`: ask no index."""
         selected = scope.having(query.condition)
         near = {"vector": embedding_numbers(query.vector), "k": _FIRST, "filter": selected}
-        wanted = Search({"knn": {query.field: near}}, BEST, scope.routing, query.condition)
+        wanted = Search(
+            {"knn": {query.field: near}}, scope.order(BEST), scope.routing, query.condition
+        )
         return await find(self._connection, wanted, Page(_FIRST))
 
 
