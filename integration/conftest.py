@@ -16,6 +16,7 @@ pytest.register_assert_rewrite("locus_memory.testing")
 
 from locus_memory.errors import MissingDriverError  # noqa: E402 - as the next one
 from locus_memory.testing.servers import (  # noqa: E402 - once its assertions are rewritten
+    OpenSearchServer,
     PostgreSQLServer,
     RedisServer,
     ValkeyServer,
@@ -28,6 +29,10 @@ REDIS = {
     "redis/redis-stack-server:7.4.0-v1": partial(ValkeyServer, search=True),
     "redis:7": None,
     "valkey/valkey:8": ValkeyServer,
+}
+OPENSEARCH = {
+    "opensearchproject/opensearch:3": partial(OpenSearchServer, version="3.6.0"),
+    "opensearchproject/opensearch:2": partial(OpenSearchServer, version="2.19.6"),
 }
 
 
@@ -71,6 +76,15 @@ def redis_of_docker(image):
 
 
 @contextmanager
+def opensearch_of_docker(image):
+    from testcontainers.opensearch import OpenSearchContainer  # noqa: PLC0415 - only with Docker
+
+    with OpenSearchContainer(image) as server:
+        host = server.get_config()
+        yield f"opensearch:{host['host']}:{host['port']}"
+
+
+@contextmanager
 def serving(image, of_docker, variable, from_pip):
     """Give the URL of a server, or skip what needs it and say why."""
     if docker_answers():
@@ -110,4 +124,12 @@ def postgresql_url(request):
 def redis_url(request):
     image = request.param
     with serving(image, redis_of_docker, "LOCUS_TEST_REDIS_URL", REDIS[image]) as url:
+        yield url
+
+
+@pytest.fixture(scope="session", params=OPENSEARCH)
+def opensearch_url(request):
+    image = request.param
+    variable = "LOCUS_TEST_OPENSEARCH_URL"
+    with serving(image, opensearch_of_docker, variable, OPENSEARCH[image]) as url:
         yield url

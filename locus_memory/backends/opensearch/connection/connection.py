@@ -240,6 +240,7 @@ class OpenSearchConnection(Resource):
             ConfigurationError: The user may not create it, or a newer library made it.
         """
         name = self.index(index)
+        self._check_open()
         if name in self._ready:
             return
         async with self._making.get(asyncio.Lock):
@@ -323,9 +324,15 @@ class OpenSearchConnection(Resource):
         Raises:
             BackendUnavailableError: It cannot be reached.
             ConfigurationError: It refuses the user or the password.
+            BackendClosedError: After `close`.
         """
+        self._check_open()
         if self._features is None:
             self._features = await probe(self.request, self.place)
+
+    def _check_open(self) -> None:
+        if self._clients.is_closed:
+            raise self._clients.refusal()
 
     @override
     async def close(self) -> None:
