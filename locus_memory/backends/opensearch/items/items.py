@@ -47,7 +47,7 @@ Operation = Document | Address
 """A put, or the address of a delete."""
 
 _MOST_LINES: Final = 1_000
-_MOST_BYTES: Final = 8_000_000
+_MOST_BYTES: Final = 4_000_000
 """About the most of one request; the server takes 100 MB by default."""
 
 _ATTEMPTS: Final = 12

@@ -6,7 +6,7 @@ A search returns at most 10,000 hits. A longer page takes several, over the item
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -90,7 +90,7 @@ async def find(connection: OpenSearchConnection, wanted: Search, page: Page) -> 
 
 
 @asynccontextmanager
-async def _moment(connection: OpenSearchConnection, routing: str | None) -> AsyncIterator[str]:
+async def _moment(connection: OpenSearchConnection, routing: str | None) -> AsyncGenerator[str]:
     params = {"keep_alive": _KEPT} | ({} if routing is None else {"routing": routing})
     path = f"/{connection.index(ITEMS)}/_search/point_in_time"
     answer = await connection.request("POST", path, params=params, again=True)
