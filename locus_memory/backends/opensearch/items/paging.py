@@ -6,21 +6,23 @@ A search returns at most 10,000 hits. A longer page takes several, over the item
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+import orjson
 
 from locus_memory.backends.opensearch.connection.connection import OpenSearchConnection
 from locus_memory.backends.opensearch.items.mapping import ITEMS
 from locus_memory.backends.opensearch.items.scopes import Query
 from locus_memory.backends.opensearch.search.filters import is_everything
 from locus_memory.backends.selection import Page
-from locus_memory.errors import BackendUnavailableError
+from locus_memory.errors import BackendError, BackendUnavailableError
 from locus_memory.store.filters import All, Condition, matches
 from locus_memory.store.json_values import decode_json
 
-__all__ = ["Hit", "Search", "find", "search"]
+__all__ = ["Hit", "Search", "count_each", "find", "search"]
 
 _LONGEST: Final = 1_000
 """The most hits of one request whose items are returned."""
@@ -64,11 +66,45 @@ async def search(
     Raises:
         BackendUnavailableError: A shard did not answer, or not in time.
     """
-    params = {"allow_partial_search_results": "false"}
-    if routing is not None:
-        params["routing"] = routing
-    path = "/_search" if "pit" in body else f"/{connection.index(ITEMS)}/_search"
-    answer: dict[str, Any] = await connection.request("POST", path, body, params=params, again=True)
+    params, path = {"allow_partial_search_results": "false"}, "/_search"
+    if "pit" not in body:
+        params, path = _target(routing), f"/{connection.index(ITEMS)}/_search"
+    return _whole(
+        connection, await connection.request("POST", path, body, params=params, again=True)
+    )
+
+
+async def count_each(
+    connection: OpenSearchConnection, queries: Iterable[Query], routing: str | None
+) -> list[int]:
+    """Return the number of hits of each query, in one request.
+
+    Raises:
+        BackendUnavailableError: As for `search`.
+    """
+    head = orjson.dumps(_target(routing))
+    lines: list[bytes] = []
+    for query in queries:
+        body = {"query": query, "size": 0, "track_total_hits": True}
+        lines += head, orjson.dumps(body)
+    path = f"/{connection.index(ITEMS)}/_msearch"
+    sent = b"".join(line + b"\n" for line in lines)
+    answer = await connection.request("POST", path, sent, again=True)
+    counts: list[int] = []
+    for each in answer["responses"]:
+        if "error" in each:
+            raise connection.refusal(each)
+        counts.append(_whole(connection, each)["hits"]["total"]["value"])
+    return counts
+
+
+def _target(routing: str | None) -> dict[str, str]:
+    # All pages are read from the same copy of a shard: copies may differ in their ranking.
+    target = {"allow_partial_search_results": "false", "preference": routing or "items"}
+    return target if routing is None else {**target, "routing": routing}
+
+
+def _whole(connection: OpenSearchConnection, answer: dict[str, Any]) -> dict[str, Any]:
     if answer["timed_out"] or answer["_shards"]["failed"]:
         raise BackendUnavailableError(f"opensearch {connection.place}: not every shard answered")
     return answer
@@ -98,8 +134,10 @@ async def _moment(connection: OpenSearchConnection, routing: str | None) -> Asyn
     try:
         yield pit
     finally:
-        body = {"pit_id": [pit]}
-        await connection.request("DELETE", "/_search/point_in_time", body, ignore=(404,))
+        # Or it ends by itself.
+        with suppress(BackendError):
+            body = {"pit_id": [pit]}
+            await connection.request("DELETE", "/_search/point_in_time", body)
 
 
 @dataclass(slots=True)

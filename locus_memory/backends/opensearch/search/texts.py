@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from locus_memory.backends.opensearch.connection.connection import OpenSearchConnection
 from locus_memory.backends.opensearch.items.documents import item_of
-from locus_memory.backends.opensearch.items.paging import Search, find, search
+from locus_memory.backends.opensearch.items.paging import Search, count_each, find
 from locus_memory.backends.opensearch.items.scopes import Query, Scope
 from locus_memory.backends.selection import Page
 from locus_memory.store.filters import Condition
@@ -79,15 +79,9 @@ async def _weights(
     """Return the part of the score that depends on the rarity of each word in the scope."""
     if len(words) == 1:
         return [1.0]
-    body: dict[str, Any] = {
-        "query": scope.where({"exists": {"field": "text"}}),
-        "size": 0,
-        "track_total_hits": True,
-        "aggs": {"words": {"filters": {"filters": [_having(word) for word in words]}}},
-    }
-    answer = await search(connection, body, scope.routing)
-    count = answer["hits"]["total"]["value"]
-    counts = [bucket["doc_count"] for bucket in answer["aggregations"]["words"]["buckets"]]
+    # Each reads the items with that word only; one aggregation would read all of the namespace.
+    queries = [{"exists": {"field": "text"}}, *map(_having, words)]
+    count, *counts = await count_each(connection, map(scope.where, queries), scope.routing)
     return [_weight(count, each) for each in counts]
 
 
