@@ -90,6 +90,7 @@ class OpenSearchServer(Server):
     Attributes:
         transport_port: The port for other nodes.
         nodes: The nodes of its cluster.
+        wanted_status: The status of the cluster at which it is ready: green, yellow or red.
     """
 
     package = "opensearch"
@@ -108,6 +109,7 @@ class OpenSearchServer(Server):
         super().__init__()
         self.version = _SECURE if security else version
         self.security = security
+        self.wanted_status = "yellow"
         self.transport_port = free_port()
         self._heap = heap
         self._settings = dict(settings or {})
@@ -208,7 +210,8 @@ class OpenSearchServer(Server):
     @override
     def _answers(self) -> bool:
         try:
-            health = self.call("GET", "/_cluster/health?wait_for_status=yellow&timeout=2s")
+            path = f"/_cluster/health?wait_for_status={self.wanted_status}&timeout=2s"
+            health = self.call("GET", path)
         except OSError:
             # Refused, or an error while it starts.
             return False

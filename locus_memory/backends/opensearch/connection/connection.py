@@ -34,6 +34,7 @@ from locus_memory.backends.opensearch.connection.driver_errors import (
     is_index_lost,
     is_lost,
     is_refused,
+    is_refused_item,
     status_of,
     translated,
     was_never_sent,
@@ -55,8 +56,6 @@ _LONGEST_PAUSE: Final = 20.0
 """Seconds; a cluster that asks for a longer pause is unavailable."""
 
 _BACKOFF: Final = wait_random_exponential(multiplier=0.1, max=5)
-
-_TOO_MANY: Final = 429
 
 
 @dataclass(slots=True)
@@ -201,7 +200,7 @@ class OpenSearchConnection(Resource):
             found = await self._bulk([operations[place] for place in left], index, again=again)
             for place, item in zip(left, found, strict=True):
                 answers[place] = item
-            left = [place for place in left if answers[place].get("status") == _TOO_MANY]
+            left = [place for place in left if is_refused_item(answers[place])]
             if left:
                 raise self.refusal(answers[left[0]])
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +34,9 @@ Client = AsyncOpenSearch
 
 _REFUSALS: Final = range(400, 600)
 
+_LARGE: Final = 2**20
+"""The bytes of a body from which aiohttp warns that sending it holds up the event loop."""
+
 _KEPT_ALIVE: Final = 60.0
 """Seconds that an idle connection stays open."""
 
@@ -51,6 +55,26 @@ class _Connector(aiohttp.TCPConnector):
     async def connect(self, req: Any, traces: Any, timeout: aiohttp.ClientTimeout) -> Any:
         bounded = aiohttp.ClientTimeout(total=timeout.total, sock_connect=self._connect_timeout)
         return await super().connect(req, traces, bounded)
+
+
+class _Session:
+    """A session of aiohttp that sends large bodies without a warning."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+        self.close = session.close
+        self.detach = session.detach
+
+    @property
+    def connector(self) -> Any:
+        """The pool of connections."""
+        return self._session.connector
+
+    def request(self, method: str, url: Any, *, data: bytes | None = None, **options: Any) -> Any:
+        """Send a request, as the session does."""
+        is_large = data is not None and len(data) > _LARGE
+        body = BytesIO(data) if data is not None and is_large else data
+        return self._session.request(method, url, data=body, **options)
 
 
 class _Answers(AIOHttpConnection):
@@ -92,7 +116,7 @@ class _Answers(AIOHttpConnection):
 
     @override
     async def _create_aiohttp_session(self) -> None:
-        self.session = aiohttp.ClientSession(
+        session = aiohttp.ClientSession(
             headers=self.headers,
             skip_auto_headers=("accept", "accept-encoding"),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -103,6 +127,7 @@ class _Answers(AIOHttpConnection):
                 ssl=True if self._ssl_context is None else self._ssl_context,
             ),
         )
+        self.session = _Session(session)
 
 
 class _SignedAnswers(_Answers, AsyncHttpConnection):

@@ -29,6 +29,7 @@ __all__ = [
     "is_index_lost",
     "is_lost",
     "is_refused",
+    "is_refused_item",
     "status_of",
     "translate",
     "translated",
@@ -158,8 +159,13 @@ def is_index_lost(error: BaseException) -> bool:
 
 def is_refused(error: BaseException) -> bool:
     """Whether a busy cluster refused a request before it did any of it."""
-    kinds = [kind for kind, _ in _parts(error_of(error))]
-    return status_of(error) == 429 and "cluster_block_exception" not in kinds  # noqa: PLR2004 - HTTP
+    return is_refused_item({**error_of(error), "status": status_of(error)})
+
+
+def is_refused_item(item: Mapping[str, Any]) -> bool:
+    """Whether a busy cluster refused an operation of a bulk request."""
+    kinds = [kind for kind, _ in _parts(item)]
+    return item.get("status") == 429 and "cluster_block_exception" not in kinds  # noqa: PLR2004 - HTTP
 
 
 def was_never_sent(error: BaseException) -> bool:
