@@ -7,8 +7,8 @@ import hashlib
 import pytest
 
 from locus_memory.backends.opensearch import OpenSearchConnection
-from locus_memory.registry import get_checkpointer
-from locus_memory.testing import CheckpointerConformance
+from locus_memory.registry import get_checkpointer, get_store
+from locus_memory.testing import CheckpointerConformance, StoreConformance
 
 
 def prefix_of(tmp_path):
@@ -23,6 +23,11 @@ class OnOpenSearch:
         yield
         async with OpenSearchConnection(opensearch_url.partition(":")[2]) as connection:
             await connection.request("DELETE", f"/{prefix_of(tmp_path)}*")
+
+
+class TestOpenSearchStore(OnOpenSearch, StoreConformance):
+    def make_store(self, clock, tmp_path):
+        return get_store(self.url, index_prefix=prefix_of(tmp_path), clock=clock)
 
 
 class TestOpenSearchCheckpointer(OnOpenSearch, CheckpointerConformance):

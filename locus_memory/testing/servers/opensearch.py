@@ -50,6 +50,7 @@ _SECURITY: Final = {
     "plugins.security.ssl.http.pemtrustedcas_filepath": "certificates/ca.pem",
     "plugins.security.nodes_dn": ["CN=node"],
     "plugins.security.allow_default_init_securityindex": True,
+    "plugins.security.restapi.roles_enabled": ["all_access"],
 }
 
 _FLAGS: Final = (

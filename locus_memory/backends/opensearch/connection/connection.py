@@ -205,7 +205,7 @@ class OpenSearchConnection(Resource):
                 raise self.refusal(answers[left[0]])
 
         try:
-            await self._retrying(retry_if_exception(lambda _: bool(left)))(attempt)
+            await self._retried(attempt, lambda _: bool(left))
         except LocusMemoryError:
             if not left or any(not item for item in answers):
                 raise
@@ -339,17 +339,35 @@ class OpenSearchConnection(Resource):
         await self._clients.close(LONGEST_CLOSE)
 
     async def _patiently(self, request: Request) -> Any:
-        wanted = retry_if_exception(lambda error: self._is_worth_another(error, request))
-        return await self._retrying(wanted)(partial(self._attempt, request))
+        return await self._retried(
+            partial(self._attempt, request), lambda error: self._is_worth_another(error, request)
+        )
 
-    def _retrying(self, wanted: retry_if_exception) -> AsyncRetrying:
-        return AsyncRetrying(
-            retry=wanted,
+    async def _retried(
+        self, attempt: Callable[[], Awaitable[T]], is_worth: Callable[[BaseException], bool]
+    ) -> T:
+        """Return the result of the first attempt that succeeds, or that is worth no other."""
+        try:
+            return await attempt()
+        except Exception as error:
+            if not is_worth(error):
+                raise
+            failures = [error]
+
+        async def retried() -> T:
+            # Tenacity comes in after a failure only: it takes as long as a request.
+            if failures:
+                raise failures.pop()
+            return await attempt()
+
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(is_worth),
             stop=self._stop,
             wait=_pause,
             before_sleep=self._report,
             reraise=True,
         )
+        return await retrying(retried)
 
     def _stop(self, state: RetryCallState) -> bool:
         error = state.outcome.exception() if state.outcome else None

@@ -107,6 +107,9 @@ class Maker:
         """Return the mappings of the index; `None`: there is none, `{}`: the user may not know."""
         try:
             answer = await self._ask("GET", f"/{alias}/_mapping", ignore=(403, 404), again=True)
+            if "error" in answer:
+                # Those who may only read and write find out so whether there is one.
+                await self._ask("GET", f"/{alias}/_doc/0", ignore=(403, 404), again=True)
         except IndexLostError:
             return None
         if "error" in answer:
