@@ -12,6 +12,8 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.checked_store import CheckedStore
+from locus_memory.backends.grouping import Grouping
+from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.opensearch.connection.connection import (
     OpenSearchConnection,
     connection_for,
@@ -22,11 +24,18 @@ from locus_memory.backends.opensearch.items.documents import Address, Document
 from locus_memory.backends.opensearch.items.mapping import ITEMS
 from locus_memory.backends.opensearch.items.namespaces import list_namespaces
 from locus_memory.backends.opensearch.items.scopes import Scope
+from locus_memory.backends.opensearch.items.writing import (
+    Operation,
+    Outcome,
+    address_of,
+    write,
+    write_each,
+)
 from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSearchOptions
 from locus_memory.backends.opensearch.search.texts import search_text
 from locus_memory.backends.opensearch.search.vectors import VectorQuery, VectorSearch
 from locus_memory.backends.selection import KeyRange, Page, Selection
-from locus_memory.errors import BackendError, ConfigurationError
+from locus_memory.errors import BackendError, ConfigurationError, LocusMemoryError
 from locus_memory.events import emit
 from locus_memory.store.item import (
     Delete,
@@ -50,7 +59,7 @@ _PURGED: Final = 4_096
 """The most items that a purge deletes: more than can expire meanwhile."""
 
 
-class OpenSearchStore(CheckedStore[Document | Address]):
+class OpenSearchStore(CheckedStore[Operation]):
     """Items in an OpenSearch cluster, safe for any number of tasks, loops and processes.
 
     A read by name sees each write at once. Searches and listings see each write of this process
@@ -98,6 +107,7 @@ class OpenSearchStore(CheckedStore[Document | Address]):
         self._clock = clock
         self._dimension = embedding_dimension
         self._vectors = VectorSearch(self._connection, exact_below=exact_below)
+        self._groups: LoopLocal[Grouping[Operation, Outcome]] = LoopLocal()
         self._until_purge = 0
 
     def __repr__(self) -> str:
@@ -119,23 +129,41 @@ class OpenSearchStore(CheckedStore[Document | Address]):
         )
 
     @override
-    def _encode(self, operation: Put | Delete, vector: bytes | None) -> Document | Address:
+    def _encode(self, operation: Put | Delete, vector: bytes | None) -> Operation:
         if isinstance(operation, Put):
             return Document.of(operation, vector)
         return Address.of(operation.namespace, operation.key, operation.if_version)
 
     @override
-    async def _write(self, operations: Sequence[Document | Address]) -> list[int]:
+    async def _write(self, operations: Sequence[Operation]) -> list[int]:
+        if len(operations) > 1:
+            return await self._write_now(write, operations)
+        group = self._groups.get(lambda: Grouping(self._write_alone, self._write_together))
+        outcome = await group.send(operations[0], key=address_of(operations[0])[:2])
+        if isinstance(outcome, LocusMemoryError):
+            raise outcome
+        return [outcome]
+
+    async def _write_alone(self, operation: Operation) -> Outcome:
+        return (await self._write_together([operation]))[0]
+
+    async def _write_together(self, operations: Sequence[Operation]) -> list[Outcome]:
+        return await self._write_now(write_each, operations)
+
+    async def _write_now(
+        self, send: Callable[..., Awaitable[list[T]]], operations: Sequence[Operation]
+    ) -> list[T]:
+        """Write operations in one request, if they are not many."""
         dimensions = {each.dimension for each in operations if isinstance(each, Document)} - {0}
 
-        async def write() -> list[int]:
+        async def work() -> list[T]:
             await self._vectors.make_fields(dimensions)
             now = self._now()
-            results = await items.write(self._connection, operations, now)
+            results = await send(self._connection, operations, now)
             await self._purge(now, len(operations))
             return results
 
-        return await self._connection.with_index(ITEMS, write)
+        return await self._connection.with_index(ITEMS, work)
 
     @override
     async def _get_value(self, namespace: Namespace, key: str) -> Any:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 from base64 import b64decode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from locus_memory.backends.opensearch.connection.connection import OpenSearchConnection
 from locus_memory.backends.opensearch.items.documents import (
     Address,
-    Document,
     Source,
     damage,
     item_of,
@@ -22,9 +19,8 @@ from locus_memory.backends.opensearch.items.documents import (
 from locus_memory.backends.opensearch.items.mapping import ITEMS
 from locus_memory.backends.opensearch.items.paging import Search, find, search
 from locus_memory.backends.opensearch.items.scopes import Query, Scope, expired, is_in_range
-from locus_memory.backends.opensearch.items.scripts import lines_of
 from locus_memory.backends.selection import KeyRange, Page
-from locus_memory.errors import BackendUnavailableError, VersionConflictError
+from locus_memory.errors import BackendUnavailableError
 from locus_memory.store.checksum import has_vector, vector_checksum
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import StoreItem, embedding_numbers
@@ -40,123 +36,17 @@ __all__ = [
     "read_vector",
     "scan",
     "scan_keys",
-    "write",
 ]
 
-Operation = Document | Address
-"""A put, or the address of a delete."""
+_MISSING: Final = 404
+_MOST_NAMES: Final = 1_000
+"""The most names of one request."""
 
-_MOST_LINES: Final = 1_000
-_MOST_BYTES: Final = 4_000_000
-"""About the most of one request; the server takes 100 MB by default."""
-
-_ATTEMPTS: Final = 12
-"""How often a write is sent again that the server gave up, since others write the same item."""
-
-_CONFLICT, _MISSING = 409, 404
 _ROUNDS: Final = 20
+"""How often a deletion looks for what others wrote meanwhile."""
+
 _CLEARED: Final = 20_000
 """The most items that one request deletes."""
-
-
-async def write(
-    connection: OpenSearchConnection, operations: Sequence[Operation], now: datetime
-) -> list[int]:
-    """Put the documents and delete those at the addresses, in as few requests as possible.
-
-    Returns:
-        For each put the new version, for each delete whether the item existed, in order.
-
-    Raises:
-        VersionConflictError: One `if_version` does not hold; the other operations are done.
-        BackendError: The server refused an operation; others may be done.
-    """
-    results: list[int] = []
-    try:
-        for part in _parts(operations, now):
-            results += await _write_part(connection, part, now)
-    finally:
-        connection.dirty(ITEMS)
-    return results
-
-
-Part = list[tuple[Operation, list[bytes]]]
-Answer = dict[str, Any]
-
-
-def _parts(operations: Sequence[Operation], now: datetime) -> Iterable[Part]:
-    """Yield the operations with their lines, in parts that fit into one request."""
-    part: Part = []
-    size = 0
-    for each in operations:
-        lines = lines_of(each, now)
-        length = sum(map(len, lines))
-        if part and (len(part) >= _MOST_LINES or size + length > _MOST_BYTES):
-            yield part
-            part, size = [], 0
-        part.append((each, lines))
-        size += length
-    yield part
-
-
-async def _write_part(connection: OpenSearchConnection, part: Part, now: datetime) -> list[int]:
-    """Write what fits into one request; an error is raised once all of it is settled."""
-    answers: dict[int, Answer] = {}
-    left = list(range(len(part)))
-    for attempt in range(_ATTEMPTS):
-        if attempt:
-            await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - no secret
-        lines = [line for place in left for line in part[place][1]]
-        found = await connection.bulk(lines, ITEMS)
-        answers |= zip(left, found, strict=True)
-        left = [place for place in left if answers[place]["status"] == _CONFLICT]
-        if not left:
-            break
-    else:
-        raise BackendUnavailableError(
-            f"opensearch {connection.place}: an item is written by too many at once"
-        )
-    results: list[int] = []
-    for place, (operation, _) in enumerate(part):
-        if isinstance(operation, Document):
-            results.append(_put_result(connection, operation, answers[place], now))
-        else:
-            results.append(await _delete_result(connection, operation, answers[place], now))
-    return results
-
-
-def _put_result(
-    connection: OpenSearchConnection, document: Document, answer: Answer, now: datetime
-) -> int:
-    if "error" in answer:
-        raise connection.refusal(answer)
-    source: Source = answer["get"].get("_source", {})
-    version: int = source.get("version", 0)
-    if answer["result"] != "noop" or source.get("operation") == document.operation:
-        return version
-    is_gone = source.get("expires", microseconds(now) + 1) <= microseconds(now)
-    raise _conflict(document.address, 0 if is_gone else version)
-
-
-async def _delete_result(
-    connection: OpenSearchConnection, address: Address, answer: Answer, now: datetime
-) -> int:
-    is_missing = answer.get("error", {}).get("type") == "document_missing_exception"
-    if "error" in answer and not is_missing:
-        raise connection.refusal(answer)
-    if answer.get("result") == "deleted":
-        return 1
-    if address.if_version is not None:
-        # The script deleted nothing, and an answer of a delete has no version.
-        item = None if is_missing else await read_item(connection, address, now)
-        actual = 0 if item is None else item.version
-        if actual != address.if_version:
-            raise _conflict(address, actual)
-    return 0
-
-
-def _conflict(address: Address, actual: int) -> VersionConflictError:
-    return VersionConflictError(address.if_version or 0, actual, address.namespace, address.key)
 
 
 async def _get(
@@ -165,7 +55,7 @@ async def _get(
     """Return the document at an address as the server has it at this moment, or `None`."""
     path = f"/{connection.index(ITEMS)}/_doc/{address.id}"
     given = {"routing": address.routing, **params}
-    answer: Answer = await connection.request(
+    answer: dict[str, Any] = await connection.request(
         "GET", path, params=given, ignore=(_MISSING,), again=True
     )
     if not answer["found"] or _is_expired(answer["_source"], now):
@@ -203,8 +93,8 @@ async def get_values(
     """Return the values of the items that exist, by address."""
     found: dict[Address, Any] = {}
     path = f"/{connection.index(ITEMS)}/_mget"
-    for start in range(0, len(addresses), _MOST_LINES):
-        part = addresses[start : start + _MOST_LINES]
+    for start in range(0, len(addresses), _MOST_NAMES):
+        part = addresses[start : start + _MOST_NAMES]
         names = [{"_id": each.id, "routing": each.routing} for each in part]
         answer = await connection.request("POST", path, {"docs": names}, again=True)
         for address, document in zip(part, answer["docs"], strict=True):

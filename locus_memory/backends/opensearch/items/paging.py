@@ -100,7 +100,7 @@ async def count_each(
 
 def _target(routing: str | None) -> dict[str, str]:
     # All pages are read from the same copy of a shard: copies may differ in their ranking.
-    target = {"allow_partial_search_results": "false", "preference": routing or "items"}
+    target = {"allow_partial_search_results": "false", "preference": f"items{routing}"}
     return target if routing is None else {**target, "routing": routing}
 
 
