@@ -61,7 +61,13 @@ _TABLE: Final = ErrorTable(
         "cluster_block_exception/403": BackendWriteError,
         "cluster_block_exception/429": BackendWriteError,
         "cluster_block_exception": BackendUnavailableError,
+        "illegal_index_shard_state_exception": BackendUnavailableError,
         "index_closed_exception": BackendUnavailableError,
+        "no_shard_available_action_exception": BackendUnavailableError,
+        "node_disconnected_exception": BackendUnavailableError,
+        "node_not_connected_exception": BackendUnavailableError,
+        "shard_not_found_exception": BackendUnavailableError,
+        "unavailable_shards_exception": BackendUnavailableError,
         _INDEX_LOST: IndexLostError,
         # The fields of an index are not those that the library made.
         "mapper_parsing_exception": BackendCorruptError,
