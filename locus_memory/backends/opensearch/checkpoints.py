@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import heapq
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Unpack
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Final, Generic, Unpack
 
 from typing_extensions import override
 
@@ -19,6 +18,13 @@ from locus_memory._internal.options import Keywords, checked
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.grouping import Grouping
 from locus_memory.backends.loops import LoopLocal
+from locus_memory.backends.opensearch.changes import (
+    Rewriting,
+    Save,
+    links_of,
+    newest_name,
+    row_of,
+)
 from locus_memory.backends.opensearch.connection.connection import (
     OpenSearchConnection,
     connection_for,
@@ -34,7 +40,7 @@ from locus_memory.backends.opensearch.records import (
 )
 from locus_memory.backends.opensearch.schema import CHECKPOINTS
 from locus_memory.backends.opensearch.thread_documents import Commit, ThreadDocuments
-from locus_memory.backends.opensearch.threads import LONGEST_KEY, Page, Thread
+from locus_memory.backends.opensearch.threads import Thread
 from locus_memory.backends.record_rows import check_name
 from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
@@ -51,7 +57,7 @@ from locus_memory.checkpoint.storage import (
 )
 from locus_memory.errors import BackendError, BackendUnavailableError, CheckpointConflictError
 from locus_memory.events import emit
-from locus_memory.store.encoding import decode_text, encode_text
+from locus_memory.store.encoding import encode_text
 from locus_memory.store.filters import Condition, matches
 
 __all__ = ["OpenSearchCheckpointer", "OpenSearchDeltaStorage"]
@@ -96,7 +102,7 @@ class OpenSearchDeltaStorage(DeltaStorage):
         options = Keywords(self, keywords).all_into(OpenSearchOptions, options=options)
         self._connection, self._owned = connection_for(hosts, client, options)
         self._documents = ThreadDocuments(self._connection)
-        self._groupings: LoopLocal[Grouping[_Save, int]] = LoopLocal()
+        self._groupings: LoopLocal[Grouping[Save, int]] = LoopLocal()
 
     def __repr__(self) -> str:
         return f"OpenSearchDeltaStorage({self._connection.place!r})"
@@ -109,13 +115,13 @@ class OpenSearchDeltaStorage(DeltaStorage):
         expected_parent: str | Unset | None = UNSET,
         rebased: Sequence[Record] = (),
     ) -> int:
-        save = _Save(record=record, expected_parent=expected_parent, rebased=rebased)
+        save = Save(record=record, expected_parent=expected_parent, rebased=rebased)
         if rebased:
             return await self._store_alone(save)
         grouping = self._groupings.get(lambda: Grouping(self._store_alone, self._store_together))
         return await grouping.send(save, key=record.thread_id)
 
-    async def _store_alone(self, save: _Save) -> int:
+    async def _store_alone(self, save: Save) -> int:
         thread = self._documents.remembered(save.record.thread_id)
         is_fresh = thread is None
         for attempt in range(_ATTEMPTS):
@@ -139,14 +145,14 @@ class OpenSearchDeltaStorage(DeltaStorage):
             await _pause(attempt)
         raise self._busy(save.record.thread_id)
 
-    async def _sequence_of(self, thread: Thread, save: _Save) -> int:
+    async def _sequence_of(self, thread: Thread, save: Save) -> int:
         for row in reversed(await self._documents.rows(thread)):
             if row.revision == save.record.revision:
                 return row.sequence
         # Another writer has removed it since.
         return thread.following - 1
 
-    async def _store_together(self, saves: Sequence[_Save]) -> list[int | None]:
+    async def _store_together(self, saves: Sequence[Save]) -> list[int | None]:
         """Append to several threads; `None` for each record that needs a request of its own."""
         changes: list[Commit | None] = [self._ready_change(save) for save in saves]
         sent = [change for change in changes if change is not None]
@@ -156,7 +162,7 @@ class OpenSearchDeltaStorage(DeltaStorage):
             for change in changes
         ]
 
-    def _ready_change(self, save: _Save) -> Commit | None:
+    def _ready_change(self, save: Save) -> Commit | None:
         """Return the change of a simple save if everything that it needs is remembered."""
         thread = self._documents.remembered(save.record.thread_id)
         pages = None if thread is None else self._documents.remembered_pages(thread)
@@ -167,7 +173,7 @@ class OpenSearchDeltaStorage(DeltaStorage):
         except (CheckpointConflictError, StaleChainError):
             return None
 
-    async def _change_of(self, thread: Thread, save: _Save) -> tuple[Commit, list[str]]:
+    async def _change_of(self, thread: Thread, save: Save) -> tuple[Commit, list[str]]:
         """Return the change that stores a record, and the documents that it makes superfluous.
 
         Raises:
@@ -180,12 +186,12 @@ class OpenSearchDeltaStorage(DeltaStorage):
         if change is not None:
             return change, []
         rows = await self._documents.rows(thread)
-        check_parent(thread.thread_id, save.expected_parent, _newest_name(rows))
+        check_parent(thread.thread_id, save.expected_parent, newest_name(rows))
         name = encode_text(save.record.checkpoint_id)
         removed = {row.revision for row in rows if row.checkpoint_id == name}
         heads = [read_head(thread.thread_id, row) for row in rows]
         check_replacement(heads, removed=removed, rebased=save.rebased, base=save.record.base)
-        rewriting = _Rewriting(thread, rows, removed, save.rebased)
+        rewriting = Rewriting(thread, rows, removed, save.rebased)
         row = to_row(save.record, thread.following, save.token)
         payloads = {save.token: save.record.payload}
         return rewriting.change(save.mark, row, payloads), rewriting.gone
@@ -198,14 +204,14 @@ class OpenSearchDeltaStorage(DeltaStorage):
     @override
     async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
         thread = await self._documents.read(thread_id)
-        row = _row_of(await self._rows_for(thread, checkpoint_id), checkpoint_id)
+        row = row_of(await self._rows_for(thread, checkpoint_id), checkpoint_id)
         return None if row is None else check_name(read_head(thread_id, row), checkpoint_id)
 
     @override
     async def retrieve_chain(
         self, thread_id: str, checkpoint_id: str | None = None
     ) -> list[Record]:
-        chain = await self._read(thread_id, checkpoint_id, _links)
+        chain = await self._read(thread_id, checkpoint_id, links_of)
         if not chain:
             return []
         records = {record.revision: record for record in chain}
@@ -245,12 +251,12 @@ class OpenSearchDeltaStorage(DeltaStorage):
         choose: Callable[[Sequence[Row], Row], list[Row]],
     ) -> list[Row]:
         rows = await self._documents.rows(thread)
-        row = _row_of(rows, checkpoint_id)
+        row = row_of(rows, checkpoint_id)
         return [] if row is None else choose(rows, row)
 
     async def _rows_for(self, thread: Thread, checkpoint_id: str | None) -> Sequence[Row]:
         """Return the rows of a thread that may be that of a checkpoint."""
-        if thread.rows and _row_of(thread.rows, checkpoint_id) is not None:
+        if thread.rows and row_of(thread.rows, checkpoint_id) is not None:
             return thread.rows
         return await self._documents.rows(thread)
 
@@ -291,7 +297,7 @@ class OpenSearchDeltaStorage(DeltaStorage):
                 check_replacement(heads, removed=removed, rebased=rebased)
             if not removed and not rebased:
                 return 0
-            rewriting = _Rewriting(thread, rows, removed, rebased)
+            rewriting = Rewriting(thread, rows, removed, rebased)
             written = await self._documents.commit(rewriting.change(mark))
             if written is not None:
                 emptied = written if written.is_empty else None
@@ -305,58 +311,7 @@ class OpenSearchDeltaStorage(DeltaStorage):
         self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
     ) -> list[str]:
         check_range(prefix, after)
-        return await self._connection.with_index(
-            CHECKPOINTS, lambda: self._list_threads(limit, prefix or "", after)
-        )
-
-    async def _list_threads(self, limit: int, prefix: str, after: str | None) -> list[str]:
-        await self._connection.refresh(CHECKPOINTS)
-        found: set[str] = set()
-        cursor: list[Any] | None = None
-        # The names of one key come together, in any order.
-        while limit and (len(found) < limit or len(str(cursor and cursor[0])) >= LONGEST_KEY):
-            size = min(max(limit - len(found), 1), _PAGE)
-            hits = await self._search(size, prefix, after, cursor)
-            names = await self._names_of(hits)
-            found |= {n for n in names if n.startswith(prefix) and (after is None or n > after)}
-            if len(hits) < size:
-                break
-            cursor = hits[-1]["sort"]
-        return heapq.nsmallest(limit, found)
-
-    async def _search(
-        self, size: int, prefix: str, after: str | None, cursor: list[Any] | None
-    ) -> list[Any]:
-        filters: list[Any] = [{"exists": {"field": "thread"}}]
-        if prefix:
-            filters.append({"prefix": {"thread": prefix[:LONGEST_KEY]}})
-        if after is not None:
-            bound = "gt" if len(after) < LONGEST_KEY else "gte"
-            filters.append({"range": {"thread": {bound: after[:LONGEST_KEY]}}})
-        body = {
-            "size": size,
-            "_source": False,
-            "track_total_hits": False,
-            "sort": [{"thread": "asc"}, {"_seq_no": "asc"}],
-            "query": {"bool": {"filter": filters}},
-            **({} if cursor is None else {"search_after": cursor}),
-        }
-        answer = await self._connection.request(
-            "POST",
-            f"/{self._connection.index(CHECKPOINTS)}/_search",
-            body,
-            params={"allow_partial_search_results": "false"},
-            again=True,
-        )
-        hits: list[Any] = answer["hits"]["hits"]
-        return hits
-
-    async def _names_of(self, hits: Sequence[Any]) -> list[str]:
-        """Return the names of the threads of a search; those of long ones are read."""
-        keys = [str(hit["sort"][0]) for hit in hits]
-        long = [h["_id"] for h, key in zip(hits, keys, strict=True) if len(key) >= LONGEST_KEY]
-        names = [key for key in keys if len(key) < LONGEST_KEY]
-        return names + await self._documents.names(long)
+        return await self._documents.list_threads(limit, prefix or "", after)
 
     @override
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
@@ -443,130 +398,6 @@ class OpenSearchDeltaStorage(DeltaStorage):
             f"opensearch {self._connection.place}: thread {quote(thread_id)} kept changing; try "
             "again"
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Save:
-    """The arguments of a call of `store`, and the names of what it writes.
-
-    Attributes:
-        record: The record.
-        expected_parent: See `store`.
-        rebased: See `store`.
-        token: The name of the document with the payload.
-        mark: The mark of the write.
-    """
-
-    record: Record
-    expected_parent: str | Unset | None
-    rebased: Sequence[Record]
-    token: str = field(default_factory=new_token)
-    mark: str = field(default_factory=new_token)
-
-    def appended_to(self, thread: Thread, pages: Sequence[Page]) -> Commit | None:
-        """Return the change that appends the record; `None` if it replaces another.
-
-        Raises:
-            CheckpointConflictError: `expected_parent` is not the newest.
-            StaleChainError: Its base does not exist.
-        """
-        newest = thread.rows or (pages[-1].rows if pages else ())
-        check_parent(thread.thread_id, self.expected_parent, _newest_name(newest))
-        record, name = self.record, encode_text(self.record.checkpoint_id)
-        if any(row.checkpoint_id == name for row in thread.rows):
-            return None
-        if any(page.has_name(name) for page in pages):
-            return None
-        base = record.base
-        if base is not None and not (
-            any(row.revision == base for row in thread.rows)
-            or any(page.has_revision(base) for page in pages)
-        ):
-            raise StaleChainError
-        after, new = thread.appended(to_row(record, thread.following, self.token))
-        payloads = {self.token: record.payload}
-        return Commit(before=thread, after=after.marked(self.mark), payloads=payloads, pages=new)
-
-
-class _Rewriting:
-    """A change that removes or rewrites records.
-
-    Args:
-        thread: The thread.
-        rows: All of its rows, oldest first.
-        removed: The revisions to remove.
-        rebased: The records to rewrite.
-
-    Attributes:
-        gone: The documents that the change makes superfluous.
-    """
-
-    def __init__(
-        self,
-        thread: Thread,
-        rows: Sequence[Row],
-        removed: Collection[int],
-        rebased: Sequence[Record],
-    ) -> None:
-        self._thread = thread
-        self._tokens = {record.revision: new_token() for record in rebased}
-        self._rebased = {record.revision: record for record in rebased}
-        self._rows = [self._kept(row) for row in rows if row.revision not in removed]
-        self.gone = [token for token, _ in thread.pages]
-        self.gone += [r.token for r in rows if r.revision in removed or r.revision in self._tokens]
-
-    def _kept(self, row: Row) -> Row:
-        record = self._rebased.get(row.revision)
-        if record is None:
-            return row
-        return to_row(record, row.sequence, self._tokens[row.revision])
-
-    def change(
-        self,
-        mark: str,
-        appended: Row | None = None,
-        payloads: Mapping[str, bytes] | None = None,
-    ) -> Commit:
-        """Return the change.
-
-        Args:
-            mark: The mark of the write.
-            appended: The row of a record to append.
-            payloads: Its payload.
-        """
-        rows = self._rows if appended is None else [*self._rows, appended]
-        after, pages = self._thread.rewritten(rows)
-        new = {self._tokens[r.revision]: r.payload for r in self._rebased.values()}
-        return Commit(
-            before=self._thread,
-            after=after.marked(mark),
-            payloads={**new, **(payloads or {})},
-            pages=pages,
-        )
-
-
-def _newest_name(rows: Sequence[Row]) -> str | None:
-    return decode_text(rows[-1].checkpoint_id) if rows else None
-
-
-def _row_of(rows: Sequence[Row], checkpoint_id: str | None) -> Row | None:
-    """Return the row of a checkpoint, the newest by default."""
-    if checkpoint_id is None:
-        return rows[-1] if rows else None
-    name = encode_text(checkpoint_id)
-    return next((row for row in reversed(rows) if row.checkpoint_id == name), None)
-
-
-def _links(rows: Sequence[Row], newest: Row) -> list[Row]:
-    """Return the rows of a chain, the newest first, as far as there are rows."""
-    by_revision = {row.revision: row for row in rows}
-    chain = [newest]
-    while (base := chain[-1].base) is not None and base in by_revision:
-        link = by_revision[base]
-        if link in chain:
-            break
-        chain.append(link)
-    return chain
 
 
 def _portions(rows: Sequence[Row]) -> Iterator[list[Row]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,13 @@ import orjson
 from locus_memory.backends.opensearch.connection.connection import Item, OpenSearchConnection
 from locus_memory.backends.opensearch.records import Row, digest_of, payload_line, payload_of
 from locus_memory.backends.opensearch.schema import CHECKPOINTS
-from locus_memory.backends.opensearch.threads import Page, Thread, read_page, read_thread
+from locus_memory.backends.opensearch.threads import (
+    LONGEST_KEY,
+    Page,
+    Thread,
+    read_page,
+    read_thread,
+)
 from locus_memory.backends.record_rows import thread_name
 from locus_memory.errors import BackendError, CheckpointCorruptError, LocusMemoryError
 from locus_memory.events import emit
@@ -29,6 +36,9 @@ _PAGES: Final = 1000
 
 _TOGETHER: Final = 200
 """Documents of one read."""
+
+_PAGE: Final = 1000
+"""The number of threads of one search."""
 
 _CONFLICT: Final = 409
 _NOT_FOUND: Final = 404
@@ -217,31 +227,68 @@ class ThreadDocuments:
         found: list[Any] = []
         for start in range(0, len(names), _TOGETHER):
             wanted = [_document(digest_of(t), token) for t, token in names[start:][:_TOGETHER]]
-            work = partial(self._get, wanted)
+            work = partial(self._connection.mget, wanted, CHECKPOINTS)
             found += await self._connection.with_index(CHECKPOINTS, work)
         return found
 
-    async def _get(self, wanted: Sequence[dict[str, Any]]) -> list[Any]:
-        path = f"/{self._connection.index(CHECKPOINTS)}/_mget"
-        answer = await self._connection.request("POST", path, {"docs": wanted}, again=True)
-        for found in answer["docs"]:
-            if "error" in found:
-                raise self._connection.refusal(found)
-        docs: list[Any] = answer["docs"]
-        return docs
-
-    async def names(self, ids: Sequence[str]) -> list[str]:
-        """Return the names of threads by the ids of their documents, as far as they exist.
+    async def list_threads(self, limit: int, prefix: str, after: str | None) -> list[str]:
+        """Return thread ids in code point order; see `DeltaStorage.list_threads`.
 
         Raises:
-            CheckpointCorruptError: A name is damaged.
+            CheckpointCorruptError: The name of a thread is damaged.
             BackendError: See `locus_memory.errors`.
         """
-        if not ids:
-            return []
-        wanted = [{"_id": digest, "routing": digest} for digest in ids]
-        found = await self._connection.with_index(CHECKPOINTS, lambda: self._get(wanted))
-        return [_name_of(each) for each in found if each["found"]]
+        await self._connection.with_index(
+            CHECKPOINTS, partial(self._connection.refresh, CHECKPOINTS)
+        )
+        found: set[str] = set()
+        cursor: list[Any] | None = None
+        # The names of one key come together, in any order.
+        while limit and (len(found) < limit or len(str(cursor and cursor[0])) >= LONGEST_KEY):
+            size = min(max(limit - len(found), 1), _PAGE)
+            hits = await self._search(size, prefix, after, cursor)
+            names = await self._names_of(hits)
+            found |= {n for n in names if n.startswith(prefix) and (after is None or n > after)}
+            if len(hits) < size:
+                break
+            cursor = hits[-1]["sort"]
+        return heapq.nsmallest(limit, found)
+
+    async def _search(
+        self, size: int, prefix: str, after: str | None, cursor: list[Any] | None
+    ) -> list[Any]:
+        filters: list[Any] = [{"exists": {"field": "thread"}}]
+        if prefix:
+            filters.append({"prefix": {"thread": prefix[:LONGEST_KEY]}})
+        if after is not None:
+            bound = "gt" if len(after) < LONGEST_KEY else "gte"
+            filters.append({"range": {"thread": {bound: after[:LONGEST_KEY]}}})
+        body = {
+            "size": size,
+            "_source": False,
+            "track_total_hits": False,
+            "sort": [{"thread": "asc"}, {"_seq_no": "asc"}],
+            "query": {"bool": {"filter": filters}},
+            **({} if cursor is None else {"search_after": cursor}),
+        }
+        path = f"/{self._connection.index(CHECKPOINTS)}/_search"
+        params = {"allow_partial_search_results": "false"}
+        work = partial(self._connection.request, "POST", path, body, params=params, again=True)
+        answer = await self._connection.with_index(CHECKPOINTS, work)
+        hits: list[Any] = answer["hits"]["hits"]
+        return hits
+
+    async def _names_of(self, hits: Sequence[Any]) -> list[str]:
+        """Return the names of the threads of a search; those of long ones are read."""
+        keys = [str(hit["sort"][0]) for hit in hits]
+        names = [key for key in keys if len(key) < LONGEST_KEY]
+        long = [h["_id"] for h, key in zip(hits, keys, strict=True) if len(key) >= LONGEST_KEY]
+        if long:
+            wanted = [{"_id": digest, "routing": digest} for digest in long]
+            work = partial(self._connection.mget, wanted, CHECKPOINTS)
+            found = await self._connection.with_index(CHECKPOINTS, work)
+            names += [_name_of(each) for each in found if each["found"]]
+        return names
 
     async def write_payloads(self, thread_id: str, payloads: Mapping[str, bytes]) -> None:
         """Write payloads by their tokens, which a later change names.

@@ -11,8 +11,6 @@ from functools import partial
 from typing import Any, Final, TypeVar, Unpack
 
 import orjson
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
-from tenacity.wait import wait_random_exponential
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
@@ -23,7 +21,6 @@ from locus_memory.backends.opensearch.connection.client import LONGEST_CLOSE, Lo
 from locus_memory.backends.opensearch.connection.driver import (
     Client,
     make_client,
-    retry_after,
     tls_context,
 )
 from locus_memory.backends.opensearch.connection.driver_errors import (
@@ -40,9 +37,15 @@ from locus_memory.backends.opensearch.connection.driver_errors import (
     was_never_sent,
 )
 from locus_memory.backends.opensearch.connection.opening import Maker, probe
+from locus_memory.backends.opensearch.connection.retrying import Retrying
 from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSearchOptions
 from locus_memory.backends.opensearch.schema import Features, Index
-from locus_memory.errors import BackendCorruptError, ConfigurationError, LocusMemoryError
+from locus_memory.errors import (
+    BackendCorruptError,
+    BackendUnavailableError,
+    ConfigurationError,
+    LocusMemoryError,
+)
 from locus_memory.events import emit
 
 __all__ = ["Item", "OpenSearchConnection", "connection_for"]
@@ -51,11 +54,6 @@ T = TypeVar("T")
 
 Item = dict[str, Any]
 """The answer to one operation of a bulk request: `status`, `_id`, `_seq_no`, perhaps `error`."""
-
-_LONGEST_PAUSE: Final = 20.0
-"""Seconds; a cluster that asks for a longer pause is unavailable."""
-
-_BACKOFF: Final = wait_random_exponential(multiplier=0.1, max=5)
 
 
 @dataclass(slots=True)
@@ -117,6 +115,7 @@ class OpenSearchConnection(Resource):
         uses_tls = client is None and any(host.use_ssl for host in self._hosts)
         self._context = tls_context(self.options) if uses_tls else None
         self._clients: PerLoop[LoopClient] = PerLoop(f"opensearch {self.place}")
+        self._retrying = Retrying(self.place, retries=self.options.retries, nodes=len(self._hosts))
         self._features: Features | None = None
         self._ready: set[str] = set()
         self._generations: dict[str, int] = {}
@@ -205,7 +204,7 @@ class OpenSearchConnection(Resource):
                 raise self.refusal(answers[left[0]])
 
         try:
-            await self._retried(attempt, lambda _: bool(left))
+            await self._retrying.run(attempt, lambda _: bool(left))
         except LocusMemoryError:
             if not left or any(not item for item in answers):
                 raise
@@ -226,6 +225,40 @@ class OpenSearchConnection(Resource):
         with translated(self.place):
             answer = await self._patiently(sent)
         return [item for each in answer["items"] for item in each.values()]
+
+    async def mget(self, wanted: Sequence[Mapping[str, Any]], index: Index) -> list[Item]:
+        """Return documents by their ids in one request, as they are now, in order.
+
+        If a shard is about to start, for example that of a new index, it is asked again.
+
+        Args:
+            wanted: The `_id` and the `routing` of each, perhaps `_source`.
+            index: The index.
+
+        Returns:
+            An answer for each; `found` tells whether there is a document.
+
+        Raises:
+            BackendError: See `locus_memory.errors`.
+            BackendCorruptError: The index does not exist.
+        """
+        path = f"/{self.index(index)}/_mget"
+        is_starting = False
+
+        async def attempt() -> list[Item]:
+            nonlocal is_starting
+            is_starting = False
+            answer = await self.request("POST", path, {"docs": wanted}, again=True)
+            docs: list[Item] = answer["docs"]
+            for found in docs:
+                if "error" in found:
+                    is_starting = True
+                    raise self.refusal(found)
+            return docs
+
+        return await self._retrying.run(
+            attempt, lambda error: is_starting and isinstance(error, BackendUnavailableError)
+        )
 
     def refusal(self, item: Item) -> LocusMemoryError:
         """Return the error of an operation of a bulk request that failed."""
@@ -339,56 +372,14 @@ class OpenSearchConnection(Resource):
         await self._clients.close(LONGEST_CLOSE)
 
     async def _patiently(self, request: Request) -> Any:
-        return await self._retried(
+        return await self._retrying.run(
             partial(self._attempt, request), lambda error: self._is_worth_another(error, request)
         )
-
-    async def _retried(
-        self, attempt: Callable[[], Awaitable[T]], is_worth: Callable[[BaseException], bool]
-    ) -> T:
-        """Return the result of the first attempt that succeeds, or that is worth no other."""
-        try:
-            return await attempt()
-        except Exception as error:
-            if not is_worth(error):
-                raise
-            failures = [error]
-
-        async def retried() -> T:
-            # Tenacity comes in after a failure only: it takes as long as a request.
-            if failures:
-                raise failures.pop()
-            return await attempt()
-
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(is_worth),
-            stop=self._stop,
-            wait=_pause,
-            before_sleep=self._report,
-            reraise=True,
-        )
-        return await retrying(retried)
-
-    def _stop(self, state: RetryCallState) -> bool:
-        error = state.outcome.exception() if state.outcome else None
-        most = self.options.retries
-        if error is not None and was_never_sent(error):
-            # Every node has its turn.
-            most = min(most, len(self._hosts))
-        return state.attempt_number > most
 
     def _is_worth_another(self, error: BaseException, request: Request) -> bool:
         if self._clients.is_closed or not isinstance(error, FAILURES):
             return False
-        pause = retry_after(error)
-        if pause is not None and pause > _LONGEST_PAUSE:
-            return False
         return is_refused(error) or was_never_sent(error) or (request.again and is_lost(error))
-
-    def _report(self, state: RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        if isinstance(error, Exception):
-            emit("opensearch.retry", error=error, place=self.place, attempt=state.attempt_number)
 
     async def _attempt(self, request: Request) -> Any:
         here = self._clients.here() or await self._clients.opened(self._open_client)
@@ -422,13 +413,6 @@ class OpenSearchConnection(Resource):
                     "addresses"
                 )
             self._home = loop
-
-
-def _pause(state: RetryCallState) -> float:
-    """Return the seconds until the next attempt: those that the server wants, or more each time."""
-    error = state.outcome.exception() if state.outcome else None
-    wanted = None if error is None else retry_after(error)
-    return _BACKOFF(state) if wanted is None else wanted
 
 
 def _operations(lines: Sequence[bytes]) -> list[bytes]:

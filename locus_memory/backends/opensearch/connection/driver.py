@@ -127,7 +127,8 @@ class _Answers(AIOHttpConnection):
                 ssl=True if self._ssl_context is None else self._ssl_context,
             ),
         )
-        self.session = _Session(session)
+        wrapped: Any = _Session(session)
+        self.session = wrapped
 
 
 class _SignedAnswers(_Answers, AsyncHttpConnection):

@@ -93,9 +93,7 @@ class Maker:
         found = await self._mappings(alias)
         if found is None:
             await self._create(alias, index)
-        # Another task or process may have created it just now.
-        await self._wait_until_usable(alias)
-        if found is None:
+            await self._wait_until_usable(alias)
             found = await self._mappings(alias)
         if found is None:
             raise BackendUnavailableError(f"{self._name(alias)} was created and is gone again")
