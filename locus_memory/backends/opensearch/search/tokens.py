@@ -143,6 +143,8 @@ def _walk(terms: dict[str, None], document: Any, path: str, first: Any) -> str:
         path: Its path.
         first: What the metadata has at this path, which a filter sees first.
     """
+    if len(terms) > _MOST:
+        return ""  # all of them give way to `OVERFLOW`
     # No filter has the path of a whole document.
     is_seen = first is MISSING and path != ROOT
     if isinstance(document, Mapping):
