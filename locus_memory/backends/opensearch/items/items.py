@@ -92,14 +92,11 @@ async def get_values(
 ) -> dict[Address, Any]:
     """Return the values of the items that exist, by address."""
     found: dict[Address, Any] = {}
-    path = f"/{connection.index(ITEMS)}/_mget"
     for start in range(0, len(addresses), _MOST_NAMES):
         part = addresses[start : start + _MOST_NAMES]
         names = [{"_id": each.id, "routing": each.routing} for each in part]
-        answer = await connection.request("POST", path, {"docs": names}, again=True)
-        for address, document in zip(part, answer["docs"], strict=True):
-            if "error" in document:
-                raise connection.refusal(document)
+        documents = await connection.mget(names, ITEMS)
+        for address, document in zip(part, documents, strict=True):
             if document["found"] and not _is_expired(document["_source"], now):
                 found[address] = value_of(document["_source"], address)
     return found
