@@ -17,6 +17,7 @@ pytest.register_assert_rewrite("locus_memory.testing")
 
 from locus_memory.errors import MissingDriverError  # noqa: E402 - as the next one
 from locus_memory.testing.servers import (  # noqa: E402 - once its assertions are rewritten
+    OpenSearchServer,
     PostgreSQLServer,
     RedisServer,
     ValkeyServer,
@@ -38,6 +39,10 @@ REDIS = {
 REDISEARCH = {
     "redis:8": partial(RedisServer, search=True),
     "redis/redis-stack-server:7.4.0-v1": partial(ValkeyServer, search=True),
+}
+OPENSEARCH = {
+    "opensearchproject/opensearch:3": partial(OpenSearchServer, version="3.6.0"),
+    "opensearchproject/opensearch:2": partial(OpenSearchServer, version="2.19.6"),
 }
 
 
@@ -78,6 +83,15 @@ def redis_of_docker(image):
 
     with RedisContainer(image) as server:
         yield f"redis://{server.get_container_host_ip()}:{server.get_exposed_port(6379)}"
+
+
+@contextmanager
+def opensearch_of_docker(image):
+    from testcontainers.opensearch import OpenSearchContainer  # noqa: PLC0415 - only with Docker
+
+    with OpenSearchContainer(image) as server:
+        host = server.get_config()
+        yield f"opensearch:{host['host']}:{host['port']}"
 
 
 @contextmanager
@@ -133,4 +147,12 @@ def redis_url(request):
 def redisearch_url(request):
     image = request.param
     with serving(image, redis_of_docker, "LOCUS_TEST_REDISEARCH_URL", REDISEARCH[image]) as url:
+        yield url
+
+
+@pytest.fixture(scope="session", params=OPENSEARCH)
+def opensearch_url(request):
+    image = request.param
+    variable = "LOCUS_TEST_OPENSEARCH_URL"
+    with serving(image, opensearch_of_docker, variable, OPENSEARCH[image]) as url:
         yield url

@@ -79,6 +79,13 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         schemes=("rediss", "valkey", "valkeys"),
         extra="redis",
     ),
+    "opensearch": Provider(
+        store="locus_memory.backends.opensearch.store:OpenSearchStore",
+        checkpointer="locus_memory.backends.opensearch.checkpoints:OpenSearchCheckpointer",
+        backend="locus_memory.backends.opensearch.backend:OpenSearchBackend",
+        parameter="hosts",
+        extra="opensearch",
+    ),
     "oci": Provider(
         store="locus_memory.backends.oci.store:OCIStore",
         checkpointer="locus_memory.backends.oci.checkpoints:OCICheckpointer",

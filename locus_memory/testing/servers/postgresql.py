@@ -6,21 +6,18 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from typing_extensions import override
 
 from locus_memory.errors import BackendUnavailableError
-from locus_memory.testing.servers.server import HOST, PATIENCE, Server
+from locus_memory.testing.servers.server import HOST, NOBODY, Server, readable_by_all
 
 __all__ = ["PostgreSQLServer"]
-
-_NOBODY: Final = 65534
 
 
 class PostgreSQLServer(Server):
@@ -69,7 +66,7 @@ class PostgreSQLServer(Server):
 
     def _initialise(self, data: Path) -> None:
         if os.geteuid() == 0:
-            shutil.chown(self.folder, _NOBODY, _NOBODY)
+            shutil.chown(self.folder, NOBODY, NOBODY)
         secret = self.folder / "password"
         secret.write_text(self._password or "nobody asks")
         secret.chmod(0o644)
@@ -93,7 +90,7 @@ class PostgreSQLServer(Server):
     @override
     def _user(self) -> int | None:
         # It refuses to run as root.
-        return _NOBODY if os.geteuid() == 0 else None
+        return NOBODY if os.geteuid() == 0 else None
 
     @override
     def kill(self) -> None:
@@ -106,7 +103,7 @@ class PostgreSQLServer(Server):
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
         for process in processes:
-            process.wait(PATIENCE)
+            process.wait(self.patience)
 
     def _client(self) -> tuple[str, ...]:
         return ("-h", str(self.folder), "-p", str(self.port), "-U", "locus")
@@ -127,26 +124,5 @@ class PostgreSQLServer(Server):
         return done.stdout
 
     def _program(self, name: str) -> str:
-        installed = self._package() / "pginstall"
-        if os.geteuid() == 0 and not _is_open_to_all(installed):
-            copied = Path(tempfile.gettempdir()) / f"locus-{installed.stat().st_ino}" / "pginstall"
-            installed = _copied(installed, copied)
+        installed = readable_by_all(self._package() / "pginstall")
         return str(installed / "bin" / name)
-
-
-def _is_open_to_all(folder: Path) -> bool:
-    return all(each.stat().st_mode & 0o005 == 0o005 for each in (folder, *folder.parents))
-
-
-def _copied(folder: Path, target: Path) -> Path:
-    if not target.exists():
-        partial = Path(tempfile.mkdtemp(prefix="locus-copy-")) / folder.name
-        shutil.copytree(folder, partial)
-        target.parent.mkdir(exist_ok=True)
-        target.parent.chmod(0o755)
-        try:
-            partial.rename(target)
-        except OSError:
-            # Another process was first.
-            shutil.rmtree(partial, ignore_errors=True)
-    return target

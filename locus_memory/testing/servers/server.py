@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -17,14 +18,16 @@ from typing import Final, Self
 
 from locus_memory.errors import BackendUnavailableError, MissingDriverError
 
-__all__ = ["Server"]
+__all__ = ["NOBODY", "Server", "free_port", "readable_by_all"]
 
 HOST: Final = "127.0.0.1"
 PATIENCE: Final = 60.0
 """Seconds a server may take to start or to stop."""
 
+NOBODY: Final = 65534
+"""The user and group of a server that refuses to run as root."""
+
 _PAUSE: Final = 0.02
-_ATTEMPTS: Final = 5
 
 
 class Server(ABC):
@@ -37,6 +40,12 @@ class Server(ABC):
 
     package: str
     """The package that has to be installed."""
+
+    patience: float = PATIENCE
+    """Seconds it may take to start or to stop."""
+
+    attempts: int = 5
+    """How often it is started; another process may have taken its port."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -67,8 +76,8 @@ class Server(ABC):
             MissingDriverError: Its package is not installed.
             BackendUnavailableError: It does not start; the error ends with its output.
         """
-        for _ in range(_ATTEMPTS):
-            self.port = self.port or _free_port()
+        for _ in range(self.attempts):
+            self.port = self.port or free_port()
             with self._log.open("ab") as log:
                 self._process = subprocess.Popen(  # noqa: S603 - a program of a known package
                     self._command(),
@@ -144,13 +153,13 @@ class Server(ABC):
             return
         process.send_signal(number)
         try:
-            process.wait(PATIENCE)
+            process.wait(self.patience)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 
     def _wait_until_ready(self) -> bool:
-        process, end = self._process, time.monotonic() + PATIENCE
+        process, end = self._process, time.monotonic() + self.patience
         while process is not None and process.poll() is None and time.monotonic() < end:
             if self._answers():
                 return True
@@ -167,7 +176,34 @@ class Server(ABC):
         return Path(found.origin).parent
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of this machine that nothing listens on."""
     with socket.socket() as listener:
         listener.bind((HOST, 0))
         return int(listener.getsockname()[1])
+
+
+def readable_by_all(folder: Path) -> Path:
+    """Return the folder, or a copy of it that a server of another user can read."""
+    if os.geteuid() != 0 or _is_open_to_all(folder):
+        return folder
+    copy = Path(tempfile.gettempdir()) / f"locus-{folder.stat().st_ino}" / folder.name
+    return _copied(folder, copy)
+
+
+def _is_open_to_all(folder: Path) -> bool:
+    return all(each.stat().st_mode & 0o005 == 0o005 for each in (folder, *folder.parents))
+
+
+def _copied(folder: Path, target: Path) -> Path:
+    if not target.exists():
+        partial = Path(tempfile.mkdtemp(prefix="locus-copy-")) / folder.name
+        shutil.copytree(folder, partial)
+        target.parent.mkdir(exist_ok=True)
+        target.parent.chmod(0o755)
+        try:
+            partial.rename(target)
+        except OSError:
+            # Another process was first.
+            shutil.rmtree(partial, ignore_errors=True)
+    return target

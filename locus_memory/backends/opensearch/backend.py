@@ -1,0 +1,87 @@
+"""The OpenSearch backend: both contracts over one connection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+from typing_extensions import override
+
+from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.base import Backend
+from locus_memory.backends.opensearch.checkpoints import OpenSearchCheckpointer
+from locus_memory.backends.opensearch.connection.connection import (
+    OpenSearchConnection,
+    connection_for,
+)
+from locus_memory.backends.opensearch.connection.driver import Client
+from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSearchOptions
+from locus_memory.backends.opensearch.store import OpenSearchStore
+from locus_memory.checkpoint.chain import CheckpointerOptions
+
+__all__ = ["OpenSearchBackend"]
+
+
+class OpenSearchBackend(Backend):
+    """A store and a checkpointer in one OpenSearch cluster, over the same connections.
+
+    Args:
+        hosts: See `OpenSearchConnection`.
+        client: A client of opensearch-py, or an `OpenSearchConnection`, to use instead; the backend
+            does not close it.
+        options: How to connect, and the prefix of the indexes; ignored with a connection.
+        store_options: Options of `OpenSearchStore`.
+        checkpointer_options: Options of `OpenSearchCheckpointer`.
+        **keywords: The fields of `OpenSearchOptions` by name, in place of `options`.
+
+    Raises:
+        ConfigurationError: An option is invalid.
+    """
+
+    provider = "opensearch"
+
+    @checked
+    def __init__(
+        self,
+        hosts: str | None = None,
+        *,
+        client: Client | OpenSearchConnection | None = None,
+        options: OpenSearchOptions | None = None,
+        store_options: Mapping[str, Any] | None = None,
+        checkpointer_options: CheckpointerOptions[Any] | None = None,
+        **keywords: Unpack[OpenSearchKeywords],
+    ) -> None:
+        options = Keywords(self, keywords).all_into(OpenSearchOptions, options=options)
+        self._connection, self._owned = connection_for(hosts, client, options)
+        for_store: Mapping[str, Any] = store_options or {}
+        self._store = OpenSearchStore(client=self._connection, **for_store)
+        for_checkpointer: CheckpointerOptions[Any] = checkpointer_options or {}
+        self._checkpointer: OpenSearchCheckpointer = OpenSearchCheckpointer(
+            client=self._connection, **for_checkpointer
+        )
+
+    @property
+    @override
+    def store(self) -> OpenSearchStore:
+        """The store."""
+        return self._store
+
+    @property
+    @override
+    def checkpointer(self) -> OpenSearchCheckpointer:
+        """The checkpointer."""
+        return self._checkpointer
+
+    @override
+    async def open(self) -> None:
+        """Connect and create the indexes now, rather than at the first use."""
+        await self._store.open()
+        await self._checkpointer.open()
+
+    @override
+    async def close(self) -> None:
+        """Close the connections, unless the connection was passed in."""
+        await self._store.close()
+        await self._checkpointer.close()
+        if self._owned:
+            await self._connection.close()

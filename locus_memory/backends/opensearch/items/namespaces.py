@@ -1,0 +1,50 @@
+"""The listing of namespaces: pages of those that hold an item, filtered."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from locus_memory.backends.opensearch.connection.connection import OpenSearchConnection
+from locus_memory.backends.opensearch.items.paging import search
+from locus_memory.backends.opensearch.items.scopes import expired
+from locus_memory.store.encoding import decode_namespace
+from locus_memory.store.item import Namespace
+from locus_memory.store.listing import Listing
+
+__all__ = ["list_namespaces"]
+
+_PAGE: Final = 1_000
+
+
+async def list_namespaces(
+    connection: OpenSearchConnection, listing: Listing, limit: int, now: datetime
+) -> list[Namespace]:
+    """Return the namespaces that hold an item, in order."""
+    if listing.max_depth == 0:
+        return []
+    low, high = listing.range()
+    found: dict[Namespace, None] = {}
+    while True:
+        page = await _page(connection, low, high, now)
+        found |= {cut: None for each in page if (cut := listing.cut(each)) is not None}
+        if len(page) < _PAGE or len(found) >= limit:
+            return list(found)[:limit]
+        low = listing.beyond(page[-1])
+
+
+async def _page(
+    connection: OpenSearchConnection, low: str, high: str | None, now: datetime
+) -> list[Namespace]:
+    bounds = {"gte": low} if high is None else {"gte": low, "lt": high}
+    here = {"range": {"namespace": bounds}}
+    by_name = {"terms": {"field": "namespace"}}
+    body = {
+        "query": {"bool": {"filter": [here], "must_not": [expired(now)]}},
+        "size": 0,
+        "track_total_hits": False,
+        "aggs": {"all": {"composite": {"size": _PAGE, "sources": [{"path": by_name}]}}},
+    }
+    answer = await search(connection, body)
+    buckets = answer["aggregations"]["all"]["buckets"]
+    return [decode_namespace(bucket["key"]["path"]) for bucket in buckets]

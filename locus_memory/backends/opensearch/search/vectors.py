@@ -1,0 +1,198 @@
+"""Vector search: exact for few vectors, else by the k-NN index of Lucene.
+
+Vectors of each length have a field of their own, which is added to the index at the first such
+vector. The k-NN index looks for hits among the items in the scope only, so that neither a filter
+nor a neighbouring namespace costs a hit. Where it returns too few, all vectors are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from locus_memory._internal.recent import RecentlyUsed
+from locus_memory.backends.opensearch.connection.connection import OpenSearchConnection
+from locus_memory.backends.opensearch.items.documents import item_of
+from locus_memory.backends.opensearch.items.mapping import ITEMS, vector_field, vector_mapping
+from locus_memory.backends.opensearch.items.paging import Hit, Search, find, search
+from locus_memory.backends.opensearch.items.scopes import Query, Scope
+from locus_memory.backends.opensearch.search.texts import BEST
+from locus_memory.backends.selection import Page
+from locus_memory.errors import InvalidEmbeddingError
+from locus_memory.store.filters import Condition
+from locus_memory.store.item import SemanticSearchResult, embedding_numbers
+
+__all__ = ["VectorQuery", "VectorSearch"]
+
+_FIRST: Final = 100
+"""The number of hits requested from the index, for any page: so each page continues the last."""
+
+_USES: Final = 256
+"""How many searches of a namespace reuse the result of a check of its size."""
+
+_REMEMBERED: Final = 1_024
+"""The number of cached namespaces."""
+
+_DIGITS: Final = 6
+"""Decimals: the precision of a sum of float32 products."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorQuery:
+    """The query of a vector search, with its conditions.
+
+    Attributes:
+        vector: The vector, as `check_embedding` returns it.
+        threshold: The least score of a hit, or `None`.
+        condition: The filter.
+    """
+
+    vector: bytes
+    threshold: float | None
+    condition: Condition
+
+    @property
+    def dimension(self) -> int:
+        """The length of the vector."""
+        return len(self.vector) // 4
+
+    @property
+    def field(self) -> str:
+        """The field of vectors of this length."""
+        return vector_field(self.dimension)
+
+
+class VectorSearch:
+    """A search of the vectors of one store, which also adds their fields to the index.
+
+    Args:
+        connection: The connection.
+        exact_below: With fewer vectors than this in the scope, all are compared.
+    """
+
+    def __init__(self, connection: OpenSearchConnection, *, exact_below: int) -> None:
+        self._connection = connection
+        self._exact_below = exact_below
+        self._known: set[tuple[int, int]] = set()
+        self._large: RecentlyUsed[tuple[bool, int]] = RecentlyUsed(_REMEMBERED)
+
+    async def make_fields(self, dimensions: Collection[int]) -> None:
+        """Add the fields of vectors of these lengths to the index, unless they are there."""
+        for dimension in sorted(dimensions):
+            if await self._is_known(dimension):
+                continue
+            path = f"/{self._connection.index(ITEMS)}/_mapping"
+            await self._connection.request("PUT", path, vector_mapping(dimension), again=True)
+            self._known.add((self._connection.generation(ITEMS), dimension))
+
+    async def _is_known(self, dimension: int) -> bool:
+        """Return whether the index has the field of vectors of this length."""
+        known = self._connection.generation(ITEMS), dimension
+        if known in self._known:
+            return True
+        field = vector_field(dimension)
+        path = f"/{self._connection.index(ITEMS)}/_mapping/field/{field}"
+        answer = await self._connection.request("GET", path, again=True)
+        if not all(index["mappings"] for index in answer.values()):
+            return False
+        self._known.add(known)
+        return True
+
+    async def find(
+        self, scope: Scope, query: VectorQuery, page: Page
+    ) -> list[SemanticSearchResult]:
+        """Return the items whose vectors are nearest to the query by cosine, the best first.
+
+        Raises:
+            InvalidEmbeddingError: All vectors in the scope have another dimension.
+        """
+        hits: list[SemanticSearchResult] = []
+        if page.limit and await self._is_known(query.dimension):
+            hits = await self._nearest(scope, query, page)
+        if not hits:
+            await self._refuse_dimension(scope, query)
+        # Scores of both kinds of search may differ in the last digit.
+        hits.sort(key=lambda hit: hit.distance)
+        lowest = query.threshold
+        return [hit for hit in hits if lowest is None or hit.score >= lowest]
+
+    async def _refuse_dimension(self, scope: Scope, query: VectorQuery) -> None:
+        having: Query = scope.where({"exists": {"field": "dimension"}})
+        # One of this length comes first, if there is one.
+        having["bool"]["should"] = [_of_length(query.dimension)]
+        body = {"query": having, "size": 1, "track_total_hits": False, "_source": ["dimension"]}
+        found = (await search(self._connection, body, scope.routing))["hits"]["hits"]
+        other = found[0]["_source"]["dimension"] if found else query.dimension
+        if other != query.dimension:
+            raise InvalidEmbeddingError(
+                f"the query has {query.dimension} dimensions, the stored embeddings have {other}"
+            )
+
+    async def _nearest(
+        self, scope: Scope, query: VectorQuery, page: Page
+    ) -> list[SemanticSearchResult]:
+        if page.limit > _FIRST or not await self._is_large(scope, query):
+            return await self._compare_all(scope, query, page, ())
+        first = await self._ask_index(scope, query)
+        if len(first) < _FIRST:
+            return await self._compare_all(scope, query, page, ())
+        end = page.offset + page.limit
+        hits = [_hit(hit) for hit in first[page.offset : end]]
+        if end > _FIRST:
+            rest = Page(page.limit - len(hits), max(0, page.offset - _FIRST))
+            hits += await self._compare_all(scope, query, rest, first)
+        return hits
+
+    async def _is_large(self, scope: Scope, query: VectorQuery) -> bool:
+        name = f"{query.dimension} {scope.recursive} {scope.path}"
+        large, uses = self._large.get(name) or (False, 0)
+        if uses == 0:
+            body = {
+                "query": {"bool": {"filter": [scope.place, _of_length(query.dimension)]}},
+                "size": 0,
+                "track_total_hits": max(1, self._exact_below),
+            }
+            answer = await search(self._connection, body, scope.routing)
+            large = answer["hits"]["total"]["value"] >= self._exact_below
+            uses = _USES
+        self._large.put(name, (large, uses - 1))
+        return large
+
+    async def _compare_all(
+        self, scope: Scope, query: VectorQuery, page: Page, known: Sequence[Hit]
+    ) -> list[SemanticSearchResult]:
+        """Return a page of the hits of an exact search, without those that are known."""
+        selected = scope.having(query.condition, _of_length(query.dimension))
+        if known:
+            selected["bool"]["must_not"].append({"ids": {"values": [hit["_id"] for hit in known]}})
+        params = {
+            "field": query.field,
+            "query_value": embedding_numbers(query.vector),
+            "space_type": "cosinesimil",
+        }
+        script = {"lang": "knn", "source": "knn_score", "params": params}
+        compared = {"script_score": {"query": selected, "script": script}}
+        wanted = Search(compared, scope.order(BEST), scope.routing, query.condition)
+        hits = await find(self._connection, wanted, page)
+        return [_hit(hit) for hit in hits]
+
+    async def _ask_index(self, scope: Scope, query: VectorQuery) -> list[Hit]:
+        """Return the first hits; fewer than `_FIRST`: ask no index."""
+        selected = scope.having(query.condition)
+        near = {"vector": embedding_numbers(query.vector), "k": _FIRST, "filter": selected}
+        wanted = Search(
+            {"knn": {query.field: near}}, scope.order(BEST), scope.routing, query.condition
+        )
+        return await find(self._connection, wanted, Page(_FIRST))
+
+
+def _of_length(dimension: int) -> Query:
+    return {"term": {"dimension": dimension}}
+
+
+def _hit(hit: Hit) -> SemanticSearchResult:
+    # Both searches return (1 + cosine) / 2, as no score of the server is negative.
+    distance = min(2.0, max(0.0, round(2 - 2 * hit["sort"][0], _DIGITS)))
+    score = max(0.0, 1.0 - distance)
+    return SemanticSearchResult(item=item_of(hit["_source"], score), score=score, distance=distance)

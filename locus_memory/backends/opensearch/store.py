@@ -1,0 +1,285 @@
+"""The OpenSearch store: items as documents, text search by BM25, vectors by k-NN."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, TypeVar, Unpack
+
+from typing_extensions import override
+
+from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.checked_store import CheckedStore
+from locus_memory.backends.grouping import Grouping
+from locus_memory.backends.loops import LoopLocal
+from locus_memory.backends.opensearch.connection.connection import (
+    OpenSearchConnection,
+    connection_for,
+)
+from locus_memory.backends.opensearch.connection.driver import Client
+from locus_memory.backends.opensearch.items import items
+from locus_memory.backends.opensearch.items.documents import Address, Document
+from locus_memory.backends.opensearch.items.mapping import ITEMS
+from locus_memory.backends.opensearch.items.namespaces import list_namespaces
+from locus_memory.backends.opensearch.items.scopes import Scope
+from locus_memory.backends.opensearch.items.writing import (
+    Operation,
+    Outcome,
+    address_of,
+    write,
+    write_each,
+)
+from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSearchOptions
+from locus_memory.backends.opensearch.search.texts import search_text
+from locus_memory.backends.opensearch.search.vectors import VectorQuery, VectorSearch
+from locus_memory.backends.selection import KeyRange, Page, Selection
+from locus_memory.errors import BackendError, ConfigurationError, LocusMemoryError
+from locus_memory.events import emit
+from locus_memory.store.item import (
+    Delete,
+    Namespace,
+    Put,
+    SemanticSearchResult,
+    StoreCapabilities,
+    StoreItem,
+    timestamp,
+)
+from locus_memory.store.listing import Listing
+
+__all__ = ["OpenSearchStore"]
+
+T = TypeVar("T")
+
+_PURGE_EVERY: Final = 1_024
+"""Items written between two purges of what has expired; the first write of a store is one."""
+
+_PURGED: Final = 4_096
+"""The most items that a purge deletes: more than can expire meanwhile."""
+
+
+class OpenSearchStore(CheckedStore[Operation]):
+    """Items in an OpenSearch cluster, safe for any number of tasks, loops and processes.
+
+    A read by name sees each write at once. Searches and listings see each write of this process
+    at once, and those of other processes within a second. OpenSearch has no transactions: a batch
+    takes few requests, and if one of its operations is refused, the others may be done.
+
+    Text search is BM25 with stemming, and the rarity of a word is that in the namespace that is
+    searched. Vectors need the plugin k-NN: without it, and before the store is open,
+    `capabilities` does not claim semantic search. The vector search of a small namespace is
+    exact. The search of a large one uses an index, and never returns fewer hits than there are.
+
+    Args:
+        hosts: See `OpenSearchConnection`.
+        client: An `AsyncOpenSearch`, or an `OpenSearchConnection`, to use instead; the store closes
+            neither.
+        options: How to connect, and the names of the indexes; ignored with an
+            `OpenSearchConnection`.
+        clock: Returns seconds since the epoch.
+        embedding_dimension: The only vector length to take, or `None` for any.
+        exact_below: A search among fewer vectors than this is exact.
+        **keywords: The fields of `OpenSearchOptions` by name, in place of `options`.
+
+    Raises:
+        ConfigurationError: An option that cannot work.
+    """
+
+    @checked
+    def __init__(
+        self,
+        hosts: str | None = None,
+        *,
+        client: Client | OpenSearchConnection | None = None,
+        options: OpenSearchOptions | None = None,
+        clock: Callable[[], float] = time.time,
+        embedding_dimension: int | None = None,
+        exact_below: int = 10_000,
+        **keywords: Unpack[OpenSearchKeywords],
+    ) -> None:
+        if embedding_dimension is not None and embedding_dimension < 1:
+            raise ConfigurationError("opensearch: needs embedding_dimension >= 1")
+        if exact_below < 0:
+            raise ConfigurationError("opensearch: needs exact_below >= 0")
+        options = Keywords(self, keywords).all_into(OpenSearchOptions, options=options)
+        self._connection, self._owned = connection_for(hosts, client, options)
+        self._clock = clock
+        self._dimension = embedding_dimension
+        self._vectors = VectorSearch(self._connection, exact_below=exact_below)
+        self._groups: LoopLocal[Grouping[Operation, Outcome]] = LoopLocal()
+        self._until_purge = 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._connection.place!r})"
+
+    @property
+    @override
+    def capabilities(self) -> StoreCapabilities:
+        """The capabilities of the cluster; before the store is open, those of every cluster."""
+        vectors = self._connection.features.knn
+        return StoreCapabilities(
+            search=True,
+            semantic_search=vectors,
+            embedding_dimension=self._dimension if vectors else None,
+            ttl=True,
+            list_namespaces=True,
+            batch_operations=False,
+            transactions=False,
+        )
+
+    @override
+    def _encode(self, operation: Put | Delete, vector: bytes | None) -> Operation:
+        if isinstance(operation, Put):
+            return Document.of(operation, vector)
+        return Address.of(operation.namespace, operation.key, operation.if_version)
+
+    @override
+    async def _write(self, operations: Sequence[Operation]) -> list[int]:
+        if len(operations) > 1:
+            return await self._write_now(write, operations)
+        group = self._groups.get(lambda: Grouping(self._write_alone, self._write_together))
+        outcome = await group.send(operations[0], key=address_of(operations[0])[:2])
+        if isinstance(outcome, LocusMemoryError):
+            raise outcome
+        return [outcome]
+
+    async def _write_alone(self, operation: Operation) -> Outcome:
+        return (await self._write_together([operation]))[0]
+
+    async def _write_together(self, operations: Sequence[Operation]) -> list[Outcome]:
+        return await self._write_now(write_each, operations)
+
+    async def _write_now(
+        self, send: Callable[..., Awaitable[list[T]]], operations: Sequence[Operation]
+    ) -> list[T]:
+        """Write operations in one request, if they are not many."""
+        dimensions = {each.dimension for each in operations if isinstance(each, Document)} - {0}
+
+        async def work() -> list[T]:
+            await self._vectors.make_fields(dimensions)
+            now = self._now()
+            results = await send(self._connection, operations, now)
+            await self._purge(now, len(operations))
+            return results
+
+        return await self._connection.with_index(ITEMS, work)
+
+    @override
+    async def _get_value(self, namespace: Namespace, key: str) -> Any:
+        return await self._read(items.read_value, Address.of(namespace, key))
+
+    @override
+    async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
+        return await self._read(items.read_item, Address.of(namespace, key))
+
+    @override
+    async def _get_values(
+        self, names: Sequence[tuple[Namespace, str]]
+    ) -> dict[tuple[Namespace, str], Any]:
+        addresses = {Address.of(*name): name for name in names}
+        values = await self._read(items.get_values, list(addresses))
+        return {addresses[each]: value for each, value in values.items()}
+
+    @override
+    async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
+        return await self._seek(items.scan, self._connection, self._scope(namespace), keys, limit)
+
+    @override
+    async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
+        return await self._seek(
+            items.scan_keys, self._connection, self._scope(namespace), keys, limit
+        )
+
+    @override
+    async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
+        return await self._seek(list_namespaces, self._connection, listing, limit, self._now())
+
+    @override
+    async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
+        scope = self._scope(namespace, recursive=recursive)
+        return await self._connection.with_index(
+            ITEMS, partial(items.clear, self._connection, scope)
+        )
+
+    @override
+    async def compact(self) -> None:
+        # Until then a deleted document, and its words, are still in the files.
+        await self._read(items.compact)
+
+    @override
+    async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
+        scope = self._scope_of(selection)
+        return await self._seek(items.newest, self._connection, scope, selection.condition, page)
+
+    @override
+    async def _search_text(
+        self, selection: Selection, page: Page, words: list[str]
+    ) -> list[StoreItem]:
+        scope = self._scope_of(selection)
+        return await self._seek(
+            search_text, self._connection, scope, words, selection.condition, page
+        )
+
+    @override
+    async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
+        return await self._read(items.read_vector, Address.of(namespace, key))
+
+    @override
+    async def _search_vectors(
+        self, selection: Selection, page: Page, vector: bytes, threshold: float | None
+    ) -> list[SemanticSearchResult]:
+        query = VectorQuery(vector, threshold, selection.condition)
+        return await self._seek(self._vectors.find, self._scope_of(selection), query, page)
+
+    @override
+    async def open(self) -> None:
+        await self._connection.ensure(ITEMS)
+
+    @override
+    async def close(self) -> None:
+        if self._owned:
+            await self._connection.close()
+
+    async def _read(self, read: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+        """Return what a read by name returns, at this moment."""
+        work = partial(read, self._connection, *arguments, self._now())
+        return await self._connection.with_index(ITEMS, work)
+
+    async def _seek(self, seek: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+        """Return what a search returns, once it sees what this process has written."""
+
+        async def work() -> T:
+            await self._connection.refresh_if_dirty(ITEMS)
+            return await seek(*arguments)
+
+        return await self._connection.with_index(ITEMS, work)
+
+    def _now(self) -> datetime:
+        return timestamp(self._clock())
+
+    def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
+        return Scope.of(namespace, self._now(), recursive=recursive)
+
+    def _scope_of(self, selection: Selection) -> Scope:
+        return self._scope(selection.namespace, recursive=selection.recursive)
+
+    @override
+    def _remedy(self, capability: str) -> str | None:
+        if capability == "semantic_search":
+            return "The cluster lacks the plugin opensearch-knn"
+        if capability == "transactions":
+            return "use put_batch and delete_batch, which take few requests and are not atomic"
+        return super()._remedy(capability)
+
+    async def _purge(self, now: datetime, written: int) -> None:
+        """Delete some of the expired items, once in a while."""
+        self._until_purge -= written
+        if self._until_purge > 0:
+            return
+        self._until_purge = _PURGE_EVERY
+        try:
+            await items.purge(self._connection, now, _PURGED)
+        except BackendError as error:
+            # The write of the caller is done.
+            emit("opensearch.purge_failed", error=error)
