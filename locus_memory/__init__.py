@@ -35,6 +35,17 @@ if TYPE_CHECKING:
     )
     from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer as MemoryCheckpointer
     from locus_memory.backends.inmemory.store import InMemoryStore as InMemoryStore
+    from locus_memory.backends.opensearch.backend import OpenSearchBackend as OpenSearchBackend
+    from locus_memory.backends.opensearch.checkpoints import (
+        OpenSearchCheckpointer as OpenSearchCheckpointer,
+    )
+    from locus_memory.backends.opensearch.checkpoints import (
+        OpenSearchDeltaStorage as OpenSearchDeltaStorage,
+    )
+    from locus_memory.backends.opensearch.connection.connection import (
+        OpenSearchConnection as OpenSearchConnection,
+    )
+    from locus_memory.backends.opensearch.store import OpenSearchStore as OpenSearchStore
     from locus_memory.backends.postgresql.backend import PostgreSQLBackend as PostgreSQLBackend
     from locus_memory.backends.postgresql.checkpoints import (
         PostgreSQLCheckpointer as PostgreSQLCheckpointer,
@@ -243,6 +254,11 @@ else:
             "ModelUnavailableError": "errors",
             "NoopMemoryManager": "memory.base",
             "NullManager": "conversation.base",
+            "OpenSearchBackend": "backends.opensearch.backend",
+            "OpenSearchCheckpointer": "backends.opensearch.checkpoints",
+            "OpenSearchConnection": "backends.opensearch.connection.connection",
+            "OpenSearchDeltaStorage": "backends.opensearch.checkpoints",
+            "OpenSearchStore": "backends.opensearch.store",
             "PostgreSQLBackend": "backends.postgresql.backend",
             "PostgreSQLCheckpointer": "backends.postgresql.checkpoints",
             "PostgreSQLDeltaStorage": "backends.postgresql.checkpoints",

@@ -27,6 +27,7 @@ PACKAGES = [
             "backends",
             "backends.file",
             "backends.inmemory",
+            "backends.opensearch",
             "backends.postgresql",
             "backends.redis",
             "backends.sqlite",
@@ -166,10 +167,11 @@ def test_what_needs_no_driver_loads_none(use):
         ("from locus_memory import RedisCheckpointer", "redis"),
         ("from locus_memory import get_store; get_store('postgres://host/db')", "postgresql"),
         ("from locus_memory import open_backend; open_backend('redis')", "redis"),
+        ("from locus_memory import open_backend; open_backend('opensearch')", "opensearch"),
     ],
 )
 def test_a_missing_driver_is_one_sentence(use, extra):
-    absent = "import sys; sys.modules.update(asyncpg=None, redis=None)"
+    absent = "import sys; sys.modules.update(asyncpg=None, redis=None, opensearchpy=None)"
     failed = subprocess.run(
         [sys.executable, "-c", f"{absent}; {use}"], capture_output=True, text=True, check=False
     )

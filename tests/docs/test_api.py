@@ -13,8 +13,15 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "api").glob("*.md"))
 HOMES = [
     *("agent", "backends", "chat", "checkpoint", "conversation", "errors", "events", "faces"),
-    *("backends.file", "backends.inmemory", "backends.postgresql", "backends.redis"),
-    *("backends.sqlite", "integrations.langgraph", "integrations.locus", "integrity", "memory"),
+    *("backends.file", "backends.inmemory", "backends.opensearch", "backends.postgresql"),
+    *(
+        "backends.redis",
+        "backends.sqlite",
+        "integrations.langgraph",
+        "integrations.locus",
+        "integrity",
+        "memory",
+    ),
     *("messages", "registry", "retrieval", "retrieval.embedders", "retrieval.rerankers", "store"),
     *("sync", "testing"),
 ]
