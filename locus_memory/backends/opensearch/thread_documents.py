@@ -364,6 +364,20 @@ class ThreadDocuments:
         restored = replace(before, following=written.following)
         await self._send(list(Commit(before=written, after=restored).lines()))
 
+    async def discard(self, thread_id: str) -> int:
+        """Delete the document of a damaged thread, and return how many there were.
+
+        Its other documents stay, since nothing tells which they are.
+
+        Raises:
+            BackendError: See `locus_memory.errors`.
+        """
+        self._threads.drop(thread_id)
+        (item,) = await self._send([_action("delete", digest_of(thread_id))])
+        if "error" in item:
+            raise self._connection.refusal(item)
+        return int(item["result"] == "deleted")
+
     async def remove(
         self, thread_id: str, tokens: Iterable[str], emptied: Thread | None = None
     ) -> None:
