@@ -364,6 +364,20 @@ class TestLostIndex(OnOpenSearch):
             await store.put_with_embedding(NS, "k", 1, [1.0, 0.0])
             assert len(await store.search_by_embedding(NS, [1.0, 0.0])) == 1
 
+    async def test_a_replaced_index_drops_no_vector_silently(self, store):
+        """Another process may make the index again, without the field of these vectors."""
+        put = Put(namespace=NS, key="k", value=1, embedding=[1.0, 0.0])
+        batch = [put, Put(namespace=NS, key="plain", value=1)]
+        await store.put_batch(batch)
+        for puts in ([put], batch):
+            await self.connection.request("DELETE", f"/{self.prefix}items-000001")
+            async with self.another() as other:
+                await other.put(NS, "other", 1)
+            with pytest.raises(BackendCorruptError, match="strict"):
+                await store.put_batch(puts)
+            assert (await store.put_batch(puts))[0] == 1
+            assert len(await store.search_by_embedding(NS, [1.0, 0.0])) == 1
+
     async def test_a_changed_document_is_noticed(self, store):
         await store.put(NS, "k", {"balance": 1})
         address = Address.of(NS, "k")

@@ -40,6 +40,17 @@ if TYPE_CHECKING:
     from locus_memory.backends.oci.checkpoints import OCIDeltaStorage as OCIDeltaStorage
     from locus_memory.backends.oci.connection.connection import OCIConnection as OCIConnection
     from locus_memory.backends.oci.store import OCIStore as OCIStore
+    from locus_memory.backends.opensearch.backend import OpenSearchBackend as OpenSearchBackend
+    from locus_memory.backends.opensearch.checkpoints import (
+        OpenSearchCheckpointer as OpenSearchCheckpointer,
+    )
+    from locus_memory.backends.opensearch.checkpoints import (
+        OpenSearchDeltaStorage as OpenSearchDeltaStorage,
+    )
+    from locus_memory.backends.opensearch.connection.connection import (
+        OpenSearchConnection as OpenSearchConnection,
+    )
+    from locus_memory.backends.opensearch.store import OpenSearchStore as OpenSearchStore
     from locus_memory.backends.postgresql.backend import PostgreSQLBackend as PostgreSQLBackend
     from locus_memory.backends.postgresql.checkpoints import (
         PostgreSQLCheckpointer as PostgreSQLCheckpointer,
@@ -253,6 +264,11 @@ else:
             "OCIConnection": "backends.oci.connection.connection",
             "OCIDeltaStorage": "backends.oci.checkpoints",
             "OCIStore": "backends.oci.store",
+            "OpenSearchBackend": "backends.opensearch.backend",
+            "OpenSearchCheckpointer": "backends.opensearch.checkpoints",
+            "OpenSearchConnection": "backends.opensearch.connection.connection",
+            "OpenSearchDeltaStorage": "backends.opensearch.checkpoints",
+            "OpenSearchStore": "backends.opensearch.store",
             "PostgreSQLBackend": "backends.postgresql.backend",
             "PostgreSQLCheckpointer": "backends.postgresql.checkpoints",
             "PostgreSQLDeltaStorage": "backends.postgresql.checkpoints",

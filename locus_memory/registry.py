@@ -17,6 +17,8 @@ provider and whose value is a `Provider`.
 | `postgresql:postgresql://...`, `postgres://...` | a database by its URL |
 | `redis`, `redis:host:6379`, `redis:host:6379/1` | a server, `localhost:6379` by default |
 | `redis:rediss://...`, `redis:unix://...`, `redis://...`, `valkey://...` | a server by its URL |
+| `opensearch`, `opensearch:host:9200` | a cluster, `localhost:9200` by default |
+| `opensearch:https://user:password@host`, `opensearch:host1,host2` | a cluster by its nodes |
 | `oci:bucket`, `oci:bucket/namespace`, `oci://bucket@namespace` | a bucket of OCI Object Storage |
 """
 

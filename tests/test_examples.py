@@ -12,6 +12,7 @@ it:
   before it on the page as the module `before`, and by the name of the file that it is. Of the
   suite on `docs/testing.md` the tests of `delete` run, the verb that its store overrides, and
   the one of any verbs in any order; those on `docs/writing-a-backend.md` run whole.
+- `python`, marked `live`, needs a server that pip does not install; `integration/` runs it.
 - `console` holds commands after `$ ` and what they print; a page's blocks share a folder with
   the files that the page shows, and each command runs. Made-up ids, moments, sizes and scores
   may differ. A line `...` stands for any lines, `...` within a line for any text. Marked
@@ -85,9 +86,8 @@ def blocks_of(page):
 
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-LIVE_PAGES = {ROOT / "docs" / "backends" / "oci.md"}
-PYTHON = [b for b in BLOCKS if b.language == "python" and b.page not in LIVE_PAGES]
-SCRIPTS = [block for block in PYTHON if block.mark != "pytest"]
+PYTHON = [block for block in BLOCKS if block.language == "python"]
+SCRIPTS = [block for block in PYTHON if block.mark not in {"pytest", "live"}]
 TESTS = [block for block in PYTHON if block.mark == "pytest"]
 CONSOLES = sorted({block.page for block in BLOCKS if block.language == "console"} - {OWN_TEST})
 
@@ -111,7 +111,7 @@ def test_every_fence_is_understood():
         assert len(fences) == 2 * len(list(blocks_of(page))), page
     for block in BLOCKS:
         assert block.language in KINDS, block
-        assert block.mark in {None, "pytest", "fails", "any-output"}, block
+        assert block.mark in {None, "pytest", "fails", "any-output", "live"}, block
 
 
 def use_postgresql(server, monkeypatch):

@@ -28,6 +28,7 @@ PACKAGES = [
             "backends.file",
             "backends.inmemory",
             "backends.oci",
+            "backends.opensearch",
             "backends.postgresql",
             "backends.redis",
             "backends.sqlite",
@@ -168,10 +169,13 @@ def test_what_needs_no_driver_loads_none(use):
         ("from locus_memory import get_store; get_store('postgres://host/db')", "postgresql"),
         ("from locus_memory import open_backend; open_backend('redis')", "redis"),
         ("from locus_memory import get_store; get_store('oci:bucket')", "oci"),
+        ("from locus_memory import open_backend; open_backend('opensearch')", "opensearch"),
+        ("from locus_memory import get_store; get_store('oracle:mydb')", "oracle"),
     ],
 )
 def test_a_missing_driver_is_one_sentence(use, extra):
-    absent = "import sys; sys.modules.update(asyncpg=None, redis=None, oci=None)"
+    drivers = ("asyncpg", "redis", "oci", "opensearchpy", "oracledb")
+    absent = f"import sys; sys.modules.update(dict.fromkeys({drivers}))"
     failed = subprocess.run(
         [sys.executable, "-c", f"{absent}; {use}"], capture_output=True, text=True, check=False
     )

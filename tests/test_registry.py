@@ -36,6 +36,9 @@ from locus_memory.registry import (
 )
 from locus_memory.store.base import BaseStore
 
+STORES = ["memory", "oci", "opensearch", "oracle", "postgresql", "redis", "sqlite"]
+CHECKPOINTERS = ["file", *STORES]
+
 
 @pytest.fixture(autouse=True)
 def own_registrations(monkeypatch):
@@ -294,14 +297,14 @@ async def test_a_backend_without_a_store_says_so(tmp_path):
 
 def test_a_provider_without_a_store_names_those_that_have_one():
     with pytest.raises(
-        ConfigurationError, match="have one: memory, oci, postgresql, redis, sqlite"
+        ConfigurationError, match=f"have one: {', '.join(STORES)}"
     ):
         get_store("file:./dir")
 
 
 def test_an_unknown_provider_lists_the_known_ones():
     with pytest.raises(
-        UnknownProviderError, match="Known: file, memory, oci, postgresql, redis, sqlite"
+        UnknownProviderError, match=f"Known: {', '.join(CHECKPOINTERS)}"
     ) as caught:
         get_store("sqlit:./a.db")
     assert "did you mean 'sqlite'?" in str(caught.value)
@@ -549,7 +552,7 @@ def test_a_name_that_no_string_can_spell_is_refused(name):
 
 async def test_a_plugin_is_found_by_its_name(install):
     install(acme="acme_plugins:ACME")
-    assert list_stores() == ["acme", "memory", "oci", "postgresql", "redis", "sqlite"]
+    assert list_stores() == ["acme", *STORES]
     async with open_backend("acme", state_type=None) as backend:
         await backend.store.put(("a",), "k", 1)
         await backend.checkpointer.save({"n": 1}, "thread")
@@ -570,7 +573,7 @@ def test_a_broken_plugin_breaks_no_other(install, value):
     install(acme="acme_plugins:ACME", broken=value)
     events = []
     unsubscribe = subscribe(events.append)
-    assert list_stores() == ["acme", "memory", "oci", "postgresql", "redis", "sqlite"]
+    assert list_stores() == ["acme", *STORES]
     unsubscribe()
     assert [(e.name, e.attributes["provider"]) for e in events] == [
         ("registry.plugin_failed", "broken")
@@ -579,7 +582,7 @@ def test_a_broken_plugin_breaks_no_other(install, value):
     with pytest.raises(ConfigurationError, match="broken: its plugin"):
         get_store("broken")
     with pytest.raises(
-        UnknownProviderError, match="Known: acme, file, memory, oci, postgresql, redis"
+        UnknownProviderError, match=f"Known: acme, {', '.join(CHECKPOINTERS)}"
     ):
         get_store("nobody")
 

@@ -51,7 +51,7 @@ class Recorder:
                 self.bodies.append((path, body, options.get("params")))
             return await original(method, path, body, **options)
 
-        connection.request = request  # type: ignore[method-assign] - to see what is sent
+        connection.request = request  # type: ignore[method-assign]
 
 
 def text(dice: random.Random, words: int = 40) -> str:

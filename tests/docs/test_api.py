@@ -13,14 +13,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "api").glob("*.md"))
 HOMES = [
     *("agent", "backends", "chat", "checkpoint", "conversation", "errors", "events", "faces"),
-    *(
-        "backends.file",
-        "backends.inmemory",
-        "backends.oci",
-        "backends.postgresql",
-        "backends.redis",
-    ),
-    *("backends.sqlite", "integrations.langgraph", "integrations.locus", "integrity", "memory"),
+    *("backends.file", "backends.inmemory", "backends.oci", "backends.opensearch"),
+    *("backends.oracle", "backends.postgresql", "backends.redis", "backends.sqlite"),
+    *("integrations.langgraph", "integrations.locus", "integrity", "memory"),
     *("messages", "registry", "retrieval", "retrieval.embedders", "retrieval.rerankers", "store"),
     *("sync", "testing"),
 ]

@@ -55,7 +55,12 @@ from locus_memory.checkpoint.storage import (
     copied,
     newest_first,
 )
-from locus_memory.errors import BackendError, BackendUnavailableError, CheckpointConflictError
+from locus_memory.errors import (
+    BackendError,
+    BackendUnavailableError,
+    CheckpointConflictError,
+    CheckpointCorruptError,
+)
 from locus_memory.events import emit
 from locus_memory.store.encoding import encode_text
 from locus_memory.store.filters import Condition, matches
@@ -286,10 +291,15 @@ class OpenSearchDeltaStorage(DeltaStorage):
     ) -> int:
         mark = new_token()
         for attempt in range(_ATTEMPTS):
-            thread = await self._documents.read(thread_id)
+            try:
+                thread = await self._documents.read(thread_id)
+                rows = await self._documents.rows(thread)
+            except CheckpointCorruptError:
+                if revisions is not None:
+                    raise
+                return await self._documents.discard(thread_id)
             if thread.is_empty:
                 return 0
-            rows = await self._documents.rows(thread)
             removed = {row.revision for row in rows}
             if revisions is not None:
                 removed &= set(revisions)

@@ -35,7 +35,12 @@ from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSea
 from locus_memory.backends.opensearch.search.texts import search_text
 from locus_memory.backends.opensearch.search.vectors import VectorQuery, VectorSearch
 from locus_memory.backends.selection import KeyRange, Page, Selection
-from locus_memory.errors import BackendError, ConfigurationError, LocusMemoryError
+from locus_memory.errors import (
+    BackendCorruptError,
+    BackendError,
+    ConfigurationError,
+    LocusMemoryError,
+)
 from locus_memory.events import emit
 from locus_memory.store.item import (
     Delete,
@@ -159,7 +164,13 @@ class OpenSearchStore(CheckedStore[Operation]):
         async def work() -> list[T]:
             await self._vectors.make_fields(dimensions)
             now = self._now()
-            results = await send(self._connection, operations, now)
+            try:
+                results = await send(self._connection, operations, now)
+            except BackendCorruptError:
+                self._vectors.forget()
+                raise
+            if any(isinstance(each, BackendCorruptError) for each in results):
+                self._vectors.forget()
             await self._purge(now, len(operations))
             return results
 

@@ -38,6 +38,7 @@ __all__ = [
 
 FAILURES: Final = (
     opensearchpy.OpenSearchException,
+    opensearchpy.OpenSearchDslException,
     opensearchpy.ImproperlyConfigured,
     aiohttp.ClientError,
     OSError,

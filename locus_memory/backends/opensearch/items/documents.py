@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Self
 
 from locus_memory._internal.quoting import quote
-from locus_memory.backends.opensearch.items.mapping import vector_field
+from locus_memory.backends.opensearch.items.mapping import vector_value
 from locus_memory.backends.opensearch.search.tokens import field_terms
 from locus_memory.errors import (
     BackendCorruptError,
@@ -208,7 +208,7 @@ def _vector_fields(name: int, vector: bytes) -> dict[str, Any]:
             f"the embedding has {dimension} dimensions, OpenSearch holds {_MOST_DIMENSIONS:,}"
         )
     return {
-        vector_field(dimension): embedding_numbers(vector),
+        **vector_value(embedding_numbers(vector)),
         "dimension": dimension,
         "embedding": b64encode(vector).decode(),
         "vector_checksum": vector_checksum(name, vector),

@@ -6,14 +6,15 @@ that only searches read are left out of the document that it returns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from locus_memory.backends.opensearch.schema import Features, Index
 
-__all__ = ["ITEMS", "vector_field", "vector_mapping"]
+__all__ = ["ITEMS", "vector_field", "vector_mapping", "vector_value"]
 
-_VECTORS: Final = "knn_"
-"""Fields of vectors begin with it; each length has its own."""
+_VECTORS: Final = "knn"
+"""The object of the fields of vectors; each length has its own."""
 
 _TERM_FREQUENCY: Final = """
 double norm = 1.2 * (0.25 + 0.75 * doc.length * field.docCount / field.sumTotalTermFreq);
@@ -73,11 +74,13 @@ ITEMS: Final = Index(
         "updated": {"type": "long", "index": False},
         "dimension": {"type": "short"},
         "embedding": {"type": "binary", "store": True},
+        # Strict, so that no vector is written before its field is there, and never found.
+        _VECTORS: {"type": "object", "dynamic": "strict"},
     },
     settings=_settings,
     options={
         "_routing": {"required": True},
-        "_source": {"excludes": ["terms", "text", "embedding", f"{_VECTORS}*"]},
+        "_source": {"excludes": ["terms", "text", "embedding", _VECTORS]},
     },
 )
 """The index of items."""
@@ -85,7 +88,12 @@ ITEMS: Final = Index(
 
 def vector_field(dimension: int) -> str:
     """Return the name of the field of vectors of this length."""
-    return f"{_VECTORS}{dimension}"
+    return f"{_VECTORS}.{dimension}"
+
+
+def vector_value(numbers: Sequence[float]) -> dict[str, Any]:
+    """Return the part of a document with a vector."""
+    return {_VECTORS: {str(len(numbers)): numbers}}
 
 
 def vector_mapping(dimension: int) -> dict[str, Any]:
@@ -93,4 +101,4 @@ def vector_mapping(dimension: int) -> dict[str, Any]:
     # The engine is named: on some servers the default has no library, and ends the server.
     method = {"name": "hnsw", "space_type": "cosinesimil", "engine": "lucene"}
     field = {"type": "knn_vector", "dimension": dimension, "method": method}
-    return {"properties": {vector_field(dimension): field}}
+    return {"properties": {_VECTORS: {"properties": {str(dimension): field}}}}

@@ -86,6 +86,10 @@ class VectorSearch:
             await self._connection.request("PUT", path, vector_mapping(dimension), again=True)
             self._known.add((self._connection.generation(ITEMS), dimension))
 
+    def forget(self) -> None:
+        """Forget which fields the index has: somebody may have replaced it."""
+        self._known.clear()
+
     async def _is_known(self, dimension: int) -> bool:
         """Return whether the index has the field of vectors of this length."""
         known = self._connection.generation(ITEMS), dimension
