@@ -20,6 +20,7 @@ from locus_memory.errors import (
     VersionConflictError,
 )
 from locus_memory.events import subscribe
+from locus_memory.testing import FakeClock
 
 NS = ("faults",)
 
@@ -174,6 +175,25 @@ async def test_a_lost_answer_of_a_delete_does_not_delete_the_next_item(service, 
         assert await other.put(NS, "k", "new") == 1
         assert await delete
         assert await other.get(NS, "k") == "new"
+
+
+async def test_a_write_after_the_expiry_sees_what_another_process_put(options):
+    clock = FakeClock()
+    async with (
+        OCIStore(ADDRESS, **options, clock=clock) as one,
+        OCIStore(ADDRESS, **options, clock=clock) as other,
+    ):
+        for key in "abc":
+            await one.put(NS, key, "old", ttl=10)
+        clock.advance(10)
+        for key in "abc":
+            assert await other.put(NS, key, "new") == 1
+        assert await one.put(NS, "a", "newer") == 2
+        assert await one.delete(NS, "b")
+        assert not await other.exists(NS, "b")
+        with pytest.raises(VersionConflictError):
+            await one.delete(NS, "c", if_version=0)
+        assert await one.get(NS, "c") == "new"
 
 
 @pytest.mark.parametrize("kind", ["cut", "torn"])

@@ -59,7 +59,7 @@ _PACK_BYTES: Final = 256 * 1024
 _HEADS_BYTES: Final = 48 * 1024
 """The heads that a state holds itself, some 200 checkpoints. More of them become an index."""
 
-_MARKS: Final = 32
+_MARKS: Final = 64
 _KNOWN_BYTES: Final = 64 * 2**20
 _PACKS_KEPT_BYTES: Final = 16 * 2**20
 

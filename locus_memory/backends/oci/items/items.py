@@ -151,7 +151,7 @@ class Items:
         known = self._known.get(name)
         is_fresh = False
         for attempt in range(_ATTEMPTS):
-            if known is None and (operation.content is None or operation.if_version):
+            if not is_fresh and self._has_to_read(operation, known):
                 known, is_fresh = await self._read_for(name, operation), True
             known = known or _Known()
             try:
@@ -171,6 +171,14 @@ class Items:
         raise BackendUnavailableError(
             f"oci {self.connection.place}: the item kept changing while it was written; try again"
         )
+
+    def _has_to_read(self, operation: Operation, known: _Known | None) -> bool:
+        """Return whether a write without a read could not succeed, or would trust an old memory."""
+        if operation.content is not None:
+            return known is None and bool(operation.if_version)
+        stored = None if known is None else known.stored
+        # Another process may have put an item in the place of one that has expired.
+        return stored is None or not stored.is_live(self.clock())
 
     async def _attempt(self, name: str, operation: Operation, order: int, known: _Known) -> int:
         """Write once, if the item is as it is known.
@@ -267,6 +275,11 @@ async def pause(attempt: int) -> None:
     await asyncio.sleep(random.uniform(0, min(0.005 * 2**attempt, 1.0)))  # noqa: S311 - no secret
 
 
+def _is_alone(error: Exception) -> bool:
+    """Return whether an error says nothing about the next call."""
+    return not isinstance(error, BackendError)
+
+
 async def together(
     work: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T], *, settle: bool = False
 ) -> list[R]:
@@ -275,7 +288,8 @@ async def together(
     Args:
         work: The call.
         items: Its arguments.
-        settle: Whether the other calls finish if one fails; otherwise they are cancelled.
+        settle: Whether the other calls are still made if one fails. If the service fails, no more
+            calls begin in any case.
 
     Raises:
         Exception: The first error, once no call runs any more.
@@ -293,9 +307,7 @@ async def together(
                 results[place] = await work(item)
             except Exception as error:  # noqa: BLE001 - it is raised below
                 failures.append(error)
-                if not settle:
-                    return
-            if failures and not settle:
+            if failures and not (settle and all(map(_is_alone, failures))):
                 return
 
     async with asyncio.TaskGroup() as group:
