@@ -46,6 +46,13 @@ def bucket(request):
     return f"oci:{ADDRESS}", request.getfixturevalue("service").options
 
 
+@pytest.fixture(autouse=True)
+def bucket_of_a_suite(request, bucket):
+    """Tell the conformance suites where the bucket is."""
+    if request.instance is not None:
+        request.instance.bucket = bucket
+
+
 @pytest.fixture
 def prefix(tmp_path):
     """A prefix of this test alone."""

@@ -322,6 +322,31 @@ async def test_nothing_is_left_of_what_was_removed(service, prefix, checkpointer
     assert not [name for name in service.names() if name.startswith(prefix)]
 
 
+async def test_what_a_process_remembers_never_hides_what_another_saved(options):
+    async with (
+        OCICheckpointer(ADDRESS, **options, state_type=None) as one,
+        OCICheckpointer(ADDRESS, **options, state_type=None) as other,
+    ):
+        assert not await one.exists("t")
+        await other.save({"n": 1}, "t", "first")
+        assert await one.delete("t")
+        assert await one.load("t") is None
+        await other.save({"n": 1}, "t", "first")
+        assert await one.list_checkpoints("t") == ["first"]
+        await other.save({"n": 2}, "t", "second")
+        assert await one.delete("t", "second")
+        assert not await one.delete("t", "third")
+        await other.save({"n": 3}, "t", "third")
+        assert await one.prune("t", keep_last=1) == 1
+        assert await other.list_checkpoints("t") == ["third"]
+        assert await one.save({"n": 4}, "t", expected_parent="third")
+        assert await other.delete("t")
+        with pytest.raises(CheckpointConflictError):
+            await one.save({}, "t", expected_parent="third")
+        assert await one.save({"n": 5}, "t", "new", expected_parent=None) == "new"
+        assert await other.load("t") == {"n": 5}
+
+
 async def test_a_pack_that_nothing_refers_to_is_reclaimed_and_no_other(
     service, prefix, checkpointer
 ):

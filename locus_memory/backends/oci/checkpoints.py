@@ -286,6 +286,8 @@ def _removed(state: State, revisions: Collection[int] | None, rebased: Sequence[
     """Return the change of a delete."""
     known = {entry.head.revision for entry in state.entries()}
     removed = known if revisions is None else known & set(revisions)
+    if not removed and not rebased:
+        return Change(state, 0)
     return Change(_edited(state, removed, rebased), len(removed), removes=True)
 
 

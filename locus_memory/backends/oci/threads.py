@@ -164,16 +164,20 @@ class Threads:
                         raise
                     known = None
                     continue
-                if await self._write(known, change, mark):
+                if _is_nothing(known, change):
+                    if is_fresh:
+                        return change.result
+                elif await self._write(known, change, mark):
                     return change.result
-                await pause(attempt)
+                else:
+                    await pause(attempt)
                 known = None
         raise self._busy(thread_id)
 
     async def _write(self, known: Known, change: Change, mark: str) -> bool:
         """Write a change; return whether the thread was still as it is known."""
-        if not change.state.tail and change.state.index is None:
-            return known.etag is None or await self._remove(known, known.etag)
+        if known.etag is not None and _is_empty(change.state):
+            return await self._remove(known, known.etag)
         if change.removes:
             change = replace(change, state=await self._rewritten(known.state, change.state))
         return await self.commit(known, change.state, mark, removes=change.removes)
@@ -369,6 +373,15 @@ class Threads:
             f"oci {self.connection.place}: thread {quote(thread_id)} kept changing while it was "
             "used; try again"
         )
+
+
+def _is_empty(state: State) -> bool:
+    return not state.tail and state.index is None
+
+
+def _is_nothing(known: Known, change: Change) -> bool:
+    """Return whether a change leaves the thread as it is."""
+    return change.state is known.state or (known.etag is None and _is_empty(change.state))
 
 
 def _pack_of(entry: Entry | None) -> str | None:
