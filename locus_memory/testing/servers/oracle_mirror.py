@@ -33,6 +33,8 @@ _REWRITTEN: Final = (
     ),
     # The Mirror knows the pseudo-column of a sequence only without quotes.
     (r"((?:\"\w+\"\.)?\"\w+\")\.NEXTVAL\b", r"nextval('\1')"),
+    # Each session of PostgreSQL has a cache of its own, and so numbers in no order.
+    (r"\s+CACHE\s+\d+\s+ORDER\b", ""),
     # A common table expression with a column list may refer to itself.
     (r"^\s*WITH\s+(\w+\s*\()", r"WITH RECURSIVE \1"),
 )

@@ -138,9 +138,10 @@ class ItemRow:
             "embedding": array("f", self.vector),
         }
 
-    def fields(self, *, native_json: bool) -> Any:
-        """Return the bind of the tokens: a list for the type JSON, bytes for a BLOB."""
-        return self.tokens if native_json else orjson.dumps(self.tokens)
+    def fields(self, *, native_json: bool) -> str | bytes:
+        """Return the bind of the tokens: a text for the type JSON, bytes for a BLOB."""
+        encoded = orjson.dumps(self.tokens)
+        return encoded.decode() if native_json else encoded
 
 
 def _name(path: str, key: str) -> int:
