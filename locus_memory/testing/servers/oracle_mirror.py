@@ -36,7 +36,7 @@ _REWRITTEN: Final = (
     # Each session of PostgreSQL has a cache of its own, and so numbers in no order.
     (r"\s+CACHE\s+\d+\s+ORDER\b", ""),
     # A common table expression with a column list may refer to itself.
-    (r"^\s*WITH\s+(\w+\s*\()", r"WITH RECURSIVE \1"),
+    (r"\bWITH\s+(\w+\s*\((?:\w+,\s*)*\w+\)\s+AS\b)", r"WITH RECURSIVE \1"),
 )
 _REWRITES: Final = [
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), put) for pattern, put in _REWRITTEN
@@ -126,15 +126,27 @@ def _backend(conninfo: str, password: str) -> Callable[[], Any]:
     return lambda: backend(conninfo, credentials={"LOCUS": password}, presents="23ai")
 
 
-def _abort_pipelines() -> None:
-    """Make the Mirror end a pipeline at its first error, as the driver asks and Oracle does.
+def _is_again(cursors: Any, cursor: int) -> bool:
+    """Return whether a query runs again, rather than sends the rows that it has found."""
+    return not cursors.has(cursor) and cursors.dml_sql(cursor) is None
 
-    The Mirror goes on, and would commit a half of what the pipeline was to write.
+
+def _correct_session() -> None:
+    """Make the Mirror answer as Oracle does.
+
+    A pipeline ends at its first error, as the driver asks: the Mirror goes on, and would commit a
+    half of what the pipeline was to write.
     """
     session = import_module("seerdb.server.session")
     answer_query = session._answer_query  # noqa: SLF001 - the Mirror has no hook
 
-    def answer(stream: Any, backend: Any, *arguments: Any) -> Any:
+    def answer(stream: Any, backend: Any, request: Any, cursors: Any, *rest: Any) -> Any:
+        if request.cursor and not request.sql and _is_again(cursors, request.cursor):
+            # It would answer a query with LOBs wrongly after the cursor has found no rows. After
+            # this error the driver sends the whole statement.
+            error = session.encode_error(1007, "ORA-01007: variable not in select list")
+            stream.write_packet(session.TNS_DATA, error)
+            return []
         token, inner = stream.response_token, backend._backend  # noqa: SLF001 - as above
         inner.pipelined = token is not None
         if token in (None, 1):
@@ -143,7 +155,7 @@ def _abort_pipelines() -> None:
             error = session.encode_error(43610, f"ORA-43610: {_ABORTED}")
             stream.write_packet(session.TNS_DATA, error)
             return []
-        return answer_query(stream, backend, *arguments)
+        return answer_query(stream, backend, request, cursors, *rest)
 
     session._answer_query = answer  # noqa: SLF001 - as above
 
@@ -159,7 +171,7 @@ def _prepare(conninfo: str) -> None:
 
 def _main(conninfo: str, port: str, password: str) -> None:
     _prepare(conninfo)
-    _abort_pipelines()
+    _correct_session()
     factory = _backend(conninfo, password)
     server: Any = import_module("seerdb.server").Server
     server("127.0.0.1", int(port), backend_factory=factory).serve_forever()

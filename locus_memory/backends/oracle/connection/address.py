@@ -53,5 +53,7 @@ def parse_address(where: str | None) -> Address:
         )
     if scheme:
         user, password = unquote(user), unquote(password)
-    shown = f"oracle {dsn}" if _PLAIN.fullmatch(dsn) else "oracle"
+    # What follows a question mark may be the password of a wallet.
+    plain = dsn.partition("?")[0]
+    shown = f"oracle {plain}" if _PLAIN.fullmatch(plain) else "oracle"
     return Address(dsn, user or None, password if separator else None, shown)

@@ -99,6 +99,9 @@ class Session:
         The first error ends the pipeline, so that nothing after it is done, nor committed. An
         older server gets one operation after the other.
         """
+        if len(operations) == 1 and isinstance(operations[0], Write) and not commit:
+            await self._write(operations[0])
+            return []
         pipeline = new_pipeline()
         for each in operations:
             statement = self._sql(each.template)
@@ -115,6 +118,16 @@ class Session:
             pipeline.add_commit()
         results = await self._connection.run_pipeline(pipeline)
         return [list(result.rows) for result in results if result.rows is not None]
+
+    async def _write(self, write: Write) -> None:
+        statement = self._sql(write.template)
+        small = [row for row in write.rows if not _is_large(row)]
+        with self._connection.cursor() as cursor:
+            if small:
+                await cursor.executemany(statement, small)
+            for row in write.rows:
+                if _is_large(row):
+                    await cursor.execute(statement, row)
 
     async def commit(self) -> None:
         """Commit."""

@@ -14,7 +14,7 @@ from locus_memory.backends.oracle.connection.driver import (
     DriverError,
     code_of,
 )
-from locus_memory.backends.oracle.connection.driver_errors import UNIQUE_VIOLATED
+from locus_memory.backends.oracle.connection.driver_errors import UNIQUE_VIOLATED, is_lost
 from locus_memory.backends.oracle.options import OracleOptions
 from locus_memory.backends.oracle.schema import Names
 from locus_memory.errors import ConfigurationError
@@ -78,7 +78,7 @@ class Opening:
     """The opening of a database.
 
     Attributes:
-        connect: Opens a further connection, for the lock.
+        connect: Opens a further connection; the lock and the builder of the tables have their own.
         names: The names of the tables.
         options: How to connect.
         where: The name of the database in messages.
@@ -107,21 +107,21 @@ class Opening:
         found = await self._read(connection)
         native = version >= _NATIVE_JSON
         core = _Part(CORE, schema.core(native_json=native), int(native))
-        found = await self._bring_up(connection, core, found)
+        found = await self._bring_up(core, found)
         if version >= _WITH_VECTORS:
-            found = await self._add_vectors(connection, found)
+            found = await self._add_vectors(found)
         if self.options.text_index == "context":
-            found = await self._try(connection, _Part(TEXT_INDEX, schema.text_index()), found)
+            found = await self._try(_Part(TEXT_INDEX, schema.text_index()), found)
         return self._features(version, found)
 
     async def _add_vectors(
-        self, connection: Connection, found: dict[int, tuple[int, int]]
+        self, found: dict[int, tuple[int, int]]
     ) -> dict[int, tuple[int, int]]:
         length, kind = self.options.vector_dimension, self.options.vector_index
-        found = await self._try(connection, _Part(VECTORS, schema.vectors(length), length or 0), found)
+        found = await self._try(_Part(VECTORS, schema.vectors(length), length or 0), found)
         if kind is not None and found.get(VECTORS, (0, 0))[0]:
             index = _Part(VECTOR_INDEX, schema.vector_index(kind))
-            found = await self._try(connection, index, found)
+            found = await self._try(index, found)
         return found
 
     def _features(self, version: tuple[int, ...], found: dict[int, tuple[int, int]]) -> Features:
@@ -152,21 +152,20 @@ class Opening:
         return {int(part): (int(version), int(kind)) for part, version, kind in rows}
 
     async def _try(
-        self, connection: Connection, part: _Part, found: dict[int, tuple[int, int]]
+        self, part: _Part, found: dict[int, tuple[int, int]]
     ) -> dict[int, tuple[int, int]]:
         """Bring up a part that the store can do without; without the right, report it."""
         try:
-            return await self._bring_up(connection, part, found)
+            return await self._bring_up(part, found)
         except DRIVER_ERRORS as error:
-            if not connection.is_healthy():
+            if is_lost(error):
                 raise
             name = {VECTORS: "vectors", VECTOR_INDEX: "vector_index"}.get(part.number, "text_index")
             emit(f"oracle.no_{name}", error=error, database=self.where)
-            await connection.rollback()
             return found
 
     async def _bring_up(
-        self, connection: Connection, part: _Part, found: dict[int, tuple[int, int]]
+        self, part: _Part, found: dict[int, tuple[int, int]]
     ) -> dict[int, tuple[int, int]]:
         version = found.get(part.number, (0, 0))[0]
         if version > len(part.groups):
@@ -176,21 +175,24 @@ class Opening:
             )
         if version == len(part.groups):
             return found
-        await self._create_row(connection, part)
-        lock = await self.connect()
+        builder, lock = await self.connect(), None
         try:
+            await self._create_row(builder, part)
+            lock = await self.connect()
             binds = {"part": part.number}
             rows = await lock.fetchall(self.names.fill(schema.LOCK_MIGRATIONS), binds)
             version, kind = int(rows[0][0]), int(rows[0][1])
             if version < len(part.groups):
-                await self._apply(connection, part, version)
+                await self._apply(builder, part, version)
                 version, kind = len(part.groups), part.kind
                 row = {**binds, "version": version, "kind": kind}
                 await lock.execute(self.names.fill(schema.SET_VERSION), row)
                 await lock.commit()
         finally:
             # The lock goes with its connection, whatever happened.
-            lock.terminate()
+            for each in (lock, builder):
+                if each is not None:
+                    each.terminate()
         return found | {part.number: (version, kind)}
 
     async def _create_row(self, connection: Connection, part: _Part) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar, cast
@@ -72,7 +73,8 @@ class LoopPool(ABC):
             del self._lent[task]
             await self._release(connection, usable=False)
             raise
-        except BaseException:
+        except BaseException as error:
+            _free_cursors(error)
             await self._return(task, connection, failed=True)
             raise
         await self._return(task, connection, failed=False)
@@ -328,6 +330,17 @@ class BorrowedPool(LoopPool):
 
     def abandon(self) -> None:
         """Leave the caller's pool alone."""
+
+
+def _free_cursors(error: BaseException | None) -> None:
+    """Clear the variables of the calls that failed, which hold cursors of the driver.
+
+    A cursor that the garbage collector finds later waits for a lock, which its own thread holds if
+    the collector runs inside the driver.
+    """
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
 
 
 async def _nothing(connection: Connection) -> None:
