@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     )
     from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer as MemoryCheckpointer
     from locus_memory.backends.inmemory.store import InMemoryStore as InMemoryStore
+    from locus_memory.backends.oracle.backend import OracleBackend as OracleBackend
+    from locus_memory.backends.oracle.checkpoints import OracleCheckpointer as OracleCheckpointer
+    from locus_memory.backends.oracle.checkpoints import OracleDeltaStorage as OracleDeltaStorage
+    from locus_memory.backends.oracle.connection.connection import OraclePool as OraclePool
+    from locus_memory.backends.oracle.store import OracleStore as OracleStore
     from locus_memory.backends.postgresql.backend import PostgreSQLBackend as PostgreSQLBackend
     from locus_memory.backends.postgresql.checkpoints import (
         PostgreSQLCheckpointer as PostgreSQLCheckpointer,
@@ -243,6 +248,11 @@ else:
             "ModelUnavailableError": "errors",
             "NoopMemoryManager": "memory.base",
             "NullManager": "conversation.base",
+            "OracleBackend": "backends.oracle.backend",
+            "OracleCheckpointer": "backends.oracle.checkpoints",
+            "OracleDeltaStorage": "backends.oracle.checkpoints",
+            "OraclePool": "backends.oracle.connection.connection",
+            "OracleStore": "backends.oracle.store",
             "PostgreSQLBackend": "backends.postgresql.backend",
             "PostgreSQLCheckpointer": "backends.postgresql.checkpoints",
             "PostgreSQLDeltaStorage": "backends.postgresql.checkpoints",

@@ -27,6 +27,7 @@ PACKAGES = [
             "backends",
             "backends.file",
             "backends.inmemory",
+            "backends.oracle",
             "backends.postgresql",
             "backends.redis",
             "backends.sqlite",

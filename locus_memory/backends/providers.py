@@ -79,4 +79,11 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         schemes=("rediss", "valkey", "valkeys"),
         extra="redis",
     ),
+    "oracle": Provider(
+        store="locus_memory.backends.oracle.store:OracleStore",
+        checkpointer="locus_memory.backends.oracle.checkpoints:OracleCheckpointer",
+        backend="locus_memory.backends.oracle.backend:OracleBackend",
+        parameter="dsn",
+        extra="oracle",
+    ),
 }

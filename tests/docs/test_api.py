@@ -14,6 +14,7 @@ PAGES = sorted((ROOT / "docs" / "api").glob("*.md"))
 HOMES = [
     *("agent", "backends", "chat", "checkpoint", "conversation", "errors", "events", "faces"),
     *("backends.file", "backends.inmemory", "backends.postgresql", "backends.redis"),
+    *("backends.oracle",),
     *("backends.sqlite", "integrations.langgraph", "integrations.locus", "integrity", "memory"),
     *("messages", "registry", "retrieval", "retrieval.embedders", "retrieval.rerankers", "store"),
     *("sync", "testing"),

@@ -1,7 +1,7 @@
 """The Oracle Database backend, over oracledb in its thin mode.
 
-The exact JSON of a value is in a BLOB, names are bytes in code point order, and moments are numbers.
-So nothing depends on the settings of a session: no `NLS` parameter, no time zone.
+The exact JSON of a value is in a BLOB, names are bytes in code point order, and moments are
+numbers. So nothing depends on the settings of a session: no `NLS` parameter, no time zone.
 
 Read `backend.py` and `store.py` first, then `connection/`, `items/` and `search/`; `checkpoints.py`
 and `checkpoint_queries.py` stand alone.

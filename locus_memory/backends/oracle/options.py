@@ -69,7 +69,6 @@ class OracleOptions:
         if any(each is not None and each <= 0 for each in seconds):
             raise ConfigurationError("oracle: a timeout is a positive number of seconds")
 
-
     def _check_indexes(self) -> None:
         if self.vector_index not in ("hnsw", "ivf", None):
             raise ConfigurationError("oracle: vector_index is 'hnsw', 'ivf' or None")

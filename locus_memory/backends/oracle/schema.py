@@ -1,8 +1,8 @@
 """The tables of the backend, their names, and their migrations.
 
-A name of an item, a namespace, a word or a thread is a `RAW`: bytes are compared one by one, which is
-the order of code points in UTF-8, whatever `NLS_SORT` and `NLS_COMP` say. No column of ours is text:
-Oracle stores an empty text as NULL, and limits a text to 4,000 bytes.
+A name of an item, a namespace, a word or a thread is a `RAW`: bytes are compared one by one, which
+is the order of code points in UTF-8, whatever `NLS_SORT` and `NLS_COMP` say. No text of a caller is
+in a text column: Oracle stores an empty text as NULL, and limits a text to 4,000 bytes.
 
 Oracle commits before and after each statement here. So each of them may be run again, and the
 error that its object exists is no error.

@@ -15,8 +15,8 @@ from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.oracle.connection.connection import OraclePool, pool_for
 from locus_memory.backends.oracle.connection.driver import Pool
 from locus_memory.backends.oracle.items import items
-from locus_memory.backends.oracle.items.naming import Address
 from locus_memory.backends.oracle.items.namespaces import list_namespaces
+from locus_memory.backends.oracle.items.naming import Address
 from locus_memory.backends.oracle.items.ranges import Scope
 from locus_memory.backends.oracle.items.rows import ItemRow
 from locus_memory.backends.oracle.options import (
@@ -215,9 +215,7 @@ class OracleStore(CheckedStore[ItemRow | Address]):
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
         scope = self._scope(selection)
-        return await search_vectors(
-            self._pool, scope, vector, selection.condition, page, threshold
-        )
+        return await search_vectors(self._pool, scope, vector, selection.condition, page, threshold)
 
     @override
     async def open(self) -> None:

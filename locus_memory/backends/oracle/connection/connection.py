@@ -91,9 +91,7 @@ class Session:
             await cursor.execute(self._sql(template), binds)
             return int(cursor.rowcount)
 
-    async def run(
-        self, *operations: Query | Write, commit: bool = False
-    ) -> list[list[Row]]:
+    async def run(self, *operations: Query | Write, commit: bool = False) -> list[list[Row]]:
         """Run operations in one round trip, from 23ai on; return the rows of each query.
 
         The first error ends the pipeline, so that nothing after it is done, nor committed. An
@@ -291,9 +289,7 @@ class OraclePool(Resource):
     def _make_pool(self) -> LoopPool:
         if self._borrowed is not None:
             return BorrowedPool(self._borrowed)
-        connecting = partial(
-            _connected, self._where, self._arguments, self._options.call_timeout
-        )
+        connecting = partial(_connected, self._where, self._arguments, self._options.call_timeout)
         return OwnPool(
             connecting,
             size=self._options.pool_size,

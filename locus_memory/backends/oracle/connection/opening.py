@@ -114,9 +114,7 @@ class Opening:
             found = await self._try(_Part(TEXT_INDEX, schema.text_index()), found)
         return self._features(version, found)
 
-    async def _add_vectors(
-        self, found: dict[int, tuple[int, int]]
-    ) -> dict[int, tuple[int, int]]:
+    async def _add_vectors(self, found: dict[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
         length, kind = self.options.vector_dimension, self.options.vector_index
         found = await self._try(_Part(VECTORS, schema.vectors(length), length or 0), found)
         if kind is not None and found.get(VECTORS, (0, 0))[0]:

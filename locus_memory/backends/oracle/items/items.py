@@ -287,9 +287,7 @@ async def scan_keys(pool: OraclePool, scope: Scope, keys: KeyRange, limit: int) 
     return [decode_text(key.decode()) for _, key in ordered]
 
 
-async def _page(
-    pool: OraclePool, scope: Scope, keys: Keys, limit: int, columns: str
-) -> list[Row]:
+async def _page(pool: OraclePool, scope: Scope, keys: Keys, limit: int, columns: str) -> list[Row]:
     if not limit:
         return []
     arguments = Arguments()
@@ -364,9 +362,7 @@ async def _clear_by_name(pool: OraclePool, scope: Scope) -> int:
         statement = queries.all_names(scope.condition(arguments))
         rows = await session.fetch(statement, arguments.binds)
         within = {
-            name
-            for name, whole in rows
-            if scope.holds(decode_namespace(split(whole or name)[0]))
+            name for name, whole in rows if scope.holds(decode_namespace(split(whole or name)[0]))
         }
         live = 0
         for query, binds in _in_lists(queries.lock_many, sorted(within)):

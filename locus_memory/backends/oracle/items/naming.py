@@ -1,9 +1,9 @@
 r"""The names of items and threads in the database, as bytes in code point order.
 
-The name of an item is its encoded namespace, `\x01` and its encoded key, in UTF-8. No two items share
-a name, and the names of a namespace come before those of its descendants. A `RAW` holds 2,000 bytes:
-a longer name is cut, a digest of the whole name replaces the rest, and the whole name is in a
-BLOB beside it. So names that begin with the same `LONGEST` bytes are in no order.
+The name of an item is its encoded namespace, `\x01` and its encoded key, in UTF-8. No two items
+share a name, and the names of a namespace come before those of its descendants. A `RAW` holds
+2,000 bytes: a longer name is cut, a digest of the whole name replaces the rest, and the whole name
+is in a BLOB beside it. So names that begin with the same `LONGEST` bytes are in no order.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ ANY: Final = "*"
 """The token of an item with more tokens than are stored: every condition holds."""
 
 _MOST: Final = 350
-"""Tokens of an item: their JSON has less than 4,000 bytes, the limit of a text that is bound. An item
-with more is compared in each search."""
+"""Tokens of an item: their JSON has less than 4,000 bytes, the limit of a text that is bound. An
+item with more is compared in each search."""
 
 _DIGEST: Final = 6
 

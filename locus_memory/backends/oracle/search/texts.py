@@ -71,9 +71,7 @@ async def search_text(
             )
         else:
             names = ", ".join(arguments.bind(word_name(word)) for word in words)
-            statement = queries.ranked(
-                here, live, fits=fits, words=names, offset=skip, most=most
-            )
+            statement = queries.ranked(here, live, fits=fits, words=names, offset=skip, most=most)
         return await pool.fetch(statement, arguments.binds)
 
     hits = await Hits(scope, condition, query).page(page)

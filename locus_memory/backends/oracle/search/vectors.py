@@ -27,7 +27,7 @@ _BY_INDEX: Final = 100
 """Hits that are asked of an index; a longer page compares all vectors."""
 
 
-async def search_vectors(
+async def search_vectors(  # noqa: PLR0917 - a search, with all that it depends on
     pool: OraclePool,
     scope: Scope,
     vector: bytes,
