@@ -156,9 +156,11 @@ def _searches(*, native: bool, recursive: bool) -> Iterator[tuple[str, str, dict
         statement = queries.scan(where, most, columns=queries.COLUMNS, descending=descending)
         yield f"scan {kind} {descending}", statement, arguments.binds
     arguments, here, _, _ = begin_without_filter(scope)
-    yield f"names {kind}", queries.all_names(here), {
-        name: arguments.binds[name] for name in list(arguments.binds)[:2]
-    }
+    yield (
+        f"names {kind}",
+        queries.all_names(here),
+        {name: arguments.binds[name] for name in list(arguments.binds)[:2]},
+    )
 
 
 def begin_without_filter(scope):

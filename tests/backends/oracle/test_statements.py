@@ -120,10 +120,13 @@ def test_the_texts_that_no_test_server_reads():
     assert "ORGANIZATION NEIGHBOR PARTITIONS DISTANCE COSINE" in schema.vector_index("ivf")[0][0]
     alter, create = schema.text_index()[0]
     assert alter == 'ALTER TABLE {items} ADD ("STEMS" CLOB)'
-    assert create.split() == (
-        'CREATE INDEX {index:items_by_stems} ON {items} ("STEMS") INDEXTYPE IS CTXSYS.CONTEXT '
-        "PARAMETERS ('SYNC (ON COMMIT) STOPLIST CTXSYS.EMPTY_STOPLIST')"
-    ).split()
+    assert (
+        create.split()
+        == (
+            'CREATE INDEX {index:items_by_stems} ON {items} ("STEMS") INDEXTYPE IS CTXSYS.CONTEXT '
+            "PARAMETERS ('SYNC (ON COMMIT) STOPLIST CTXSYS.EMPTY_STOPLIST')"
+        ).split()
+    )
     text = queries.ranked_by_oracle_text("c", query=":q", offset=":o", most=":m")
     assert 'CONTAINS(i."STEMS", :q, 1) > 0' in text
     assert "SCORE(1)" in text

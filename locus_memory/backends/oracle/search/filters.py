@@ -7,6 +7,8 @@ tokens. So each item that is found is compared with the filter itself.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from locus_memory.backends.oracle.items.queries import Arguments
@@ -19,7 +21,7 @@ _MOST_CHOICES: Final = 16
 """Choices of `$in` that are searched by their tokens; for more, any value at the path is found."""
 
 _MOST_TERMS: Final = 64
-"""Tokens of a statement; the rest of a filter is compared only."""
+"""Tokens of a statement; a filter with more is compared only."""
 
 _INDEX: Final = re.compile(r"[0-9]{1,9}")
 
@@ -40,39 +42,52 @@ def compile_filter(condition: Condition, arguments: Arguments, *, native_json: b
         arguments: The binds of the statement; those of the condition are added.
         native_json: Whether the tokens are in a column of the type JSON.
     """
-    compiled = _Compiler(arguments, "" if native_json else " FORMAT JSON").compile(condition)
-    return "1 = 1" if compiled is None else compiled
+    plan = _plan(condition)
+    if plan is None or plan.size > _MOST_TERMS:
+        return "1 = 1"
+    form = "" if native_json else " FORMAT JSON"
+    return plan.render(lambda token: _HOLDS.format(format=form, token=arguments.bind(token)))
 
 
-class _Compiler:
-    """A compiler; `None` is the condition that always holds."""
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A condition on tokens.
 
-    def __init__(self, arguments: Arguments, format_: str) -> None:
-        self._arguments = arguments
-        self._format = format_
-        self._terms = 0
+    Attributes:
+        tokens: The tokens of which an item has one; or else:
+        parts: Plans.
+        joint: `" AND "` or `" OR "`, between the tokens or the plans.
+    """
 
-    def compile(self, condition: Condition) -> str | None:
-        if isinstance(condition, Comparison):
-            tokens = _tokens(condition)
-            return None if tokens is None else self._any_of(tokens)
-        if isinstance(condition, All):
-            parts = [part for each in condition.conditions if (part := self.compile(each))]
-            return " AND ".join(f"({part})" for part in parts) or None
-        if isinstance(condition, Either):
-            found = [self.compile(each) for each in condition.conditions]
-            return None if None in found else " OR ".join(f"({part})" for part in found)
-        # What does not match a superset may still not match: a negation is compared only.
-        return None
+    joint: str
+    tokens: tuple[str, ...] = ()
+    parts: tuple[_Plan, ...] = ()
 
-    def _any_of(self, tokens: list[str]) -> str | None:
-        if self._terms + len(tokens) >= _MOST_TERMS:
-            return None
-        self._terms += len(tokens)
-        return " OR ".join(map(self._holds, [*tokens, ANY]))
+    @property
+    def size(self) -> int:
+        """The number of tokens."""
+        return len(self.tokens) + sum(part.size for part in self.parts)
 
-    def _holds(self, token: str) -> str:
-        return _HOLDS.format(format=self._format, token=self._arguments.bind(token))
+    def render(self, holds: Callable[[str], str]) -> str:
+        """Return the SQL condition; `holds` returns that of one token."""
+        found = [*map(holds, self.tokens), *(f"({part.render(holds)})" for part in self.parts)]
+        return self.joint.join(found)
+
+
+def _plan(condition: Condition) -> _Plan | None:
+    """Return the plan of a condition; `None`: every item may satisfy it."""
+    if isinstance(condition, Comparison):
+        tokens = _tokens(condition)
+        return None if tokens is None else _Plan(" OR ", (*tokens, ANY))
+    if isinstance(condition, All):
+        parts = tuple(plan for each in condition.conditions if (plan := _plan(each)))
+        return _Plan(" AND ", parts=parts) if parts else None
+    if isinstance(condition, Either):
+        plans = [_plan(each) for each in condition.conditions]
+        known = tuple(plan for plan in plans if plan)
+        return _Plan(" OR ", parts=known) if known and len(known) == len(plans) else None
+    # What does not satisfy a superset may still not match: a negation is compared only.
+    return None
 
 
 def _tokens(comparison: Comparison) -> list[str] | None:
