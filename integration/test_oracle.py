@@ -1,4 +1,4 @@
-"""Both contracts over the driver of Oracle Database: on a server, or on a server of its protocol."""
+"""Both contracts over the driver of Oracle Database, on a server or on one of its protocol."""
 
 from __future__ import annotations
 

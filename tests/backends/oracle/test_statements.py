@@ -33,15 +33,15 @@ OTHERS = re.compile(
 # https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/Oracle-SQL-Reserved-Words.html
 RESERVED = set(
     """
-ACCESS ADD ALL ALTER AND ANY AS ASC AUDIT BETWEEN BY CHAR CHECK CLUSTER COLUMN COMMENT COMPRESS
-CONNECT CREATE CURRENT DATE DECIMAL DEFAULT DELETE DESC DISTINCT DROP ELSE EXCLUSIVE EXISTS FILE
-FLOAT FOR FROM GRANT GROUP HAVING IDENTIFIED IMMEDIATE IN INCREMENT INDEX INITIAL INSERT INTEGER
-INTERSECT INTO IS LEVEL LIKE LOCK LONG MAXEXTENTS MINUS MODE MODIFY NOAUDIT NOCOMPRESS NOT NOWAIT
-NULL NUMBER OF OFFLINE ON ONLINE OPTION OR ORDER PCTFREE PRIOR PUBLIC RAW RENAME RESOURCE REVOKE
-ROW ROWID ROWNUM ROWS SELECT SESSION SET SHARE SIZE SMALLINT START SUCCESSFUL SYNONYM SYSDATE TABLE
-THEN TO TRIGGER UID UNION UNIQUE UPDATE USER VALIDATE VALUES VARCHAR VARCHAR2 VIEW WHENEVER WHERE
-WITH
-""".split()
+access add all alter and any as asc audit between by char check cluster column comment compress
+connect create current date decimal default delete desc distinct drop else exclusive exists file
+float for from grant group having identified immediate in increment index initial insert integer
+intersect into is level like lock long maxextents minus mode modify noaudit nocompress not nowait
+null number of offline on online option or order pctfree prior public raw rename resource revoke
+row rowid rownum rows select session set share size smallint start successful synonym sysdate table
+then to trigger uid union unique update user validate values varchar varchar2 view whenever where
+with
+""".split()  # noqa: SIM905 - a list of a hundred words
 )
 
 LONG = {"document", "payload", "head", "long_name", "fields", "stems", "embedding"}
@@ -71,7 +71,7 @@ def test_every_statement_is_here():
 def test_the_binds_are_those_of_the_call(name, statement, binds):
     placeholders = set(re.findall(r":(\w+)", bare(statement)))
     assert placeholders == set(binds)
-    assert not {each.upper() for each in placeholders} & RESERVED
+    assert not placeholders & RESERVED
     assert len(placeholders) < 1_000
 
 
@@ -111,22 +111,16 @@ def test_a_grammar_of_oracle_reads_it(name, statement, binds):
 
 
 def test_the_texts_that_no_test_server_reads():
-    assert schema.vector_index("hnsw") == (
-        (
-            '\nCREATE VECTOR INDEX {index:vectors_by_direction} ON {vectors} ("EMBEDDING")\n'
-            "ORGANIZATION INMEMORY NEIGHBOR GRAPH DISTANCE COSINE WITH TARGET ACCURACY 95\n",
-        ),
-    )
+    assert schema.vector_index("hnsw")[0][0].strip().split("\n") == [
+        'CREATE VECTOR INDEX {index:vectors_by_direction} ON {vectors} ("EMBEDDING")',
+        "ORGANIZATION INMEMORY NEIGHBOR GRAPH DISTANCE COSINE WITH TARGET ACCURACY 95",
+    ]
     assert "ORGANIZATION NEIGHBOR PARTITIONS DISTANCE COSINE" in schema.vector_index("ivf")[0][0]
     alter, create = schema.text_index()[0]
     assert alter == 'ALTER TABLE {items} ADD ("STEMS" CLOB)'
-    assert (
-        create.split()
-        == (
-            'CREATE INDEX {index:items_by_stems} ON {items} ("STEMS") INDEXTYPE IS CTXSYS.CONTEXT '
-            "PARAMETERS ('SYNC (ON COMMIT) STOPLIST CTXSYS.EMPTY_STOPLIST')"
-        ).split()
-    )
+    indexed = 'CREATE INDEX {index:items_by_stems} ON {items} ("STEMS") INDEXTYPE IS CTXSYS.CONTEXT'
+    options = "PARAMETERS ('SYNC (ON COMMIT) STOPLIST CTXSYS.EMPTY_STOPLIST')"
+    assert create.strip().split("\n") == [indexed, options]
     text = queries.ranked_by_oracle_text("c", query=":q", offset=":o", most=":m")
     assert 'CONTAINS(i."STEMS", :q, 1) > 0' in text
     assert "SCORE(1)" in text
