@@ -291,13 +291,15 @@ async def test_a_backend_without_a_store_says_so(tmp_path):
 
 
 def test_a_provider_without_a_store_names_those_that_have_one():
-    with pytest.raises(ConfigurationError, match="have one: memory, postgresql, redis, sqlite"):
+    with pytest.raises(
+        ConfigurationError, match="have one: memory, oracle, postgresql, redis, sqlite"
+    ):
         get_store("file:./dir")
 
 
 def test_an_unknown_provider_lists_the_known_ones():
     with pytest.raises(
-        UnknownProviderError, match="Known: file, memory, postgresql, redis, sqlite"
+        UnknownProviderError, match="Known: file, memory, oracle, postgresql, redis, sqlite"
     ) as caught:
         get_store("sqlit:./a.db")
     assert "did you mean 'sqlite'?" in str(caught.value)
@@ -545,7 +547,7 @@ def test_a_name_that_no_string_can_spell_is_refused(name):
 
 async def test_a_plugin_is_found_by_its_name(install):
     install(acme="acme_plugins:ACME")
-    assert list_stores() == ["acme", "memory", "postgresql", "redis", "sqlite"]
+    assert list_stores() == ["acme", "memory", "oracle", "postgresql", "redis", "sqlite"]
     async with open_backend("acme", state_type=None) as backend:
         await backend.store.put(("a",), "k", 1)
         await backend.checkpointer.save({"n": 1}, "thread")
@@ -566,7 +568,7 @@ def test_a_broken_plugin_breaks_no_other(install, value):
     install(acme="acme_plugins:ACME", broken=value)
     events = []
     unsubscribe = subscribe(events.append)
-    assert list_stores() == ["acme", "memory", "postgresql", "redis", "sqlite"]
+    assert list_stores() == ["acme", "memory", "oracle", "postgresql", "redis", "sqlite"]
     unsubscribe()
     assert [(e.name, e.attributes["provider"]) for e in events] == [
         ("registry.plugin_failed", "broken")
@@ -574,7 +576,9 @@ def test_a_broken_plugin_breaks_no_other(install, value):
     assert isinstance(get_store("acme"), BaseStore)
     with pytest.raises(ConfigurationError, match="broken: its plugin"):
         get_store("broken")
-    with pytest.raises(UnknownProviderError, match="Known: acme, file, memory, postgresql, redis"):
+    with pytest.raises(
+        UnknownProviderError, match="Known: acme, file, memory, oracle, postgresql, redis"
+    ):
         get_store("nobody")
 
 
