@@ -51,6 +51,11 @@ if TYPE_CHECKING:
         OpenSearchConnection as OpenSearchConnection,
     )
     from locus_memory.backends.opensearch.store import OpenSearchStore as OpenSearchStore
+    from locus_memory.backends.oracle.backend import OracleBackend as OracleBackend
+    from locus_memory.backends.oracle.checkpoints import OracleCheckpointer as OracleCheckpointer
+    from locus_memory.backends.oracle.checkpoints import OracleDeltaStorage as OracleDeltaStorage
+    from locus_memory.backends.oracle.connection.connection import OraclePool as OraclePool
+    from locus_memory.backends.oracle.store import OracleStore as OracleStore
     from locus_memory.backends.postgresql.backend import PostgreSQLBackend as PostgreSQLBackend
     from locus_memory.backends.postgresql.checkpoints import (
         PostgreSQLCheckpointer as PostgreSQLCheckpointer,
@@ -269,6 +274,11 @@ else:
             "OpenSearchConnection": "backends.opensearch.connection.connection",
             "OpenSearchDeltaStorage": "backends.opensearch.checkpoints",
             "OpenSearchStore": "backends.opensearch.store",
+            "OracleBackend": "backends.oracle.backend",
+            "OracleCheckpointer": "backends.oracle.checkpoints",
+            "OracleDeltaStorage": "backends.oracle.checkpoints",
+            "OraclePool": "backends.oracle.connection.connection",
+            "OracleStore": "backends.oracle.store",
             "PostgreSQLBackend": "backends.postgresql.backend",
             "PostgreSQLCheckpointer": "backends.postgresql.checkpoints",
             "PostgreSQLDeltaStorage": "backends.postgresql.checkpoints",

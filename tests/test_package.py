@@ -29,6 +29,7 @@ PACKAGES = [
             "backends.inmemory",
             "backends.oci",
             "backends.opensearch",
+            "backends.oracle",
             "backends.postgresql",
             "backends.redis",
             "backends.sqlite",

@@ -296,16 +296,12 @@ async def test_a_backend_without_a_store_says_so(tmp_path):
 
 
 def test_a_provider_without_a_store_names_those_that_have_one():
-    with pytest.raises(
-        ConfigurationError, match=f"have one: {', '.join(STORES)}"
-    ):
+    with pytest.raises(ConfigurationError, match=f"have one: {', '.join(STORES)}"):
         get_store("file:./dir")
 
 
 def test_an_unknown_provider_lists_the_known_ones():
-    with pytest.raises(
-        UnknownProviderError, match=f"Known: {', '.join(CHECKPOINTERS)}"
-    ) as caught:
+    with pytest.raises(UnknownProviderError, match=f"Known: {', '.join(CHECKPOINTERS)}") as caught:
         get_store("sqlit:./a.db")
     assert "did you mean 'sqlite'?" in str(caught.value)
     assert isinstance(caught.value, LookupError)
@@ -581,9 +577,7 @@ def test_a_broken_plugin_breaks_no_other(install, value):
     assert isinstance(get_store("acme"), BaseStore)
     with pytest.raises(ConfigurationError, match="broken: its plugin"):
         get_store("broken")
-    with pytest.raises(
-        UnknownProviderError, match=f"Known: acme, {', '.join(CHECKPOINTERS)}"
-    ):
+    with pytest.raises(UnknownProviderError, match=f"Known: acme, {', '.join(CHECKPOINTERS)}"):
         get_store("nobody")
 
 

@@ -93,4 +93,11 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         parameter="bucket",
         extra="oci",
     ),
+    "oracle": Provider(
+        store="locus_memory.backends.oracle.store:OracleStore",
+        checkpointer="locus_memory.backends.oracle.checkpoints:OracleCheckpointer",
+        backend="locus_memory.backends.oracle.backend:OracleBackend",
+        parameter="dsn",
+        extra="oracle",
+    ),
 }

@@ -139,7 +139,7 @@ def test_json_goes_before_or_after_the_command(ok):
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("nosql://user:s3cret@h", "unknown provider 'nosql'. Known: file, memory, oci, postgresql"),
+        ("nosql://user:s3cret@h", "unknown provider 'nosql'. Known: file, memory, oci, opensearch"),
         ("sqlit:./a.db", "did you mean 'sqlite'?"),
         ("two words", "a provider string is"),
         ("memory:s3cret", "takes no hint"),

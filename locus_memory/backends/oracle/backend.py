@@ -1,0 +1,86 @@
+"""The Oracle backend: both contracts over the connections of one pool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+from typing_extensions import override
+
+from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.base import Backend
+from locus_memory.backends.oracle.checkpoints import OracleCheckpointer
+from locus_memory.backends.oracle.connection.connection import OraclePool, pool_for
+from locus_memory.backends.oracle.connection.driver import Pool
+from locus_memory.backends.oracle.items.queries import LOST_VECTORS
+from locus_memory.backends.oracle.options import OracleKeywords, OracleOptions
+from locus_memory.backends.oracle.store import OracleStore
+from locus_memory.checkpoint.chain import CheckpointerOptions
+
+__all__ = ["OracleBackend"]
+
+
+class OracleBackend(Backend):
+    """A store and a checkpointer in one schema of a database, over the same connections.
+
+    Args:
+        dsn: See `OraclePool`.
+        pool: A pool of oracledb, or an `OraclePool`, to use instead; it is not closed here.
+        options: How to connect, and where the tables are; ignored with an `OraclePool`.
+        store_options: Options of `OracleStore`.
+        checkpointer_options: Options of `OracleCheckpointer`.
+        **keywords: The fields of `OracleOptions` by name, in place of `options`.
+    """
+
+    provider = "oracle"
+
+    @checked
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        pool: Pool | OraclePool | None = None,
+        options: OracleOptions | None = None,
+        store_options: Mapping[str, Any] | None = None,
+        checkpointer_options: CheckpointerOptions | None = None,
+        **keywords: Unpack[OracleKeywords],
+    ) -> None:
+        options = Keywords(self, keywords).all_into(OracleOptions, options=options)
+        self._pool, self._owned = pool_for(dsn, pool, options)
+        for_store: Mapping[str, Any] = store_options or {}
+        self._store = OracleStore(pool=self._pool, **for_store)
+        for_checkpointer: CheckpointerOptions = checkpointer_options or {}
+        self._checkpointer: OracleCheckpointer = OracleCheckpointer(
+            pool=self._pool, **for_checkpointer
+        )
+
+    @property
+    def store(self) -> OracleStore:
+        """The store."""
+        return self._store
+
+    @property
+    def checkpointer(self) -> OracleCheckpointer:
+        """The checkpointer."""
+        return self._checkpointer
+
+    @override
+    async def problems(self) -> list[str]:
+        """Return the number of lost vectors, which a search does not detect."""
+        await self._pool.open()
+        if not self._pool.features.has_vectors:
+            return []
+        ((lost,),) = await self._pool.fetch(LOST_VECTORS, {})
+        return [f"oracle: items without their vector: {lost}"] if lost else []
+
+    async def open(self) -> None:
+        """Connect and create the tables now, rather than at the first use."""
+        await self._store.open()
+        await self._checkpointer.open()
+
+    async def close(self) -> None:
+        """Close the connections, unless the pool was passed in."""
+        await self._store.close()
+        await self._checkpointer.close()
+        if self._owned:
+            await self._pool.close()

@@ -1,0 +1,355 @@
+"""An Oracle Database, shared by any number of tasks and event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar, Unpack
+
+from typing_extensions import override
+
+from locus_memory._internal.options import Keywords, checked
+from locus_memory._internal.resource import Resource, warn_unless_closed
+from locus_memory.backends.loops import PerLoop
+from locus_memory.backends.oracle.connection.address import Address, parse_address
+from locus_memory.backends.oracle.connection.driver import (
+    Binds,
+    Connection,
+    Pool,
+    Row,
+    connect,
+    new_pipeline,
+)
+from locus_memory.backends.oracle.connection.driver_errors import (
+    is_lost,
+    is_repeatable,
+    translated,
+)
+from locus_memory.backends.oracle.connection.opening import Features, Opening
+from locus_memory.backends.oracle.connection.pool import BorrowedPool, LoopPool, OwnPool
+from locus_memory.backends.oracle.options import OracleKeywords, OracleOptions
+from locus_memory.backends.oracle.schema import Names
+from locus_memory.errors import BackendUnavailableError, ConfigurationError
+
+__all__ = ["Features", "OraclePool", "Query", "Session", "Write", "pool_for"]
+
+T = TypeVar("T")
+
+_ATTEMPTS: Final = 6
+"""How often a call is tried that the server gave up, or that read over a lost connection."""
+
+_PAUSE: Final = 0.01
+"""Seconds before the second attempt, on average half of it; doubled each time."""
+
+_FETCHED: Final = 500
+"""Rows of one round trip."""
+
+_INLINE: Final = 32_767
+"""Bytes: a longer value is sent on its own, not in an array of rows."""
+
+_STATEMENTS: Final = 1_000
+"""How many templates are remembered with their names filled in."""
+
+
+class Query(NamedTuple):
+    """A query, with its binds."""
+
+    template: str
+    binds: Binds
+
+
+class Write(NamedTuple):
+    """A statement that changes rows, with the binds of each execution."""
+
+    template: str
+    rows: Sequence[Binds]
+
+
+class Session:
+    """A connection that is lent to one call, with the names of the tables.
+
+    Args:
+        connection: The connection.
+        sql: Returns a statement with the names of the tables in it.
+    """
+
+    def __init__(self, connection: Connection, sql: Callable[[str], str]) -> None:
+        self._connection = connection
+        self._sql = sql
+
+    async def fetch(self, template: str, binds: Binds) -> list[Row]:
+        """Return the rows of a query."""
+        return await self._connection.fetchall(
+            self._sql(template), binds, _FETCHED, fetch_lobs=False
+        )
+
+    async def execute(self, template: str, binds: Binds) -> int:
+        """Return the number of rows that a statement changes."""
+        with self._connection.cursor() as cursor:
+            await cursor.execute(self._sql(template), binds)
+            return int(cursor.rowcount)
+
+    async def run(self, *operations: Query | Write, commit: bool = False) -> list[list[Row]]:
+        """Run operations in one round trip, from 23ai on; return the rows of each query.
+
+        The first error ends the pipeline, so that nothing after it is done, nor committed. An
+        older server gets one operation after the other.
+        """
+        if len(operations) == 1 and isinstance(operations[0], Write) and not commit:
+            await self._write(operations[0])
+            return []
+        pipeline = new_pipeline()
+        for each in operations:
+            statement = self._sql(each.template)
+            if isinstance(each, Query):
+                pipeline.add_fetchall(statement, each.binds, _FETCHED, fetch_lobs=False)
+                continue
+            small = [row for row in each.rows if not _is_large(row)]
+            if small:
+                pipeline.add_executemany(statement, small)
+            for row in each.rows:
+                if _is_large(row):
+                    pipeline.add_execute(statement, row)
+        if commit:
+            pipeline.add_commit()
+        results = await self._connection.run_pipeline(pipeline)
+        return [list(result.rows) for result in results if result.rows is not None]
+
+    async def _write(self, write: Write) -> None:
+        statement = self._sql(write.template)
+        small = [row for row in write.rows if not _is_large(row)]
+        with self._connection.cursor() as cursor:
+            if small:
+                await cursor.executemany(statement, small)
+            for row in write.rows:
+                if _is_large(row):
+                    await cursor.execute(statement, row)
+
+    async def commit(self) -> None:
+        """Commit."""
+        await self._connection.commit()
+
+    async def rollback(self) -> None:
+        """Roll back."""
+        await self._connection.rollback()
+
+
+class OraclePool(Resource):
+    """Connections to an Oracle Database, opened on first use.
+
+    Each event loop has connections of its own, at most `pool_size`. The tables are created, or
+    brought up to date, before the first statement. Nothing relies on the state of a session: no
+    `NLS` parameter, no time zone, no current schema. Isolation is READ COMMITTED, Oracle's default,
+    and the end of each call is a commit or a rollback.
+
+    Args:
+        dsn: An alias of `tnsnames.ora`, `host:1521/service`, or a connect descriptor, with
+            `user@` or `user:password@` before it, or a URL `oracle://...`.
+        pool: A pool of oracledb to use instead, in its own event loop; it is never closed here,
+            and the options of the connection are ignored.
+        options: How to connect, and where the tables are.
+        **keywords: The fields of `OracleOptions` by name, in place of `options`.
+
+    Raises:
+        ConfigurationError: An option that cannot work.
+    """
+
+    @checked
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        pool: Pool | None = None,
+        options: OracleOptions | None = None,
+        **keywords: Unpack[OracleKeywords],
+    ) -> None:
+        self._options = Keywords(self, keywords).all_into(OracleOptions, options=options)
+        address = Address("", None, None, "oracle") if pool is not None else parse_address(dsn)
+        self._where = address.place
+        self._arguments = _arguments(address, self._options)
+        self._names = Names(self._options.schema, self._options.table_prefix)
+        self._borrowed = pool
+        self._loop_pools: PerLoop[LoopPool] = PerLoop(self._where)
+        self._features: Features | None = None
+        self._statements: dict[str, str] = {}
+        loop_pools, owned = self._loop_pools, pool is None
+        self._warning = warn_unless_closed(
+            self, self._where, lambda: owned and loop_pools.is_open()
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._where})"
+
+    @property
+    def where(self) -> str:
+        """The name of the database in messages."""
+        return self._where
+
+    @property
+    def options(self) -> OracleOptions:
+        """How to connect, and where the tables are."""
+        return self._options
+
+    @property
+    def features(self) -> Features:
+        """The features of the database.
+
+        Raises:
+            BackendUnavailableError: It was not opened yet.
+        """
+        if self._features is None:
+            raise BackendUnavailableError(f"{self._where}: not open yet")
+        return self._features
+
+    def sql(self, template: str) -> str:
+        """Return a statement with the names of our tables in it; see `schema`."""
+        statement = self._statements.get(template)
+        if statement is None:
+            if len(self._statements) >= _STATEMENTS:
+                self._statements.clear()
+            statement = self._statements[template] = self._names.fill(template)
+        return statement
+
+    @override
+    async def open(self) -> None:
+        """Connect and bring the tables up to date now, rather than on first use.
+
+        Raises:
+            BackendUnavailableError: There is no connection.
+            ConfigurationError: The server refuses the user, or knows no such service; it is too
+                old; a newer locus_memory made the tables.
+            BackendError: The tables are not there, and the user may not create them.
+            BackendClosedError: After `close()`.
+        """
+        await self._ready()
+
+    async def fetch(self, template: str, binds: Binds) -> list[Row]:
+        """Return the rows of one query; a lost connection is replaced, and it runs again.
+
+        Raises:
+            BackendError: The database failed; see `locus_memory.errors`.
+        """
+        return await self._run(lambda session: session.fetch(template, binds), may_repeat=is_lost)
+
+    async def transact(self, work: Callable[[Session], Awaitable[T]]) -> T:
+        """Return the result of `work`, which commits; again if the server gives it up.
+
+        What it does not commit is rolled back.
+
+        Raises:
+            BackendError: The database failed. Nothing is kept, except that this is not known if
+                the connection was lost during a commit.
+        """
+        return await self._run(work, may_repeat=is_repeatable)
+
+    async def _run(
+        self,
+        work: Callable[[Session], Awaitable[T]],
+        *,
+        may_repeat: Callable[[BaseException], bool],
+    ) -> T:
+        with translated(self._where):
+            loop_pool = await self._ready()
+            for attempt in range(_ATTEMPTS - 1):
+                try:
+                    return await loop_pool.run(lambda c: work(Session(c, self.sql)))
+                except Exception as error:
+                    if not may_repeat(error):
+                        raise
+                await asyncio.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311 - no secret
+            return await loop_pool.run(lambda c: work(Session(c, self.sql)))
+
+    async def _ready(self) -> LoopPool:
+        """Return the pool of this event loop, the database open."""
+        return self._loop_pools.here() or await self._loop_pools.opened(self._open_pool)
+
+    async def _open_pool(self) -> LoopPool:
+        loop_pool = self._make_pool()
+        with translated(self._where):
+            await loop_pool.open()
+            if self._features is None:
+                try:
+                    self._features = await loop_pool.run(self._opening().prepare)
+                except BaseException:
+                    await loop_pool.close()
+                    raise
+        return loop_pool
+
+    def _opening(self) -> Opening:
+        return Opening(self._connect_again, self._names, self._options, self._where)
+
+    async def _connect_again(self) -> Connection:
+        if self._borrowed is None:
+            return await _connected(self._where, self._arguments, None)
+        connection: Any = await self._borrowed.acquire()
+        return connection  # type: ignore[no-any-return] # it has every method of a connection
+
+    def _make_pool(self) -> LoopPool:
+        if self._borrowed is not None:
+            return BorrowedPool(self._borrowed)
+        connecting = partial(_connected, self._where, self._arguments, self._options.call_timeout)
+        return OwnPool(
+            connecting,
+            size=self._options.pool_size,
+            acquire_timeout=self._options.acquire_timeout,
+            where=self._where,
+        )
+
+    @override
+    async def close(self) -> None:
+        """Let running calls of this event loop end, and close all connections."""
+        self._warning.detach()
+        await self._loop_pools.close()
+
+
+def pool_for(
+    dsn: str | None, pool: Pool | OraclePool | None, options: OracleOptions
+) -> tuple[OraclePool, bool]:
+    """Return the pool to use, and whether its user is to close it.
+
+    Args:
+        dsn: See `OraclePool`.
+        pool: A pool of oracledb, or an `OraclePool`, which is shared then.
+        options: How to connect; ignored with an `OraclePool`.
+    """
+    if isinstance(pool, OraclePool):
+        return pool, False
+    return OraclePool(dsn, pool=pool, options=options), True
+
+
+def _arguments(address: Address, options: OracleOptions) -> dict[str, Any]:
+    """Return the arguments of `oracledb.connect_async`."""
+    given = {
+        "dsn": address.dsn,
+        "user": address.user or options.user,
+        "password": options.password if address.password is None else address.password,
+        "config_dir": options.config_dir,
+        "wallet_location": options.wallet_location,
+        "wallet_password": options.wallet_password,
+        "edition": options.edition,
+        "tcp_connect_timeout": options.connect_timeout,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+async def _connected(
+    where: str, arguments: dict[str, Any], call_timeout: float | None
+) -> Connection:
+    # The pool is not held here, so that one that is dropped is collected.
+    with translated(where):
+        try:
+            connection = await connect(arguments)
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"{where}: the driver cannot use the options ({type(error).__name__})"
+            ) from None
+        if call_timeout is not None:
+            connection.call_timeout = max(1, round(call_timeout * 1000))
+    return connection
+
+
+def _is_large(row: Binds) -> bool:
+    """Return whether a value of the row is sent as a LONG, of which an array holds none."""
+    return any(isinstance(value, bytes | str) and len(value) > _INLINE for value in row.values())

@@ -1,0 +1,218 @@
+"""Opening a database: its features, and the creation of the tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from locus_memory.backends.oracle import schema
+from locus_memory.backends.oracle.connection.driver import (
+    DRIVER_ERRORS,
+    Connection,
+    DriverError,
+    code_of,
+)
+from locus_memory.backends.oracle.connection.driver_errors import UNIQUE_VIOLATED, is_lost
+from locus_memory.backends.oracle.options import OracleOptions
+from locus_memory.backends.oracle.schema import Names
+from locus_memory.errors import ConfigurationError
+from locus_memory.events import emit
+
+__all__ = ["Features", "Opening"]
+
+CORE, VECTORS, VECTOR_INDEX, TEXT_INDEX = range(1, 5)
+"""The parts of the schema, each with its own version."""
+
+_NATIVE_JSON: Final = (21,)
+_WITH_VECTORS: Final = (23, 4)
+"""The first releases with the type: the type JSON, and the type VECTOR."""
+
+_OLDEST: Final = (19,)
+
+_TABLE_MISSING: Final = "ORA-00942"
+
+_THERE: Final = frozenset({"ORA-00955", "ORA-01408", "ORA-01430", "ORA-29879", "ORA-51933"})
+"""The errors that an object or a column exists already, or that its like does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """The features of a database and of the tables in it.
+
+    Attributes:
+        version: The version of the server, such as `(23, 26, 0, 0, 0)`.
+        native_json: Whether the tokens of filters are in a column of the type JSON.
+        has_vectors: Whether there is a table of vectors.
+        dimension: The length of all vectors; `None`: any.
+        has_vector_index: Whether there is an index of all vectors.
+        has_oracle_text: Whether Oracle Text indexes the words.
+    """
+
+    version: tuple[int, ...]
+    native_json: bool
+    has_vectors: bool
+    dimension: int | None
+    has_vector_index: bool
+    has_oracle_text: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of the schema.
+
+    Attributes:
+        number: Its number in the table of migrations.
+        groups: Its migrations, a group for each version.
+        kind: The variant of its tables.
+    """
+
+    number: int
+    groups: tuple[tuple[str, ...], ...]
+    kind: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The opening of a database.
+
+    Attributes:
+        connect: Opens a further connection; the lock and the builder of the tables have their own.
+        names: The names of the tables.
+        options: How to connect.
+        where: The name of the database in messages.
+    """
+
+    connect: Callable[[], Awaitable[Connection]]
+    names: Names
+    options: OracleOptions
+    where: str
+
+    async def prepare(self, connection: Connection) -> Features:
+        """Bring the tables up to date, if they are not; return the features of the database.
+
+        A database that is up to date costs one query, and no lock.
+
+        Raises:
+            ConfigurationError: The server is too old, or a newer locus_memory made the tables, or
+                they were made with other options.
+            oracledb.Error: The user may not create the tables.
+        """
+        version = tuple(map(int, re.findall(r"\d+", connection.version)))
+        if version < _OLDEST:
+            raise ConfigurationError(
+                f"{self.where}: the server is release {version[0]}; 19 is the oldest that works"
+            )
+        found = await self._read(connection)
+        native = version >= _NATIVE_JSON
+        core = _Part(CORE, schema.core(native_json=native), int(native))
+        found = await self._bring_up(core, found)
+        if version >= _WITH_VECTORS:
+            found = await self._add_vectors(found)
+        if self.options.text_index == "context":
+            found = await self._try(_Part(TEXT_INDEX, schema.text_index()), found)
+        return self._features(version, found)
+
+    async def _add_vectors(self, found: dict[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+        length, kind = self.options.vector_dimension, self.options.vector_index
+        found = await self._try(_Part(VECTORS, schema.vectors(length), length or 0), found)
+        if kind is not None and found.get(VECTORS, (0, 0))[0]:
+            index = _Part(VECTOR_INDEX, schema.vector_index(kind))
+            found = await self._try(index, found)
+        return found
+
+    def _features(self, version: tuple[int, ...], found: dict[int, tuple[int, int]]) -> Features:
+        vectors, dimension = found.get(VECTORS, (0, 0))
+        wanted = self.options.vector_dimension
+        if vectors and wanted not in (None, dimension):
+            raise ConfigurationError(
+                f"{self.where}: the vectors of these tables have "
+                f"{dimension or 'any number of'} dimensions, not vector_dimension={wanted}"
+            )
+        return Features(
+            version=version,
+            native_json=found[CORE][1] == 1,
+            has_vectors=bool(vectors),
+            dimension=dimension or None,
+            has_vector_index=bool(found.get(VECTOR_INDEX, (0, 0))[0]),
+            has_oracle_text=bool(found.get(TEXT_INDEX, (0, 0))[0]),
+        )
+
+    async def _read(self, connection: Connection) -> dict[int, tuple[int, int]]:
+        """Return version and kind of each part; nothing if there are no tables."""
+        try:
+            rows = await connection.fetchall(self.names.fill(schema.READ_MIGRATIONS))
+        except DriverError as error:
+            if code_of(error) != _TABLE_MISSING:
+                raise
+            return {}
+        return {int(part): (int(version), int(kind)) for part, version, kind in rows}
+
+    async def _try(
+        self, part: _Part, found: dict[int, tuple[int, int]]
+    ) -> dict[int, tuple[int, int]]:
+        """Bring up a part that the store can do without; without the right, report it."""
+        try:
+            return await self._bring_up(part, found)
+        except DRIVER_ERRORS as error:
+            if is_lost(error):
+                raise
+            name = {VECTORS: "vectors", VECTOR_INDEX: "vector_index"}.get(part.number, "text_index")
+            emit(f"oracle.no_{name}", error=error, database=self.where)
+            return found
+
+    async def _bring_up(
+        self, part: _Part, found: dict[int, tuple[int, int]]
+    ) -> dict[int, tuple[int, int]]:
+        version = found.get(part.number, (0, 0))[0]
+        if version > len(part.groups):
+            raise ConfigurationError(
+                f"{self.where}: a newer locus_memory made these tables (version {version}, this "
+                f"one knows {len(part.groups)}); upgrade locus-memory"
+            )
+        if version == len(part.groups):
+            return found
+        builder, lock = await self.connect(), None
+        try:
+            await self._create_row(builder, part)
+            lock = await self.connect()
+            binds = {"part": part.number}
+            rows = await lock.fetchall(self.names.fill(schema.LOCK_MIGRATIONS), binds)
+            version, kind = int(rows[0][0]), int(rows[0][1])
+            if version < len(part.groups):
+                await self._apply(builder, part, version)
+                version, kind = len(part.groups), part.kind
+                row = {**binds, "version": version, "kind": kind}
+                await lock.execute(self.names.fill(schema.SET_VERSION), row)
+                await lock.commit()
+        finally:
+            # The lock goes with its connection, whatever happened.
+            for each in (lock, builder):
+                if each is not None:
+                    each.terminate()
+        return found | {part.number: (version, kind)}
+
+    async def _create_row(self, connection: Connection, part: _Part) -> None:
+        """Create the table of migrations and the row of the part, unless they exist."""
+        await self._create(connection, schema.CREATE_MIGRATIONS)
+        try:
+            statement = self.names.fill(schema.FIRST_VERSION)
+            await connection.execute(statement, {"part": part.number})
+        except DriverError as error:
+            if code_of(error) != UNIQUE_VIOLATED:
+                raise
+        await connection.commit()
+
+    async def _apply(self, connection: Connection, part: _Part, version: int) -> None:
+        for group in part.groups[version:]:
+            for statement in group:
+                await self._create(connection, statement)
+
+    async def _create(self, connection: Connection, statement: str) -> None:
+        try:
+            await connection.execute(self.names.fill(statement))
+        except DriverError as error:
+            if code_of(error) not in _THERE:
+                raise
+            await connection.rollback()

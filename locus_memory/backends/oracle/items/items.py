@@ -1,0 +1,388 @@
+"""Items as rows: the database calls of the store's verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from locus_memory.backends.oracle.connection.connection import (
+    OraclePool,
+    Session,
+    Write,
+)
+from locus_memory.backends.oracle.connection.driver import Binds, Row, code_of
+from locus_memory.backends.oracle.connection.driver_errors import UNIQUE_VIOLATED
+from locus_memory.backends.oracle.items import queries
+from locus_memory.backends.oracle.items.naming import Address, is_cut, split
+from locus_memory.backends.oracle.items.queries import Arguments
+from locus_memory.backends.oracle.items.ranges import Keys, Scope
+from locus_memory.backends.oracle.items.rows import (
+    ItemRow,
+    expiry,
+    item_of,
+    micros,
+    read_vector,
+)
+from locus_memory.backends.oracle.search.filters import compile_filter
+from locus_memory.backends.oracle.search.hits import Hits
+from locus_memory.backends.oracle.search.texts import stems_text
+from locus_memory.backends.selection import KeyRange, Page
+from locus_memory.errors import BackendError, VersionConflictError
+from locus_memory.store.encoding import decode_namespace, decode_text
+from locus_memory.store.filters import Condition
+from locus_memory.store.item import StoreItem
+
+__all__ = [
+    "clear",
+    "get_items",
+    "newest",
+    "purge",
+    "read_item",
+    "read_vector_at",
+    "scan",
+    "scan_keys",
+    "write",
+]
+
+_TOGETHER: Final = 500
+"""Names of a list: Oracle takes 1,000 at most."""
+
+_RACES: Final = 20
+"""How often a write starts over because another one created the same item meanwhile."""
+
+
+@dataclass(slots=True)
+class _State:
+    """An item during a write.
+
+    Attributes:
+        version: Its version; 0: it does not exist, or is expired.
+        created_at: Microseconds since the epoch.
+        is_stored: Whether there is a row.
+        row: The last put; `None`: a delete, or nothing.
+        order: The number of the last put.
+    """
+
+    version: int = 0
+    created_at: int = 0
+    is_stored: bool = False
+    row: ItemRow | None = None
+    order: int = 0
+
+
+@dataclass(slots=True)
+class _Plan:
+    """The states of the items of a write, and its results."""
+
+    now: int
+    states: dict[bytes, _State]
+    results: list[int] = field(default_factory=list[int])
+
+    def do(self, operations: Sequence[ItemRow | Address]) -> None:
+        """Do the operations in order, on the states.
+
+        Raises:
+            VersionConflictError: One `if_version` does not hold.
+        """
+        for number, each in enumerate(operations):
+            address = each.address if isinstance(each, ItemRow) else each
+            state = self.states[address.name]
+            if address.if_version not in (None, state.version):
+                raise VersionConflictError(
+                    address.if_version or 0,
+                    state.version,
+                    decode_namespace(address.path),
+                    decode_text(address.key),
+                )
+            if isinstance(each, ItemRow):
+                if not state.version:
+                    state.created_at = self.now
+                state.version += 1
+                state.row, state.order = each, number
+                self.results.append(state.version)
+            else:
+                self.results.append(int(state.version > 0))
+                state.version, state.row = 0, None
+
+    def puts(self) -> list[_State]:
+        """Return the items to write, in the order of their puts."""
+        written = [state for state in self.states.values() if state.row is not None]
+        return sorted(written, key=lambda state: state.order)
+
+    def deletes(self) -> list[Binds]:
+        """Return the binds of the rows to delete."""
+        return [
+            {"name": name}
+            for name, state in self.states.items()
+            if state.is_stored and state.row is None
+        ]
+
+
+async def write(
+    pool: OraclePool, operations: Sequence[ItemRow | Address], now: datetime
+) -> list[int]:
+    """Put the rows and delete the items at the addresses, all or nothing.
+
+    One round trip locks the rows, and another one writes and commits.
+
+    Returns:
+        For each put the new version, for each delete whether the item existed, in order.
+
+    Raises:
+        VersionConflictError: One `if_version` does not hold; nothing is written.
+    """
+
+    async def once(session: Session) -> list[int]:
+        plan = _Plan(micros(now), await _locked(session, operations, micros(now)))
+        plan.do(operations)
+        writes = _writes(pool, plan, now)
+        if writes:
+            await session.run(*writes, commit=True)
+        return plan.results
+
+    for _ in range(_RACES):
+        try:
+            return await pool.transact(once)
+        except BackendError as error:
+            # Another write created one of the items after this one had looked for it.
+            if code_of(error.__cause__) != UNIQUE_VIOLATED and not _is_race(error):
+                raise
+    return await pool.transact(once)
+
+
+def _is_race(error: BackendError) -> bool:
+    # The cause of an error that quotes a value is not kept; its code is in the message.
+    return UNIQUE_VIOLATED in str(error)
+
+
+async def _locked(
+    session: Session, operations: Sequence[ItemRow | Address], now: int
+) -> dict[bytes, _State]:
+    """Lock the rows of the items that exist, and return the states of all items."""
+    addresses = [each.address if isinstance(each, ItemRow) else each for each in operations]
+    states = {address.name: _State() for address in addresses}
+    for statement, binds in _in_lists(queries.lock_many, sorted(states)):
+        for name, version, created_at, expires_at in await session.fetch(statement, binds):
+            is_live = expires_at > now
+            states[name] = _State(version if is_live else 0, created_at, is_stored=True)
+    return states
+
+
+def _in_lists(make: Any, names: Sequence[bytes]) -> Iterable[tuple[str, Binds]]:
+    """Yield statements for the names, with their binds; their lengths are powers of two."""
+    for start in range(0, len(names), _TOGETHER):
+        some = list(names[start : start + _TOGETHER])
+        # So there are few different statements for the server to parse.
+        count = min(1 << (len(some) - 1).bit_length(), _TOGETHER)
+        some += some[-1:] * (count - len(some))
+        yield make(count), {f"n{number}": name for number, name in enumerate(some)}
+
+
+def _writes(pool: OraclePool, plan: _Plan, now: datetime) -> list[Write]:
+    """Return the statements for a plan."""
+    features, puts = pool.features, plan.puts()
+    inserts: list[Binds] = []
+    updates: list[Binds] = []
+    for state in puts:
+        row = _binds(state, now, native_json=features.native_json)
+        if state.is_stored:
+            updates.append(row)
+        else:
+            inserts.append(row | _place(state))
+    old = [{"name": state.row.address.name} for state in puts if state.row and state.is_stored]
+    writes = [
+        Write(queries.DELETE, plan.deletes()),
+        Write(queries.UPDATE, updates),
+        Write(queries.INSERT, inserts),
+    ]
+    rows = [state.row for state in puts if state.row]
+    if features.has_oracle_text:
+        stems = [
+            {"stems": stems_text(row.words.elements()) or None, "name": row.address.name}
+            for row in rows
+        ]
+        writes.append(Write(queries.SET_STEMS, stems))
+    else:
+        words = [each for row in rows for each in row.word_rows()]
+        writes += [Write(queries.DROP_WORDS, old), Write(queries.ADD_WORDS, words)]
+    if features.has_vectors:
+        vectors = [each for row in rows if (each := row.vector_row())]
+        writes += [Write(queries.DROP_VECTOR, old), Write(queries.INSERT_VECTOR, vectors)]
+    return [each for each in writes if each.rows]
+
+
+def _binds(state: _State, now: datetime, *, native_json: bool) -> Binds:
+    """Return the binds of `queries.UPDATE`."""
+    row = state.row
+    if row is None:
+        raise TypeError("a delete has no binds")
+    return {
+        "name": row.address.name,
+        "version": state.version,
+        "created_at": state.created_at,
+        "updated_at": micros(now),
+        "expires_at": expiry(row.ttl, now),
+        "words": row.words.total(),
+        "checksum": row.checksum,
+        "fields": row.fields(native_json=native_json),
+        "document": row.document,
+    }
+
+
+def _place(state: _State) -> Binds:
+    """Return the further binds of `queries.INSERT`."""
+    if state.row is None:
+        raise TypeError("a delete has no binds")
+    address = state.row.address
+    return {"scope": address.scope, "long_name": address.long_name}
+
+
+async def read_item(pool: OraclePool, address: Address, now: datetime) -> StoreItem | None:
+    """Return the item at an address, unless it is expired."""
+    rows = await pool.fetch(queries.GET, {"name": address.name, "now": micros(now)})
+    return item_of(rows[0]) if rows else None
+
+
+async def get_items(
+    pool: OraclePool, names: Sequence[bytes], now: datetime
+) -> dict[bytes, StoreItem]:
+    """Return the items that exist, by name."""
+    found: dict[bytes, StoreItem] = {}
+    for statement, binds in _in_lists(queries.get_many, names):
+        for row in await pool.fetch(statement, {**binds, "now": micros(now)}):
+            found[row[0]] = item_of(row)
+    return found
+
+
+async def read_vector_at(pool: OraclePool, address: Address, now: datetime) -> bytes | None:
+    """Return the vector of the item at an address, or `None`.
+
+    Raises:
+        BackendCorruptError: The vector is damaged.
+    """
+    rows = await pool.fetch(queries.GET_VECTOR, {"name": address.name, "now": micros(now)})
+    return read_vector(rows[0]) if rows else None
+
+
+async def scan(
+    pool: OraclePool, scope: Scope, keys: KeyRange, limit: int, now: datetime
+) -> list[StoreItem]:
+    """Return full items of one namespace in key order."""
+    rows = await _page(pool, scope, Keys.of(keys), limit, queries.COLUMNS)
+    if not any(is_cut(row[0]) for row in rows):
+        return [item_of(row) for row in rows]
+    ordered = [name for name, _ in await _in_order(pool, scope, Keys.of(keys), limit)]
+    items = await get_items(pool, ordered, now)
+    return [items[name] for name in ordered if name in items]
+
+
+async def scan_keys(pool: OraclePool, scope: Scope, keys: KeyRange, limit: int) -> list[str]:
+    """Return keys of one namespace in order."""
+    rows = await _page(pool, scope, Keys.of(keys), limit, 'i."NAME"')
+    if not any(is_cut(row[0]) for row in rows):
+        return [decode_text(split(row[0])[1]) for row in rows]
+    ordered = await _in_order(pool, scope, Keys.of(keys), limit)
+    return [decode_text(key.decode()) for _, key in ordered]
+
+
+async def _page(pool: OraclePool, scope: Scope, keys: Keys, limit: int, columns: str) -> list[Row]:
+    if not limit:
+        return []
+    arguments = Arguments()
+    conditions = _conditions(scope, keys, arguments)
+    statement = queries.scan(
+        conditions, arguments.bind_new(limit), columns=columns, descending=keys.descending
+    )
+    return await pool.fetch(statement, arguments.binds)
+
+
+def _conditions(scope: Scope, keys: Keys, arguments: Arguments) -> str:
+    path = Address.of(scope.namespace, "k").path.encode()
+    parts = (
+        scope.condition(arguments),
+        scope.live(arguments),
+        keys.condition(path, arguments),
+    )
+    return " AND ".join(parts)
+
+
+async def _in_order(
+    pool: OraclePool, scope: Scope, keys: Keys, limit: int
+) -> list[tuple[bytes, bytes]]:
+    """Return names and encoded keys in order, where some names are cut and in no order.
+
+    It reads the names of all items in the range.
+    """
+    arguments = Arguments()
+    statement = queries.all_names(_conditions(scope, keys, arguments))
+    rows = await pool.fetch(statement, arguments.binds)
+    found = [(name, split(whole or name)[1].encode()) for name, whole in rows]
+    wanted = [each for each in found if keys.holds(each[1])]
+    return sorted(wanted, key=lambda each: each[1], reverse=keys.descending)[:limit]
+
+
+async def newest(
+    pool: OraclePool, scope: Scope, condition: Condition, page: Page
+) -> list[StoreItem]:
+    """Return the items that satisfy the condition, the newest write first."""
+
+    async def query(offset: int, size: int) -> list[Row]:
+        arguments = Arguments()
+        fits = compile_filter(condition, arguments, native_json=pool.features.native_json)
+        conditions = (scope.condition(arguments), scope.live(arguments), f"({fits})")
+        skip, most = arguments.bind_new(offset), arguments.bind_new(size)
+        statement = queries.newest(" AND ".join(conditions), offset=skip, most=most)
+        return await pool.fetch(statement, arguments.binds)
+
+    return [item for item, _ in await Hits(scope, condition, query).page(page)]
+
+
+async def clear(pool: OraclePool, scope: Scope) -> int:
+    """Delete all items in the scope; return how many of them were not expired."""
+    if not scope.is_exact:
+        return await _clear_by_name(pool, scope)
+    bounds = {"low": scope.low, "high": scope.high}
+
+    async def work(session: Session) -> int:
+        await session.execute(queries.CLEAR_EXPIRED, {**bounds, "now": scope.now})
+        count = await session.execute(queries.CLEAR, bounds)
+        await session.commit()
+        return count
+
+    return await pool.transact(work)
+
+
+async def _clear_by_name(pool: OraclePool, scope: Scope) -> int:
+    """Delete the items of a scope whose bounds are in names of other namespaces as well."""
+
+    async def work(session: Session) -> int:
+        arguments = Arguments()
+        statement = queries.all_names(scope.condition(arguments))
+        rows = await session.fetch(statement, arguments.binds)
+        within = {
+            name for name, whole in rows if scope.holds(decode_namespace(split(whole or name)[0]))
+        }
+        live = 0
+        for query, binds in _in_lists(queries.lock_many, sorted(within)):
+            found = {row[0]: row[3] > scope.now for row in await session.fetch(query, binds)}
+            await session.run(Write(queries.DELETE, [{"name": name} for name in found]))
+            live += sum(found.values())
+        await session.commit()
+        return live
+
+    return await pool.transact(work)
+
+
+async def purge(pool: OraclePool, now: datetime, limit: int) -> None:
+    """Delete some of the expired items."""
+    moment = {"now": micros(now)}
+
+    async def work(session: Session) -> None:
+        rows = await session.fetch(queries.EXPIRED, {**moment, "most": limit})
+        if rows:
+            gone = [{"name": name, **moment} for name in sorted(row[0] for row in rows)]
+            await session.run(Write(queries.DELETE_EXPIRED, gone), commit=True)
+
+    await pool.transact(work)

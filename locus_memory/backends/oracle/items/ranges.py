@@ -1,0 +1,115 @@
+"""The range of a statement: a namespace or a tree of them, and a range of keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
+
+from locus_memory.backends.oracle.items.naming import (
+    BEYOND,
+    LONGEST,
+    cut,
+    first_of,
+)
+from locus_memory.backends.oracle.items.queries import Arguments
+from locus_memory.backends.oracle.items.rows import micros
+from locus_memory.backends.selection import KeyRange
+from locus_memory.store.encoding import (
+    encode_namespace,
+    encode_text,
+    namespace_upper_bound,
+    prefix_upper_bound,
+)
+from locus_memory.store.item import Namespace
+
+__all__ = ["Keys", "Scope"]
+
+_LEAST = b"\x01"
+"""The lowest byte of an encoded text: no text is between a text and that text with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The namespaces of a statement, and its moment.
+
+    Attributes:
+        namespace: The namespace.
+        recursive: Whether its descendants count as well.
+        low: The first name of a namespace.
+        high: The first name after the last one.
+        is_exact: Whether no other namespace has a name in between, as it may if names are cut.
+        now: Microseconds since the epoch.
+    """
+
+    namespace: Namespace
+    recursive: bool
+    low: bytes
+    high: bytes
+    is_exact: bool
+    now: int
+
+    @classmethod
+    def of(cls, namespace: Namespace, now: datetime, *, recursive: bool = False) -> Self:
+        """Return the scope."""
+        path = encode_namespace(namespace).encode()
+        if not recursive:
+            name = cut(path)
+            return cls(namespace, recursive, name, name + b"\0", True, micros(now))
+        bound = (namespace_upper_bound(namespace) or "").encode()
+        if len(path) <= LONGEST:
+            return cls(namespace, recursive, path, bound, True, micros(now))
+        low = first_of(path)
+        return cls(namespace, recursive, low, low + BEYOND, False, micros(now))
+
+    def condition(self, arguments: Arguments) -> str:
+        """Return the condition that the item `i` is in the scope."""
+        low, high = arguments.bind(self.low), arguments.bind(self.high)
+        return f'i."SCOPE" >= {low} AND i."SCOPE" < {high}'
+
+    def live(self, arguments: Arguments) -> str:
+        """Return the condition that the item `i` has not expired."""
+        return f'i."EXPIRES_AT" > {arguments.bind(self.now)}'
+
+    def holds(self, namespace: Namespace) -> bool:
+        """Return whether a namespace is in the scope."""
+        return self.is_exact or namespace[: len(self.namespace)] == self.namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The range of the encoded keys of a scan, in bytes; `None` is no bound."""
+
+    low: bytes
+    high: bytes | None
+    descending: bool
+
+    @classmethod
+    def of(cls, keys: KeyRange) -> Self:
+        """Return the range."""
+        first = encode_text(keys.prefix or "")
+        bound = prefix_upper_bound(first) if first else None
+        low, high = first.encode(), None if bound is None else bound.encode()
+        if keys.after is not None:
+            after = encode_text(keys.after).encode()
+            if keys.descending:
+                high = after if high is None else min(high, after)
+            else:
+                low = max(low, after + _LEAST)
+        return cls(low, high, keys.descending)
+
+    def condition(self, path: bytes, arguments: Arguments) -> str:
+        """Return the condition on the names of the items `i` of a path; it may hold for others.
+
+        It is exact for names that are not cut.
+        """
+        low, high = path + _LEAST + self.low, path + b"\x02"
+        if self.high is not None:
+            high = path + _LEAST + self.high
+        bound = high if len(high) <= LONGEST else first_of(high) + BEYOND
+        first = arguments.bind(first_of(low))
+        return f'i."NAME" >= {first} AND i."NAME" < {arguments.bind(bound)}'
+
+    def holds(self, key: bytes) -> bool:
+        """Return whether an encoded key is in the range."""
+        return self.low <= key and (self.high is None or key < self.high)
