@@ -220,6 +220,63 @@ class TestPages(OnOpenSearch):
             assert await store.clear_namespace(NS, recursive=True) == 1_500
 
 
+class TestLongNames(OnOpenSearch):
+    """OpenSearch 2 takes no prefix and no range of 1,000 bytes."""
+
+    async def test_keys(self, store):
+        stems = ["🦊" * 2_000, "🦊" * 2_000 + "a", "a" * 5_000, "é"]
+        keys = sorted(stem + end for stem in stems for end in ("", "b", "c"))
+        await store.put_batch([(NS, key, key[-1]) for key in keys])
+        assert await store.list_keys(NS) == keys
+        for stem in (*stems, "🦊" * 1_000, "🦊" * 250 + "x"):
+            wanted = [key for key in keys if key.startswith(stem)]
+            assert await store.list_keys(NS, prefix=stem) == wanted
+            assert [i.key for i in await store.scan(NS, 2, prefix=stem)] == wanted[:2]
+            down = await store.scan(NS, prefix=stem, descending=True)
+            assert [item.key for item in down] == wanted[::-1]
+            after = [key for key in keys if key > stem]
+            assert await store.list_keys(NS, after=stem) == after
+            before = await store.scan(NS, after=stem, descending=True)
+            assert [item.key for item in before] == [key for key in keys if key < stem][::-1]
+
+    async def test_namespaces(self, store):
+        long = "🦊" * 1_500
+        names = sorted([(long,), (long, "a"), (long, "a", long), (long, long), (long + "b",)])
+        for name in names:
+            await store.put(name, "k", {"a": 1})
+        below = [name for name in names if name[0] == long]
+        assert await store.list_namespaces() == names
+        assert await store.list_namespaces((long,)) == below
+        assert await store.list_namespaces((long, "*"), limit=2) == below[1:3]
+        assert await store.list_namespaces(max_depth=1) == [(long,), (long + "b",)]
+        for after in names:
+            assert await store.list_namespaces(after=after) == [n for n in names if n > after]
+        found = await store.search((long,), filter={"a": 1}, recursive=True)
+        assert sorted(item.namespace for item in found) == below
+        assert await store.clear_namespace((long, "a"), recursive=True) == 2
+        assert await store.clear_namespace((long,), recursive=True) == 2
+        assert await store.list_namespaces() == [(long + "b",)]
+
+    async def test_filters(self, store):
+        long = "🦊" * 500
+        values = {"a": {long: {long: 5}}, "b": {long: long + "b"}, "c": {"x": long[:128]}}
+        await store.put_batch([(NS, key, value) for key, value in values.items()])
+        for test, wanted in (
+            ({f"{long}.{long}": {"$gt": 4}}, ["a"]),
+            ({f"{long}.{long}": {"$exists": True}}, ["a"]),
+            ({long: {"$gt": long}}, ["b"]),
+            ({long: {"$gt": long[:127]}}, ["b"]),
+            ({long: {"$lt": long}}, []),
+            ({long: {"$contains": long[:128]}}, ["b"]),
+            ({long: {"$contains": "🦊b"}}, ["b"]),
+            ({"x": {"$contains": long[:100]}}, ["c"]),
+            ({"x": {"$gte": long[:128]}}, ["c"]),
+            ({"x": {"$lte": long}}, ["c"]),
+        ):
+            found = await store.search(NS, filter=test)
+            assert [item.key for item in found] == wanted
+
+
 class TestVectors(OnOpenSearch):
     async def test_recall_with_the_index(self):
         numbers = np.random.default_rng(5)

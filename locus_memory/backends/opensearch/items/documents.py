@@ -38,6 +38,7 @@ from locus_memory.store.json_values import decode_json, encode_json, encode_meta
 from locus_memory.store.text import searchable
 
 __all__ = [
+    "END",
     "Address",
     "Document",
     "Source",
@@ -46,7 +47,11 @@ __all__ = [
     "path_of",
     "routing_of",
     "value_of",
+    "within",
 ]
+
+END: Final = "\x01"
+"""Ends each label of an encoded namespace, and is in none."""
 
 Source = Mapping[str, Any]
 """The fields of a document that the server returns."""
@@ -88,6 +93,18 @@ def path_of(namespace: Namespace) -> str:
 def routing_of(path: str) -> str:
     """Return the routing of a namespace: all its items are on one shard."""
     return _digest(path, 12)
+
+
+def within(path: str) -> str:
+    """Return the term of all items in a namespace and below it."""
+    return _digest(path, 24)
+
+
+@lru_cache(maxsize=1024)
+def _withins(path: str) -> tuple[str, ...]:
+    """Return the terms of an item of a namespace."""
+    labels = path.split(END)[:-1]
+    return tuple(within(END.join([*labels[:depth], ""])) for depth in range(1, len(labels) + 1))
 
 
 class Address(NamedTuple):
@@ -181,6 +198,7 @@ class Document(NamedTuple):
         name = address.checksum
         fields = {
             "namespace": address.path,
+            "within": _withins(address.path),
             "key": put.key,
             "value": value.decode(),
             "metadata": metadata.decode(),

@@ -18,7 +18,7 @@ from locus_memory.backends.opensearch.items.documents import (
 )
 from locus_memory.backends.opensearch.items.mapping import ITEMS
 from locus_memory.backends.opensearch.items.paging import Search, find, search
-from locus_memory.backends.opensearch.items.scopes import Query, Scope, expired, is_in_range
+from locus_memory.backends.opensearch.items.scopes import Query, Scope, expired
 from locus_memory.backends.selection import KeyRange, Page
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.store.checksum import has_vector, vector_checksum
@@ -41,6 +41,9 @@ __all__ = [
 _MISSING: Final = 404
 _MOST_NAMES: Final = 1_000
 """The most names of one request."""
+
+_MOST_PREFIX: Final = 200
+"""Characters; OpenSearch 2 takes no prefix and no range of 1,000 bytes."""
 
 _ROUNDS: Final = 20
 """How often a deletion looks for what others wrote meanwhile."""
@@ -138,9 +141,17 @@ async def scan_keys(
 
 
 def _by_key(scope: Scope, keys: KeyRange, *, has_items: bool) -> Search:
-    order = [{"key": "desc" if keys.descending else "asc"}]
-    query = scope.where(*is_in_range(keys))
-    return Search(query, order, scope.routing, has_items=has_items)
+    prefix = keys.prefix or ""
+    begins = {"prefix": {"key": prefix[:_MOST_PREFIX]}}
+    return Search(
+        scope.where(begins) if prefix else scope.where(),
+        [{"key": "desc" if keys.descending else "asc"}],
+        scope.routing,
+        # The query is exact unless the prefix is cut.
+        prefix=prefix if len(prefix) > _MOST_PREFIX else "",
+        after=None if keys.after is None else [keys.after],
+        has_items=has_items,
+    )
 
 
 async def newest(

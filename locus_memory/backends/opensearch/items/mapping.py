@@ -67,6 +67,8 @@ ITEMS: Final = Index(
     suffix="items",
     properties={
         "namespace": {"type": "keyword"},
+        # Of its namespace and of each above it, a digest.
+        "within": {"type": "keyword", "doc_values": False},
         "key": {"type": "keyword"},
         "terms": {"type": "keyword"},
         "text": {"type": "text", "analyzer": "words", "similarity": "words"},
@@ -80,7 +82,7 @@ ITEMS: Final = Index(
     settings=_settings,
     options={
         "_routing": {"required": True},
-        "_source": {"excludes": ["terms", "text", "embedding", _VECTORS]},
+        "_source": {"excludes": ["within", "terms", "text", "embedding", _VECTORS]},
     },
 )
 """The index of items."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from locus_memory.backends.opensearch.connection.connection import OpenSearchConnection
+from locus_memory.backends.opensearch.items.documents import END, within
 from locus_memory.backends.opensearch.items.paging import search
 from locus_memory.backends.opensearch.items.scopes import expired
 from locus_memory.store.encoding import decode_namespace
@@ -36,14 +37,21 @@ async def list_namespaces(
 async def _page(
     connection: OpenSearchConnection, low: str, high: str | None, now: datetime
 ) -> list[Namespace]:
-    bounds = {"gte": low} if high is None else {"gte": low, "lt": high}
-    here = {"range": {"namespace": bounds}}
+    """Return some namespaces from `low` on, in order; both bounds are those of a `Listing`."""
+    query = {"bool": {"must_not": [expired(now)]}}
+    if high is not None:
+        # The bound of a namespace is above all that is below it.
+        query["bool"]["filter"] = [{"term": {"within": within(high[:-1] + END)}}]
     by_name = {"terms": {"field": "namespace"}}
+    listed: dict[str, Any] = {"size": _PAGE, "sources": [{"path": by_name}]}
+    if low:
+        # No path is between these two, and the server begins after the one that it is given.
+        listed["after"] = {"path": low.removesuffix(END)}
     body = {
-        "query": {"bool": {"filter": [here], "must_not": [expired(now)]}},
+        "query": query,
         "size": 0,
         "track_total_hits": False,
-        "aggs": {"all": {"composite": {"size": _PAGE, "sources": [{"path": by_name}]}}},
+        "aggs": {"all": {"composite": listed}},
     }
     answer = await search(connection, body)
     buckets = answer["aggregations"]["all"]["buckets"]

@@ -48,6 +48,8 @@ class Search:
         sort: The fields of the order; no two hits are equal in all of them.
         routing: The routing of its namespace, or `None`.
         condition: The filter that each hit must satisfy.
+        prefix: The beginning of the key of each hit; the order is by key then.
+        after: The values of `sort` before the first hit, or `None`.
         has_items: Whether the hits have their documents.
     """
 
@@ -55,7 +57,24 @@ class Search:
     sort: Sequence[dict[str, str]]
     routing: str | None
     condition: Condition = field(default_factory=lambda: All(()))
+    prefix: str = ""
+    after: Sequence[Any] | None = None
     has_items: bool = True
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the query finds nothing but hits."""
+        return not self.prefix and is_everything(self.condition)
+
+    def accepts(self, hit: Hit) -> bool:
+        """Whether a document that the query found is a hit."""
+        if self.prefix and not hit["sort"][0].startswith(self.prefix):
+            return False
+        if is_everything(self.condition):
+            return True
+        source = hit["_source"]
+        value, metadata = decode_json(source["value"]), decode_json(source["metadata"])
+        return matches(self.condition, value, metadata)
 
 
 async def search(
@@ -164,7 +183,7 @@ class _Reading:
 
     async def run(self, pit: str | None = None) -> list[Hit]:
         """Read until the page is full or nothing is left."""
-        is_exact = is_everything(self.wanted.condition)
+        is_exact = self.wanted.is_exact
         if is_exact and pit is None:
             # One request does it all.
             return await self._ask(None, self.page.limit, start=self.page.offset)
@@ -197,8 +216,9 @@ class _Reading:
         }
         if start:
             body["from"] = start
-        if self.last is not None:
-            body["search_after"] = self.last["sort"]
+        after = self.wanted.after if self.last is None else self.last["sort"]
+        if after is not None:
+            body["search_after"] = after
         if pit is not None:
             body["pit"] = {"id": pit, "keep_alive": _KEPT}
         routing = self.wanted.routing if pit is None else None
@@ -210,7 +230,7 @@ class _Reading:
     def _take(self, hits: Sequence[Hit]) -> None:
         """Keep those hits that are on the page, and learn how large they are."""
         for hit in hits:
-            if not _satisfies(hit, self.wanted.condition):
+            if not self.wanted.accepts(hit):
                 continue
             if self.skipped < self.page.offset:
                 self.skipped += 1
@@ -219,10 +239,3 @@ class _Reading:
         if self.wanted.has_items and hits:
             size = sum(len(hit["_source"]["value"]) for hit in hits)
             self.size = min(_WINDOW, max(10, _BYTES * len(hits) // (size + 1)))
-
-
-def _satisfies(hit: Hit, condition: Condition) -> bool:
-    if is_everything(condition):
-        return True
-    source = hit["_source"]
-    return matches(condition, decode_json(source["value"]), decode_json(source["metadata"]))

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
-from locus_memory.backends.opensearch.items.documents import microseconds, path_of, routing_of
+from locus_memory.backends.opensearch.items.documents import (
+    microseconds,
+    path_of,
+    routing_of,
+    within,
+)
 from locus_memory.backends.opensearch.search.filters import compile_filter, is_everything
-from locus_memory.backends.selection import KeyRange
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import Namespace
 
-__all__ = ["Query", "Scope", "alive", "expired", "is_in_range"]
+__all__ = ["Query", "Scope", "alive", "expired"]
 
 Query = dict[str, Any]
 
@@ -26,17 +30,6 @@ def expired(now: datetime) -> Query:
 def alive(now: datetime) -> Query:
     """Return a query for what has not expired."""
     return {"bool": {"must_not": [expired(now)]}}
-
-
-def is_in_range(keys: KeyRange) -> list[Query]:
-    """Return the conditions for the keys of a scan."""
-    found: list[Query] = []
-    if keys.prefix:
-        found.append({"prefix": {"key": keys.prefix}})
-    if keys.after is not None:
-        sign = "lt" if keys.descending else "gt"
-        found.append({"range": {"key": {sign: keys.after}}})
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +65,8 @@ class Scope:
     @property
     def place(self) -> Query:
         """The query for all items in the scope, expired ones as well."""
-        return {"prefix" if self.recursive else "term": {"namespace": self.path}}
+        name, term = ("within", within(self.path)) if self.recursive else ("namespace", self.path)
+        return {"term": {name: term}}
 
     def where(self, *conditions: Query, must: Sequence[Query] = ()) -> Query:
         """Return a query for the items in the scope that satisfy the conditions.

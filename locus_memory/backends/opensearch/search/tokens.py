@@ -58,8 +58,9 @@ SHORT: Final = 128
 _MOST: Final = 20_000
 """Terms of a document."""
 
-_LONGEST: Final = 240
-"""Characters of an encoded path; a longer one is a digest."""
+_LONGEST: Final = 60
+"""Characters of an encoded path; a longer one is a digest. OpenSearch 2 takes no range and no
+prefix of 1,000 bytes, and a path and the text of a string together have at most 756."""
 
 _SIGN: Final = 2**63
 _ALL: Final = 2**64 - 1
