@@ -26,9 +26,9 @@ from locus_memory.errors import (
 )
 from locus_memory.store.item import Put
 from locus_memory.store.text import query_words, tokens
-from locus_memory.testing import servers
 from locus_memory.testing.fakes import FakeClock
 from locus_memory.testing.servers import ValkeyServer
+from locus_memory.testing.servers import server as servers
 
 Searched = partial(RedisStore, search_index="redisearch")
 NS = ("notes",)
