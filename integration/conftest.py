@@ -5,15 +5,19 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import sys
 import warnings
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
+from pathlib import Path
 
 import docker
 import pytest
 from docker.errors import DockerException
 
 pytest.register_assert_rewrite("locus_memory.testing")
+# Some tests here are longer ones of those in `tests/`, and call the same functions.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from locus_memory.errors import MissingDriverError  # noqa: E402 - as the next one
 from locus_memory.testing.servers import (  # noqa: E402 - once its assertions are rewritten

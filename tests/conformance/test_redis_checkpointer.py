@@ -1,26 +1,13 @@
-"""The checkpoints of Redis keep the contract, on Redis, on Valkey and on a cluster."""
+"""The checkpoints of Redis keep the contract, on Redis and on Valkey."""
 
 from __future__ import annotations
 
 import hashlib
-import time
 
 import pytest
-from redis import Redis
 
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer
 from locus_memory.testing.checkpoints import CheckpointerConformance
-from locus_memory.testing.servers import ValkeyServer
-
-
-@pytest.fixture(scope="module")
-def cluster_of_one():
-    """A server that has every slot and yet refuses keys of two slots, as a cluster does."""
-    with ValkeyServer(cluster_enabled="yes") as server, Redis.from_url(server.url) as client:
-        client.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
-        while client.execute_command("CLUSTER INFO")["cluster_state"] != "ok":
-            time.sleep(0.02)
-        yield server
 
 
 class TestRedis(CheckpointerConformance):
@@ -37,9 +24,3 @@ class TestValkey(TestRedis):
     @pytest.fixture(autouse=True)
     def server(self, valkey_server):
         self.url = valkey_server.url
-
-
-class TestCluster(TestRedis):
-    @pytest.fixture(autouse=True)
-    def server(self, cluster_of_one):
-        self.url = cluster_of_one.url

@@ -1,4 +1,7 @@
-"""What SIGKILL leaves of a removal: all or nothing, and no word of what was removed."""
+"""What SIGKILL leaves of a removal: all or nothing, and no word of what was removed.
+
+`integration/` has the same for the other removals, and a storm of kills.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import asyncio
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -82,14 +84,14 @@ EVERYTHING = [f"c{n}" for n in range(COUNT)][::-1]
 LEFT = {"prune": EVERYTHING[:2], "delete": [], "delete one": [n for n in EVERYTHING if n != "c3"]}
 
 
-@pytest.mark.parametrize(("verb", "left"), LEFT.items())
-async def test_a_removal_is_all_or_nothing(tmp_path, verb, left):
-    async with FileCheckpointer(tmp_path, state_type=None, compression_level=0) as checkpointer:
+async def kill_removals(base, verb, left):
+    """Kill a removal before each of its steps; assert that it is done or was never begun."""
+    async with FileCheckpointer(base, state_type=None, compression_level=0) as checkpointer:
         for step in range(60):
             await fill(checkpointer, f"t{step}")
-        codes = await killed(tmp_path, verb)
+        codes = await killed(base, verb)
         found = []
-        async with FileCheckpointer(tmp_path, state_type=None) as other:
+        async with FileCheckpointer(base, state_type=None) as other:
             for step, code in enumerate(codes):
                 names = await other.list_checkpoints(f"t{step}", 100)
                 assert names in ((left, EVERYTHING) if code else (left,))
@@ -100,17 +102,25 @@ async def test_a_removal_is_all_or_nothing(tmp_path, verb, left):
         assert EVERYTHING in found
 
 
-@pytest.mark.parametrize("verb", ["prune", "delete"])
-async def test_what_a_dead_writer_left_goes_with_the_next_deletion(tmp_path, verb):
-    async with FileCheckpointer(tmp_path, state_type=None, compression_level=0) as checkpointer:
+async def remove_after_kills(base, verb):
+    """Kill removals, then delete all threads; assert that no file of them is left."""
+    async with FileCheckpointer(base, state_type=None, compression_level=0) as checkpointer:
         for step in range(60):
             await fill(checkpointer, f"t{step}")
-        await killed(tmp_path, verb)
-    async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:
+        await killed(base, verb)
+    async with FileCheckpointer(base, state_type=None) as checkpointer:
         for thread in await checkpointer.list_threads(1000):
             assert await checkpointer.delete(thread)
-        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        files = [path for path in base.rglob("*") if path.is_file()]
         assert [path.name for path in files if path.suffix != ".lock"] == []
+
+
+async def test_a_removal_is_all_or_nothing(tmp_path):
+    await kill_removals(tmp_path, "delete", LEFT["delete"])
+
+
+async def test_what_a_dead_writer_left_goes_with_the_next_deletion(tmp_path):
+    await remove_after_kills(tmp_path, "delete")
 
 
 async def test_a_forgotten_thread_leaves_no_word_though_its_deletion_was_killed(tmp_path):
@@ -126,50 +136,3 @@ async def test_a_forgotten_thread_leaves_no_word_though_its_deletion_was_killed(
         for path in tmp_path.rglob("*.ckpt"):
             content = path.read_bytes()
             assert not any(f'"{thread} {SECRET}'.encode() in content for thread in gone)
-
-
-STORM = """
-import asyncio, sys
-from locus_memory.backends.file.checkpoints import FileCheckpointer
-
-async def main(base, worker):
-    async with FileCheckpointer(base, state_type=None) as checkpointer:
-        state = {"messages": []}
-        for n in range(100_000):
-            state["messages"].append(f"{worker} {n}" * 20)
-            await checkpointer.save(state, worker, f"c{n}")
-            if n % 5 == 4:
-                await checkpointer.prune(worker, keep_last=3)
-
-asyncio.run(main(sys.argv[1], sys.argv[2]))
-"""
-
-
-def storm(base, seconds):
-    """Kill one process after the other while it saves and prunes; return how many."""
-    end, kills = time.monotonic() + seconds, 0
-    while time.monotonic() < end:
-        folder = base / f"t-w{kills}"
-        process = subprocess.Popen([sys.executable, "-c", STORM, str(base), f"w{kills}"])
-        while not any(folder.glob("*.ckpt")):
-            time.sleep(0.01)
-        time.sleep(0.05 * kills % 0.3)
-        process.kill()
-        process.wait()
-        kills += 1
-    return kills
-
-
-async def test_a_storm_of_kills_while_threads_are_pruned(tmp_path):
-    kills = await asyncio.to_thread(storm, tmp_path, 8)
-    assert kills > 3
-    async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:
-        for n in range(kills):
-            names = await checkpointer.list_checkpoints(f"w{n}", 100)
-            newest = int(names[0][1:])
-            # A prune keeps three, and then up to five are saved.
-            assert [int(name[1:]) for name in names] == list(range(newest, newest - len(names), -1))
-            assert len(names) <= 8
-            for name in names:
-                loaded = await checkpointer.load(f"w{n}", name)
-                assert len(loaded["messages"]) == int(name[1:]) + 1

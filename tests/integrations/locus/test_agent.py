@@ -246,8 +246,8 @@ def prose(seed, words):
     return " ".join(digest[start : start + 6] for start in range(0, len(digest), 6))
 
 
-async def test_two_hundred_turns_cost_less_than_their_last_state(make_agent):
-    """The SDK's own checkpointers write it a hundred times."""
+async def take_turns(make_agent, count):
+    """Take turns with a tool call each; assert that all are kept in less room than the last."""
 
     @tool
     def fetch(number: int) -> str:
@@ -262,14 +262,19 @@ async def test_two_hundred_turns_cost_less_than_their_last_state(make_agent):
 
     async with LocusCheckpointer("memory") as checkpointer:
         agent = make_agent(answer, tools=[fetch], checkpointer=checkpointer)
-        for number in range(200):
+        for number in range(count):
             await agent.arun(prose(f"q{number}", 10), thread_id="t")
         state = await agent.get_state("t")
         stats = await checkpointer.get_storage_stats("t")
-        history = await agent.get_state_history("t", limit=200)
-    assert len(state.messages) == 801
-    assert [len(each.messages) for _, each in history] == list(range(801, 1, -4))
+        history = await agent.get_state_history("t", limit=count)
+    assert len(state.messages) == 4 * count + 1
+    assert [len(each.messages) for _, each in history] == list(range(4 * count + 1, 1, -4))
     assert stats["compressed_size"] < len(json.dumps(state.to_checkpoint()))
+
+
+async def test_turns_cost_less_than_their_last_state(make_agent):
+    """The SDK's own checkpointers write it once a turn. Two hundred turns are in `integration/`."""
+    await take_turns(make_agent, 40)
 
 
 async def test_a_graph_of_the_sdk(checkpointers):

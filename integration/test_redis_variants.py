@@ -1,0 +1,95 @@
+"""Both contracts on servers that pip installs: a cluster, and each server with RediSearch.
+
+The servers that are most used, Redis 8 and Valkey alone, are in `tests/conformance`.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+
+import pytest
+from redis import Redis
+
+from locus_memory.backends.redis.checkpoints import RedisCheckpointer
+from locus_memory.backends.redis.store import RedisStore
+from locus_memory.errors import MissingDriverError
+from locus_memory.testing import CheckpointerConformance, StoreConformance
+from locus_memory.testing.servers import RedisServer, ValkeyServer
+
+
+@pytest.fixture(scope="module")
+def cluster_of_one():
+    """A server that has every slot and yet refuses keys of two slots, as a cluster does."""
+    with ValkeyServer(cluster_enabled="yes") as server, Redis.from_url(server.url) as client:
+        client.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
+        while client.execute_command("CLUSTER INFO")["cluster_state"] != "ok":
+            time.sleep(0.02)
+        yield server
+
+
+def started_with_redisearch(stack, kind):
+    """Start a server, or skip what needs it and say why."""
+    try:
+        return stack.enter_context(kind(search=True))
+    except MissingDriverError as error:
+        pytest.skip(f"{error}; it exists for Linux on x86-64 only")
+
+
+@pytest.fixture(scope="module")
+def valkey_with_redisearch():
+    with ExitStack() as stack:
+        yield started_with_redisearch(stack, ValkeyServer)
+
+
+@pytest.fixture(scope="module")
+def redis_8_with_redisearch():
+    with ExitStack() as stack:
+        yield started_with_redisearch(stack, RedisServer)
+
+
+class OfRedisStores(StoreConformance):
+    @pytest.fixture(autouse=True)
+    def names(self, name_of):
+        self.name_of = name_of
+
+    def make_store(self, clock, tmp_path):
+        return RedisStore(self.url, key_prefix=f"{self.name_of(tmp_path)}:", clock=clock)
+
+
+class TestClusterStore(OfRedisStores):
+    @pytest.fixture(autouse=True)
+    def server(self, cluster_of_one):
+        self.url = cluster_of_one.url
+
+
+class TestRediSearchStore(OfRedisStores):
+    @pytest.fixture(autouse=True)
+    def server(self, valkey_with_redisearch):
+        self.url = valkey_with_redisearch.url
+
+    def make_store(self, clock, tmp_path):
+        options = {"key_prefix": f"{self.name_of(tmp_path)}:", "search_index": "redisearch"}
+        return RedisStore(self.url, clock=clock, **options)
+
+
+class TestRediSearchOnRedis8Store(TestRediSearchStore):
+    @pytest.fixture(autouse=True)
+    def server(self, redis_8_with_redisearch):
+        self.url = redis_8_with_redisearch.url
+
+
+class TestVectorsInRediSearchStore(OfRedisStores):
+    @pytest.fixture(autouse=True)
+    def server(self, valkey_with_redisearch):
+        self.url = valkey_with_redisearch.url
+
+
+class TestClusterCheckpointer(CheckpointerConformance):
+    @pytest.fixture(autouse=True)
+    def server(self, cluster_of_one, name_of):
+        self.url, self.name_of = cluster_of_one.url, name_of
+
+    def make_checkpointer(self, clock, tmp_path, **options):
+        prefix = f"{self.name_of(tmp_path)}:"
+        return RedisCheckpointer(self.url, key_prefix=prefix, clock=clock, **options)
