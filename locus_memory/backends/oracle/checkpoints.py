@@ -165,7 +165,7 @@ class OracleDeltaStorage(DeltaStorage):
     ) -> int:
         """Append a record that replaces the one of its name, or whose pipeline was refused."""
         thread = digest_of(record.thread_id)
-        claim = _claim(record, UNSET) | {"may_begin": 1}
+        claim: Binds = {**_claim(record, UNSET), "may_begin": 1}
         await session.run(Write(CLAIM, [claim]))
         if is_cut(claim["name"]):
             long_name = thread_row(record.thread_id)["long_name"]
