@@ -13,6 +13,7 @@ it:
   suite on `docs/testing.md` the tests of `delete` run, the verb that its store overrides, and
   the one of any verbs in any order; those on `docs/writing-a-backend.md` run whole.
 - `python`, marked `live`, needs a server that pip does not install; `integration/` runs it.
+- `python`, marked `unrun`, needs a server that the project has never had.
 - `console` holds commands after `$ ` and what they print; a page's blocks share a folder with
   the files that the page shows, and each command runs. Made-up ids, moments, sizes and scores
   may differ. A line `...` stands for any lines, `...` within a line for any text. Marked
@@ -57,7 +58,7 @@ FENCE = re.compile(
     r"^(?:<!-- ([a-z-]+) -->\n\n)?( *)```([a-z]+)\n(.*?)^\2```$", re.DOTALL | re.MULTILINE
 )
 OWN_TEST = ROOT / "docs" / "cli.md"
-KINDS = {"python", "console", "sh", "toml", "text", "json", "mermaid"}
+KINDS = {"python", "console", "sh", "sql", "toml", "text", "json", "mermaid"}
 COMMAND = Path(sys.executable).with_name("locus-memory")
 REDIS = "localhost:6379"
 WRAPPERS_PAGE = ROOT / "docs" / "testing.md"
@@ -87,7 +88,7 @@ def blocks_of(page):
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 PYTHON = [block for block in BLOCKS if block.language == "python"]
-SCRIPTS = [block for block in PYTHON if block.mark not in {"pytest", "live"}]
+SCRIPTS = [block for block in PYTHON if block.mark not in {"pytest", "live", "unrun"}]
 TESTS = [block for block in PYTHON if block.mark == "pytest"]
 CONSOLES = sorted({block.page for block in BLOCKS if block.language == "console"} - {OWN_TEST})
 
@@ -111,7 +112,7 @@ def test_every_fence_is_understood():
         assert len(fences) == 2 * len(list(blocks_of(page))), page
     for block in BLOCKS:
         assert block.language in KINDS, block
-        assert block.mark in {None, "pytest", "fails", "any-output", "live"}, block
+        assert block.mark in {None, "pytest", "fails", "any-output", "live", "unrun"}, block
 
 
 def use_postgresql(server, monkeypatch):

@@ -35,9 +35,9 @@ __all__ = [
     "THREADS",
 ]
 
-# Locks the thread, or creates it. Where the newest checkpoint is not the expected one, the guard
-# is NULL, which its column refuses: so the pipeline ends with an error, before the append. The
-# row is read as it is once the lock is held, whatever this statement saw when it began.
+# Creates the thread, or names its newest checkpoint. Where that is not the expected one, the guard
+# is NULL, which its column refuses: so the pipeline ends with an error, before the append. `LOCK`
+# comes first: a MERGE that waits for a row may go on with the values from before the wait.
 CLAIM: Final = """
 MERGE INTO {threads} t USING (
   SELECT :digest AS digest, :name AS name, :newest AS newest, :parent AS parent,

@@ -138,7 +138,8 @@ class OracleDeltaStorage(DeltaStorage):
         found = {"thread": thread, "revision": record.revision}
 
         async def work(session: Session) -> int:
-            ((row,),) = await session.run(
+            _, (row,) = await session.run(
+                Query(LOCK, {"digest": thread}),
                 Write(CLAIM, [claim]),
                 Write(APPEND, [{"thread": thread, **to_row(record)}]),
                 Query(SEQUENCE, found),

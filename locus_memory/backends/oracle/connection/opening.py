@@ -158,9 +158,16 @@ class Opening:
         except DRIVER_ERRORS as error:
             if is_lost(error):
                 raise
-            name = {VECTORS: "vectors", VECTOR_INDEX: "vector_index"}.get(part.number, "text_index")
-            emit(f"oracle.no_{name}", error=error, database=self.where)
+            self._report(part, error)
             return found
+
+    def _report(self, part: _Part, error: BaseException) -> None:
+        if part.number == VECTORS:
+            emit("oracle.no_vectors", error=error, database=self.where)
+        elif part.number == VECTOR_INDEX:
+            emit("oracle.no_vector_index", error=error, database=self.where)
+        else:
+            emit("oracle.no_text_index", error=error, database=self.where)
 
     async def _bring_up(
         self, part: _Part, found: dict[int, tuple[int, int]]
