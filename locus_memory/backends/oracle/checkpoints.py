@@ -138,8 +138,7 @@ class OracleDeltaStorage(DeltaStorage):
         found = {"thread": thread, "revision": record.revision}
 
         async def work(session: Session) -> int:
-            _, (row,) = await session.run(
-                Query(LOCK, {"digest": thread}),
+            ((row,),) = await session.run(
                 Write(CLAIM, [claim]),
                 Write(APPEND, [{"thread": thread, **to_row(record)}]),
                 Query(SEQUENCE, found),
