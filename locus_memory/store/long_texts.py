@@ -42,9 +42,12 @@ def _size(value: Any, most: int) -> int:
         each = left.pop()
         if isinstance(each, str):
             size += len(each)
-        elif isinstance(each, dict | list):
+        elif isinstance(each, dict):
             size += len(each)
-            left.extend(each.values() if isinstance(each, dict) else each)
+            left.extend(each.values())
+        elif isinstance(each, list):
+            size += len(each)
+            left.extend(each)
     return size
 
 

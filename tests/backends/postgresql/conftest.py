@@ -20,9 +20,16 @@ def url(postgresql_server):
 
 
 @pytest.fixture
-def schema(tmp_path):
-    """A schema of the test's own."""
-    return "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
+def own_tables():
+    """Asked for by tests that make, change or drop tables, or depend on plans: see `schema`."""
+
+
+@pytest.fixture
+def schema(request, tmp_path):
+    """An empty schema that has the tables of the test before it, or a new one of the test's own."""
+    if "own_tables" in request.fixturenames:
+        return "t_" + blake2b(bytes(tmp_path), digest_size=8).hexdigest()
+    return request.getfixturevalue("schema_of")(tmp_path)
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ import pytest
 
 from locus_memory.backends.postgresql.backend import PostgreSQLBackend
 
+pytestmark = pytest.mark.usefixtures("own_tables")
+
 NS = ("cancelled",)
 
 

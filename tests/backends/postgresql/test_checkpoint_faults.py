@@ -13,6 +13,8 @@ from locus_memory.backends.postgresql.connection.connection import PostgreSQLPoo
 from locus_memory.errors import BackendError, BackendUnavailableError, ConfigurationError
 from locus_memory.testing.servers import PostgreSQLServer
 
+pytestmark = pytest.mark.usefixtures("own_tables")
+
 
 @pytest.fixture
 def server():

@@ -604,6 +604,7 @@ class TestReclaiming:
         assert await pool.fetchval(size, pool.sql("{checkpoints}")) < before * 1.1
         assert await checkpointer.load("t") == noise(49)
 
+    @pytest.mark.usefixtures("own_tables")
     async def test_a_role_that_may_not_vacuum_is_told_nothing(
         self, postgresql_server, pool, make_pool, schema
     ):
@@ -637,6 +638,7 @@ class TestOwnership:
             await checkpointer.save({}, "t")
         assert await pool.fetchval("SELECT 1") == 1
 
+    @pytest.mark.usefixtures("own_tables")
     async def test_its_own_pool_is_closed(self, url, schema):
         checkpointer = PostgreSQLCheckpointer(url, schema=schema, table_prefix="x_", pool_size=2)
         assert repr(checkpointer).startswith("PostgreSQLCheckpointer(PostgreSQLDeltaStorage(")

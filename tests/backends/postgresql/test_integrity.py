@@ -170,6 +170,7 @@ async def test_a_statement_of_before_writes_nothing(pool, store):
     assert await store.get(HERE, "k") == 1
 
 
+@pytest.mark.usefixtures("own_tables")
 @pytest.mark.parametrize(
     ("change", "part"),
     [
@@ -189,6 +190,7 @@ async def test_tables_that_nothing_says_the_version_of(pool, make_pool, store, c
     assert await pool.fetchval("SELECT count(*) FROM {vectors}") == 1
 
 
+@pytest.mark.usefixtures("own_tables")
 async def test_a_table_that_is_gone(pool, store):
     await store.put(HERE, "k", 1)
     await pool.execute("DROP TABLE {items} CASCADE")

@@ -15,6 +15,8 @@ from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.errors import ConfigurationError
 from locus_memory.registry import get_checkpointer, get_store, open_backend
 
+pytestmark = pytest.mark.usefixtures("own_tables")
+
 CHANGED = {
     "pool_size": 3,
     "schema": "mine",

@@ -95,6 +95,7 @@ class TestOwnership:
                 assert len(await store.search_by_embedding(NS, [1.0, 0.0])) == 1
             assert await pool.fetchval("SELECT 1") == 1
 
+    @pytest.mark.usefixtures("own_tables")
     async def test_stores_with_different_prefixes_share_a_schema(self, url, schema):
         async with (
             PostgreSQLStore(url, schema=schema, table_prefix="one_") as one,
@@ -132,7 +133,7 @@ class TestCapabilities:
 
 
 @pytest.fixture
-async def plain(url, schema, clock):
+async def plain(url, schema, clock, own_tables):
     """A store whose role may not create the extension, in a database without it."""
     admin = await asyncpg.connect(url)
     names = schema, f"role_{schema}"
@@ -408,6 +409,7 @@ class TestLongNames:
         assert await store.list_namespaces(max_depth=0) == []
 
 
+@pytest.mark.usefixtures("own_tables")
 class TestPlans:
     """What is asked often must never read or sort more than it returns."""
 

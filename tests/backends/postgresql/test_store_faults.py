@@ -12,6 +12,8 @@ from locus_memory.errors import BackendError, BackendUnavailableError
 from locus_memory.store.item import Put
 from locus_memory.testing.servers import PostgreSQLServer
 
+pytestmark = pytest.mark.usefixtures("own_tables")
+
 NS = ("faults",)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from typing import Any, Final, Self, cast
 
@@ -218,11 +218,20 @@ def _parsed(kind: Any, stored: str) -> Any:
 def _of_model(kind: Any, stored: Mapping[str, Any]) -> Any:
     try:
         # Fields are stored under their names, which a class with aliases would ignore.
-        if any(field.validation_alias for field in kind.model_fields.values()):
+        if _has_aliases(kind, kind.__pydantic_validator__):
             return kind.model_validate(stored, by_name=True)
         return kind(**stored)
     except Exception:  # noqa: BLE001 - as in LangGraph: a value that was valid when stored stays valid
         return kind.model_construct(**stored)
+
+
+@lru_cache(maxsize=128)
+def _has_aliases(kind: Any, validator: object) -> bool:  # noqa: ARG001 - a part of the key
+    """Whether a class reads a field from another name.
+
+    A class that is completed later, or whose fields change, has another validator then.
+    """
+    return any(field.validation_alias for field in kind.model_fields.values())
 
 
 def _of_old_model(kind: Any, stored: Mapping[str, Any]) -> Any:

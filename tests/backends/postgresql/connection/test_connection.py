@@ -28,6 +28,8 @@ from locus_memory.errors import (
 )
 from locus_memory.events import subscribe
 
+pytestmark = pytest.mark.usefixtures("own_tables")
+
 THREADS = "SELECT count(*) FROM {threads}"
 ADD = "INSERT INTO {threads} (digest, thread_id) VALUES ($1, 'x')"
 

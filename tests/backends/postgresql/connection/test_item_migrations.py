@@ -16,6 +16,8 @@ from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.events import subscribe
 from locus_memory.store.encoding import encode_text
 
+pytestmark = pytest.mark.usefixtures("own_tables")
+
 PLACES = [
     (("notes",), "a"),
     (("notes",), "b\x01\x00"),

@@ -17,6 +17,8 @@ from locus_memory.backends.postgresql.schema import FUNCTIONS, MIGRATIONS, Names
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.store.encoding import encode_text
 
+pytestmark = pytest.mark.usefixtures("own_tables")
+
 ODD = ["a/b", "UPPER-" + str(UUID(int=7)).upper(), "a\0b", "\U0001f9e0" * 300]
 FORMER_COLUMNS = """
 sequence, thread, revision, base, created_at, size, seal, level, digest, checkpoint_id, metadata,

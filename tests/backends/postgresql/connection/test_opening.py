@@ -13,6 +13,8 @@ from locus_memory.errors import BackendError, StoreCapabilityError
 from locus_memory.events import subscribe
 from locus_memory.store.item import Delete, Put
 
+pytestmark = pytest.mark.usefixtures("own_tables")
+
 NS = ("opening",)
 
 

@@ -16,6 +16,8 @@ from locus_memory.events import subscribe
 from locus_memory.store.item import Put, check_embedding
 from locus_memory.testing.fakes import FakeClock
 
+pytestmark = pytest.mark.usefixtures("own_tables")
+
 NS = ("vectors",)
 
 
