@@ -12,6 +12,7 @@ from typing import Final
 from locus_memory.backends.oracle.records import HEAD
 
 __all__ = [
+    "ADVANCE",
     "APPEND",
     "CHAIN_OF_NAMED",
     "CHAIN_OF_NEWEST",
@@ -35,18 +36,23 @@ __all__ = [
     "THREADS",
 ]
 
-# Creates the thread, or names its newest checkpoint. Where that is not the expected one, the guard
-# is NULL, which its column refuses: so the pipeline ends with an error, before the append. `LOCK`
-# comes first: a MERGE that waits for a row may go on with the values from before the wait.
+# Locks the thread, or creates it without a checkpoint. A delta has a base, so its thread exists:
+# the guard of a new row is NULL then, its column refuses that, and the pipeline ends with an error.
 CLAIM: Final = """
 MERGE INTO {threads} t USING (
-  SELECT :digest AS digest, :name AS name, :newest AS newest, :parent AS parent,
-    :any_parent AS any_parent, :may_begin AS may_begin FROM dual) g
+  SELECT :digest AS digest, :name AS name, :nothing AS nothing, :may_begin AS may_begin FROM dual) g
 ON (t."DIGEST" = g.digest)
-WHEN MATCHED THEN UPDATE SET "NEWEST" = g.newest,
-  "GUARD" = CASE WHEN g.any_parent = 1 OR t."NEWEST" = g.parent THEN 1 END
+WHEN MATCHED THEN UPDATE SET "GUARD" = 1
 WHEN NOT MATCHED THEN INSERT ("DIGEST", "NAME", "NEWEST", "GUARD")
-VALUES (g.digest, g.name, g.newest, CASE WHEN g.may_begin = 1 THEN 1 END)
+VALUES (g.digest, g.name, g.nothing, CASE WHEN g.may_begin = 1 THEN 1 END)
+"""
+
+# Names the newest checkpoint; where the one before is not the expected one, the guard is NULL. A
+# statement of its own, which begins once the row is locked, so that it sees what the last writer
+# committed: a MERGE that waits for a row may go on with the values from before the wait.
+ADVANCE: Final = """
+UPDATE {threads} t SET "GUARD" = CASE WHEN :any_parent = 1 OR t."NEWEST" = :parent THEN 1 END,
+  "NEWEST" = :newest WHERE t."DIGEST" = :digest
 """
 
 # The base exists, or the foreign key refuses the row; the statement begins after the lock, so that

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.oracle.checkpoint_queries import (
+    ADVANCE,
     APPEND,
     CHAIN_OF_NAMED,
     CHAIN_OF_NEWEST,
@@ -140,6 +141,7 @@ class OracleDeltaStorage(DeltaStorage):
         async def work(session: Session) -> int:
             ((row,),) = await session.run(
                 Write(CLAIM, [claim]),
+                Write(ADVANCE, [_advance(record, expected_parent)]),
                 Write(APPEND, [{"thread": thread, **to_row(record)}]),
                 Query(SEQUENCE, found),
                 commit=True,
@@ -326,8 +328,8 @@ class OracleDeltaStorage(DeltaStorage):
 
     async def _begin_copy(self, session: Session, first: Record) -> None:
         """Create the thread of a copy; it must not exist."""
-        claim = _claim(first, None)
-        await session.run(Write(CLAIM, [claim]))
+        claim = _claim(first, None) | {"may_begin": 1}
+        await session.run(Write(CLAIM, [claim]), Write(ADVANCE, [_advance(first, None)]))
         if is_cut(claim["name"]):
             long_name = thread_row(first.thread_id)["long_name"]
             binds = {"long_name": long_name, "digest": claim["digest"]}
@@ -369,11 +371,19 @@ def _claim(record: Record, expected_parent: str | Unset | None) -> Binds:
     return {
         "digest": digest_of(record.thread_id),
         "name": cut(encode_text(record.thread_id).encode()),
-        "newest": name_of(record.checkpoint_id),
-        "parent": name_of(expected_parent) if isinstance(expected_parent, str) else _NO_PARENT,
-        "any_parent": int(expected_parent is UNSET),
+        "nothing": _NO_PARENT,
         # A delta has a base, so its thread exists.
         "may_begin": int(not named and record.base is None),
+    }
+
+
+def _advance(record: Record, expected_parent: str | Unset | None) -> Binds:
+    """Return the binds of `ADVANCE`."""
+    return {
+        "any_parent": int(expected_parent is UNSET),
+        "parent": name_of(expected_parent) if isinstance(expected_parent, str) else _NO_PARENT,
+        "newest": name_of(record.checkpoint_id),
+        "digest": digest_of(record.thread_id),
     }
 
 

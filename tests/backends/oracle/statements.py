@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from locus_memory.backends.oracle import checkpoint_queries, schema
-from locus_memory.backends.oracle.checkpoints import _claim
+from locus_memory.backends.oracle.checkpoints import _advance, _claim
 from locus_memory.backends.oracle.items import queries
 from locus_memory.backends.oracle.items.items import _binds, _in_lists, _place, _State
 from locus_memory.backends.oracle.items.naming import Address
@@ -175,6 +175,7 @@ def of_checkpoints() -> Iterator[tuple[str, str, dict]]:
     page = {"before": 9, "most": 5}
     row = record()
     yield "claim", checkpoint_queries.CLAIM, _claim(row, UNSET)
+    yield "advance", checkpoint_queries.ADVANCE, _advance(row, UNSET)
     yield "append", checkpoint_queries.APPEND, thread | to_row(row)
     yield "overwrite", checkpoint_queries.OVERWRITE, thread | to_rewrite(row)
     found = thread | {"revision": 1}
