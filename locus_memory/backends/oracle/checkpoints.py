@@ -328,7 +328,7 @@ class OracleDeltaStorage(DeltaStorage):
 
     async def _begin_copy(self, session: Session, first: Record) -> None:
         """Create the thread of a copy; it must not exist."""
-        claim = _claim(first, None) | {"may_begin": 1}
+        claim = _claim(first, None)
         await session.run(Write(CLAIM, [claim]), Write(ADVANCE, [_advance(first, None)]))
         if is_cut(claim["name"]):
             long_name = thread_row(first.thread_id)["long_name"]
