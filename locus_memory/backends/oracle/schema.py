@@ -65,44 +65,8 @@ UPDATE {migrations} SET "VERSION" = :version, "KIND" = :kind WHERE "PART" = :par
 """
 
 
-def core(*, native_json: bool) -> tuple[tuple[str, ...], ...]:
-    """Return the migrations of items and checkpoints, a group for each version.
-
-    Args:
-        native_json: Whether the database has the type JSON, as it does from 21c on. The column
-            holds the tokens of filters, never a value.
+_CHECKPOINTS: Final = (
     """
-    fields = '"FIELDS" JSON' if native_json else '"FIELDS" BLOB CHECK ("FIELDS" IS JSON)'
-    return (
-        (
-            f"""
-CREATE TABLE {{items}} (
-  "NAME" RAW(2000) NOT NULL PRIMARY KEY,
-  "LONG_NAME" BLOB,
-  "SCOPE" RAW(2000) NOT NULL,
-  "VERSION" NUMBER(19) NOT NULL,
-  "REVISION" NUMBER(19) NOT NULL,
-  "CREATED_AT" NUMBER(19) NOT NULL,
-  "UPDATED_AT" NUMBER(19) NOT NULL,
-  "EXPIRES_AT" NUMBER(19) NOT NULL,
-  "WORDS" NUMBER(19) NOT NULL,
-  "CHECKSUM" NUMBER(19) NOT NULL,
-  "DOCUMENT" BLOB,
-  {fields})
-""",
-            'CREATE INDEX {index:items_by_scope} ON {items} ("SCOPE", "REVISION")',
-            'CREATE INDEX {index:items_by_expiry} ON {items} ("EXPIRES_AT")',
-            # Numbers are in order in all instances of a cluster as well.
-            "CREATE SEQUENCE {revisions} CACHE 1000 ORDER",
-            """
-CREATE TABLE {words} (
-  "WORD" RAW(64) NOT NULL,
-  "NAME" RAW(2000) NOT NULL REFERENCES {items} ("NAME") ON DELETE CASCADE,
-  "TIMES" NUMBER(10) NOT NULL,
-  PRIMARY KEY ("WORD", "NAME"))
-""",
-            'CREATE INDEX {index:words_by_name} ON {words} ("NAME")',
-            """
 CREATE TABLE {threads} (
   "DIGEST" RAW(16) NOT NULL PRIMARY KEY,
   "NAME" RAW(2000) NOT NULL UNIQUE,
@@ -110,8 +74,8 @@ CREATE TABLE {threads} (
   "NEWEST" RAW(17) NOT NULL,
   "GUARD" NUMBER(1) NOT NULL)
 """,
-            # The second foreign key keeps the base of every record.
-            """
+    # The second foreign key keeps the base of every record.
+    """
 CREATE TABLE {checkpoints} (
   "THREAD" RAW(16) NOT NULL REFERENCES {threads} ("DIGEST"),
   "REVISION" NUMBER(19) NOT NULL,
@@ -129,12 +93,55 @@ CREATE TABLE {checkpoints} (
   FOREIGN KEY ("THREAD", "BASE") REFERENCES {checkpoints} ("THREAD", "REVISION"))
 LOB ("PAYLOAD") STORE AS SECUREFILE (ENABLE STORAGE IN ROW CACHE)
 """,
-            # Without it, a deletion would lock the table.
-            'CREATE INDEX {index:checkpoints_by_base} ON {checkpoints} ("THREAD", "BASE")',
-            'CREATE INDEX {index:checkpoints_by_sequence} ON {checkpoints} ("THREAD", "SEQUENCE")',
-            "CREATE SEQUENCE {sequences} CACHE 1000 ORDER",
-        ),
+    # Without it, a deletion would lock the table.
+    'CREATE INDEX {index:checkpoints_by_base} ON {checkpoints} ("THREAD", "BASE")',
+    'CREATE INDEX {index:checkpoints_by_sequence} ON {checkpoints} ("THREAD", "SEQUENCE")',
+    "CREATE SEQUENCE {sequences} CACHE 1000 ORDER",
+)
+
+
+def _items(fields: str) -> tuple[str, ...]:
+    """Return the statements for items, with the column for filters."""
+    return (
+        f"""
+CREATE TABLE {{items}} (
+  "NAME" RAW(2000) NOT NULL PRIMARY KEY,
+  "LONG_NAME" BLOB,
+  "SCOPE" RAW(2000) NOT NULL,
+  "VERSION" NUMBER(19) NOT NULL,
+  "REVISION" NUMBER(19) NOT NULL,
+  "CREATED_AT" NUMBER(19) NOT NULL,
+  "UPDATED_AT" NUMBER(19) NOT NULL,
+  "EXPIRES_AT" NUMBER(19) NOT NULL,
+  "WORDS" NUMBER(19) NOT NULL,
+  "CHECKSUM" NUMBER(19) NOT NULL,
+  "DOCUMENT" BLOB,
+  {fields})
+""",
+        'CREATE INDEX {index:items_by_scope} ON {items} ("SCOPE", "REVISION")',
+        'CREATE INDEX {index:items_by_expiry} ON {items} ("EXPIRES_AT")',
+        # Numbers are in order in all instances of a cluster as well.
+        "CREATE SEQUENCE {revisions} CACHE 1000 ORDER",
+        """
+CREATE TABLE {words} (
+  "WORD" RAW(64) NOT NULL,
+  "NAME" RAW(2000) NOT NULL REFERENCES {items} ("NAME") ON DELETE CASCADE,
+  "TIMES" NUMBER(10) NOT NULL,
+  PRIMARY KEY ("WORD", "NAME"))
+""",
+        'CREATE INDEX {index:words_by_name} ON {words} ("NAME")',
     )
+
+
+def core(*, native_json: bool) -> tuple[tuple[str, ...], ...]:
+    """Return the migrations of items and checkpoints, a group for each version.
+
+    Args:
+        native_json: Whether the database has the type JSON, as it does from 21c on. The column
+            holds the tokens of filters, never a value.
+    """
+    fields = '"FIELDS" JSON' if native_json else '"FIELDS" BLOB CHECK ("FIELDS" IS JSON)'
+    return ((*_items(fields), *_CHECKPOINTS),)
 
 
 def vectors(dimension: int | None) -> tuple[tuple[str, ...], ...]:
