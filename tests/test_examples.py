@@ -12,7 +12,7 @@ it:
   before it on the page as the module `before`, and by the name of the file that it is. Of the
   suite on `docs/testing.md` the tests of `delete` run, the verb that its store overrides, and
   the one of any verbs in any order; those on `docs/writing-a-backend.md` run whole.
-- `python`, marked `live`, needs a server that pip does not install; `integration/` runs it.
+- `python`, marked `live`, needs what the `test` extra does not install; `integration/` runs it.
 - `python`, marked `unrun`, needs a server that the project has never had.
 - `console` holds commands after `$ ` and what they print; a page's blocks share a folder with
   the files that the page shows, and each command runs. Made-up ids, moments, sizes and scores
@@ -23,8 +23,7 @@ it:
 The pages `docs/backends/postgresql.md` and `redis.md` have a server each: one whose databases
 include `mydb`, found by the environment variables of PostgreSQL, and one that takes the place
 of `localhost:6379`. The page `docs/real-model.md` has an endpoint in place of `localhost:11434`,
-whose model goes by rules: `tests/model_endpoint.py`. The page `docs/backends/oci.md` needs the SDK
-of OCI, so `integration/oci/test_oci_page.py` runs it.
+whose model goes by rules: `tests/model_endpoint.py`.
 
 All `python` blocks also run one after the other in one folder, in the order of the navigation,
 as a reader does who pastes each page from top to bottom: on databases that are new, and on
