@@ -4,7 +4,7 @@ A run recalls memories before it calls the model (`recall.py`, `inject.py`), and
 messages for extraction when it ends. The ledger keeps every version, so any change can be undone.
 
 Read `base.py` and `models.py` first, then `manager.py`, which calls the folders: `queue/`,
-`extraction/`, `ledger/`, `forgetting/`, `secrets/`.
+`extraction/`, `ledger/`, `layers/`, `forgetting/`, `secrets/`.
 """
 
 from __future__ import annotations
@@ -22,28 +22,37 @@ if TYPE_CHECKING:
     )
     from locus_memory.memory.forgetting.forget import ForgetReport, ForgottenMemory, forget
     from locus_memory.memory.heuristic.extractor import HeuristicExtractor
+    from locus_memory.memory.layers.episodes import Episode
+    from locus_memory.memory.layers.identity import Identity, IdentityFact, Override
+    from locus_memory.memory.layers.vitals import Vitals
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
-    from locus_memory.memory.options import ExtractionOptions, RecallOptions
+    from locus_memory.memory.options import ExtractionOptions, RecallOptions, TendingOptions
     from locus_memory.memory.secrets.detection import find_secret
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "BaseMemoryManager": "base",
+            "Episode": "layers.episodes",
             "ExtractionOptions": "options",
             "Extractor": "models",
             "ForgetReport": "forgetting.forget",
             "ForgottenMemory": "forgetting.forget",
             "FunctionExtractor": "extraction.extractors",
             "HeuristicExtractor": "heuristic.extractor",
+            "Identity": "layers.identity",
+            "IdentityFact": "layers.identity",
             "LLMExtractor": "extraction.extractors",
             "LLMMemoryManager": "manager",
             "Memory": "models",
             "MemoryChange": "models",
             "MemoryType": "models",
             "NoopMemoryManager": "base",
+            "Override": "layers.identity",
             "RecallOptions": "options",
+            "TendingOptions": "options",
+            "Vitals": "layers.vitals",
             "as_extractor": "extraction.extractors",
             "find_secret": "secrets.detection",
             "forget": "forgetting.forget",
@@ -52,19 +61,25 @@ else:
 
 __all__ = [
     "BaseMemoryManager",
+    "Episode",
     "ExtractionOptions",
     "Extractor",
     "ForgetReport",
     "ForgottenMemory",
     "FunctionExtractor",
     "HeuristicExtractor",
+    "Identity",
+    "IdentityFact",
     "LLMExtractor",
     "LLMMemoryManager",
     "Memory",
     "MemoryChange",
     "MemoryType",
     "NoopMemoryManager",
+    "Override",
     "RecallOptions",
+    "TendingOptions",
+    "Vitals",
     "as_extractor",
     "find_secret",
     "forget",

@@ -31,6 +31,7 @@ from locus_memory.memory.options import (
     ExtractionOptions,
     MemoryKeywords,
     RecallOptions,
+    TendingOptions,
     check_callable,
     check_embedder,
 )
@@ -82,6 +83,8 @@ class LLMMemoryManager(BaseMemoryManager):
             vector is marked with its name; another one needs `locus-memory reembed` first.
         recall: What a run is reminded of.
         extraction: When to extract, how long that may take, and what is kept.
+        tending: The layers, the gate and the consolidation of a memory that tends itself; `None`:
+            turns become facts only, and every message gets memories.
         clock: Returns seconds since the epoch.
         **keywords: The fields of `RecallOptions` and `ExtractionOptions` by name, in place of
             `recall` and `extraction`.
@@ -103,6 +106,7 @@ class LLMMemoryManager(BaseMemoryManager):
         embedder: Embedder | None = None,
         recall: RecallOptions | None = None,
         extraction: ExtractionOptions | None = None,
+        tending: TendingOptions | None = None,
         clock: Callable[[], float] = time.time,
         **keywords: Unpack[MemoryKeywords],
     ) -> None:
@@ -110,6 +114,10 @@ class LLMMemoryManager(BaseMemoryManager):
         recall = named.into(RecallOptions, recall=recall)
         extraction = named.into(ExtractionOptions, extraction=extraction)
         named.refuse_rest()
+        if not isinstance(tending, TendingOptions | None):
+            raise ConfigurationError(
+                f"tending is TendingOptions(...) or None, not {quote(tending)}"
+            )
         check_callable(clock=clock)
         if namespace_resolver is not None:
             check_callable(namespace_resolver=namespace_resolver)
@@ -126,6 +134,7 @@ class LLMMemoryManager(BaseMemoryManager):
         self._recall = Recall(self._store, embedder)
         extractor = as_extractor(extract_fn)
         self._extraction = Extraction(extractor, self._ledger, self._recall, extraction)
+        self._tending = TendingOptions(enabled=False) if tending is None else tending
         self._recall_timeout = recall.recall_timeout
         self._drain_timeout = extraction.drain_timeout
         self._inline = extraction.extract_mode == "inline"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Final, Literal, TypedDict
 
 from locus_memory._internal.quoting import quote
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter
@@ -15,6 +15,7 @@ __all__ = [
     "MemoryKeywords",
     "RecallKeywords",
     "RecallOptions",
+    "TendingOptions",
     "check_callable",
     "check_embedder",
     "check_whole",
@@ -77,14 +78,69 @@ class ExtractionOptions:
     allow_secrets: bool = False
 
     def __post_init__(self) -> None:
-        if self.extract_mode not in ("inline", "background"):
-            raise ConfigurationError(
-                f"extract_mode is 'inline' or 'background', not {quote(self.extract_mode)}"
-            )
+        _check_one_of(("inline", "background"), extract_mode=self.extract_mode)
         check_whole(0, batch_messages=self.batch_messages)
         check_whole(1, max_attempts=self.max_attempts)
         _check_at_least(0, batch_quiet=self.batch_quiet, extract_timeout=self.extract_timeout)
         _check_at_least(0, drain_timeout=self.drain_timeout)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TendingOptions:
+    """The options of a memory that tends itself: its layers, its gate and its consolidation.
+
+    Attributes:
+        enabled: Whether turns become episodes, and whether the gate decides what a run recalls.
+        passive: Whether turns are recorded and memories are shown to the model; the tools of
+            `memory_tools` work in any case.
+        extraction_mode: `"session_end"`: sessions are distilled when they end; `"manual"`: only
+            `sync_now` distils.
+        gate_mode: `"heuristic"`: rules decide whether a message needs memories; `"llm"`: where no
+            rule fires, the model decides; `"off"`: every message gets memories.
+        evidence: Whether the rules search the memories for the words of the message.
+        memory_budget_tokens: The most tokens of the section that the gate chooses, 100 to 4,000.
+        summary_debounce_seconds: The seconds without a new turn after which a session ends, 10 to
+            3,600.
+        consolidation_interval_hours: The hours between two consolidations, 1 to 168.
+        salience_floor: Unused memories with less salience than this are evicted, 0 to 1.
+        episode_retention_days: The days that episodes and transcripts are kept, up to 3,650; 0:
+            for ever.
+
+    Raises:
+        ConfigurationError: An option is out of its range.
+    """
+
+    enabled: bool = True
+    passive: bool = True
+    extraction_mode: Literal["session_end", "manual"] = "session_end"
+    gate_mode: Literal["off", "heuristic", "llm"] = "heuristic"
+    evidence: bool = True
+    memory_budget_tokens: int = 800
+    summary_debounce_seconds: float = 60.0
+    consolidation_interval_hours: float = 24.0
+    salience_floor: float = 0.2
+    episode_retention_days: float = 365.0
+
+    def __post_init__(self) -> None:
+        _check_one_of(("session_end", "manual"), extraction_mode=self.extraction_mode)
+        _check_one_of(("off", "heuristic", "llm"), gate_mode=self.gate_mode)
+        for name in ("enabled", "passive", "evidence"):
+            _check_one_of((True, False), **{name: getattr(self, name)})
+        check_whole(100, memory_budget_tokens=self.memory_budget_tokens)
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            _check_at_least(least, **{name: value})
+            if value > most:
+                raise ConfigurationError(f"{name} is at most {most:,}, not {quote(value)}")
+
+
+_RANGES: Final = {
+    "memory_budget_tokens": (100, 4_000),
+    "summary_debounce_seconds": (10, 3_600),
+    "consolidation_interval_hours": (1, 168),
+    "salience_floor": (0, 1),
+    "episode_retention_days": (0, 3_650),
+}
 
 
 class RecallKeywords(TypedDict, total=False):
@@ -160,3 +216,15 @@ def _check_at_least(least: int, **options: object) -> None:
     for name, value in options.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
             raise ConfigurationError(f"{name} is a number of at least {least}, not {quote(value)}")
+
+
+def _check_one_of(known: tuple[object, ...], **options: object) -> None:
+    """Check that each option is one of the known values.
+
+    Raises:
+        ConfigurationError: One is not; the message names it and the known values.
+    """
+    for name, value in options.items():
+        if not any(value is each or (type(value) is str and value == each) for each in known):
+            *first, last = map(repr, known)
+            raise ConfigurationError(f"{name} is {', '.join(first)} or {last}, not {quote(value)}")

@@ -35,8 +35,8 @@ class Scope:
 
     The current memories are in one namespace, `(*namespace, "current")`, each under its type,
     a colon and its key. Nothing else is in it, so one search finds the current facts and never
-    past ones. The namespaces `history`, `cursors` and `queue` are beside it, and in the scope
-    without a user also `users`.
+    past ones. The namespaces `history`, `cursors`, `queue`, `identity`, `vitals`, `episodes`,
+    `transcript` and `log` are beside it, and in the scope without a user also `users`.
 
     Attributes:
         namespace: The prefix of all of them.
@@ -65,6 +65,35 @@ class Scope:
     def queue(self) -> Namespace:
         """The namespace of the messages that wait for extraction, also those of users' scopes."""
         return (*self.namespace, "queue")
+
+    @property
+    def identity(self) -> Namespace:
+        """The namespace of the one record of who the owner is."""
+        return (*self.namespace, "identity")
+
+    @property
+    def vitals(self) -> Namespace:
+        """The namespace of the vital signs of the current memories, by `current_key`."""
+        return (*self.namespace, "vitals")
+
+    @property
+    def episodes(self) -> Namespace:
+        """The namespace of the digests of sessions, in the order of time."""
+        return (*self.namespace, "episodes")
+
+    @property
+    def transcripts(self) -> Namespace:
+        """The parent of the namespaces of recorded turns, one per thread."""
+        return (*self.namespace, "transcript")
+
+    def transcript(self, thread: str) -> Namespace:
+        """Return the namespace of the recorded turns of a thread."""
+        return (*self.transcripts, thread)
+
+    @property
+    def log(self) -> Namespace:
+        """The namespace of the log of model calls and passes."""
+        return (*self.namespace, "log")
 
     def lane(self, thread: str) -> str:
         """Return a string that is unique to a thread of this scope."""

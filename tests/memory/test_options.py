@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pydantic import BaseModel
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, LocusMemoryError
-from locus_memory.memory import ExtractionOptions, RecallOptions
+from locus_memory.memory import ExtractionOptions, RecallOptions, TendingOptions
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.messages import Message
@@ -173,3 +175,29 @@ async def test_what_is_no_list_of_memories_is_refused(make, memories):
 def test_metadata_that_is_no_object_is_refused(metadata):
     with pytest.raises(InvalidArgumentError, match="metadata"):
         Memory("user", "tea", "Likes tea", metadata)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gate_mode": "on"}, "gate_mode is 'off', 'heuristic' or 'llm', not 'on'"),
+        ({"extraction_mode": "turn"}, "extraction_mode is 'session_end' or 'manual'"),
+        ({"enabled": 1}, "enabled is True or False, not 1"),
+        ({"memory_budget_tokens": 99}, "memory_budget_tokens is an integer of at least 100"),
+        ({"memory_budget_tokens": 4001}, "memory_budget_tokens is at most 4,000"),
+        ({"summary_debounce_seconds": 9.9}, "summary_debounce_seconds is a number of at least 10"),
+        ({"consolidation_interval_hours": 169}, "consolidation_interval_hours is at most 168"),
+        ({"salience_floor": float("nan")}, "salience_floor is a number of at least 0"),
+        ({"episode_retention_days": 3651}, "episode_retention_days is at most 3,650"),
+    ],
+)
+def test_options_of_tending_are_in_their_ranges(options: dict[str, Any], message: str) -> None:
+    """An option out of its range is a configuration error that names the range."""
+    with pytest.raises(ConfigurationError, match=message):
+        TendingOptions(**options)
+
+
+def test_tending_is_an_options_value() -> None:
+    """Anything else is refused before the store is opened."""
+    with pytest.raises(ConfigurationError, match="tending is TendingOptions"):
+        LLMMemoryManager("memory", tending={"enabled": True})  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 from locus_memory.errors import VersionConflictError
 from locus_memory.events import emit
+from locus_memory.memory.batch import write_together
 from locus_memory.memory.ledger.revision import (
     Shelf,
     Step,
@@ -276,7 +277,7 @@ class Ledger:
             if step is None:
                 return None
             try:
-                await self._write(await self._with_vector(step, known))
+                await write_together(self._store, await self._with_vector(step, known))
             except VersionConflictError:
                 if attempt == _ATTEMPTS:
                     raise
@@ -286,18 +287,6 @@ class Ledger:
 
     def _writing(self, scope: Scope, said_at: str | None = None) -> Writing:
         return Writing(scope, self.now(), self._limits.history_limit, said_at)
-
-    async def _write(self, operations: Sequence[Put | Delete]) -> None:
-        if not operations:
-            return
-        if self._store.capabilities.transactions:
-            await self._store.write_batch(operations)
-            return
-        for each in operations:
-            if isinstance(each, Put):
-                await self._store.put_batch([each])
-            else:
-                await self._store.delete(each.namespace, each.key, if_version=each.if_version)
 
     async def _with_vector(self, step: Step, vectors: _Vectors) -> Sequence[Put | Delete]:
         """Return the operations of a step, the current memory's put with its vector."""

@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.errors import VersionConflictError
 from locus_memory.events import emit
+from locus_memory.memory.batch import write_together
 from locus_memory.memory.extraction.thread import Cursor, Fork, document, is_worth_reading
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
@@ -146,7 +147,9 @@ class ExtractionQueue:
             # Until the write succeeds, the stored cursor is unknown.
             self._cursors.discard(scope.lane(thread))
             try:
-                await self._write([self._put(job, 0), _cursor_put(scope, job, version)])
+                await write_together(
+                    self._store, [self._put(job, 0), _cursor_put(scope, job, version)]
+                )
             except VersionConflictError:
                 await self._adopt(scope, key, version)
             else:
@@ -221,11 +224,11 @@ class ExtractionQueue:
             cursor, version = await self._stored(scope, job.thread)
             if cursor.sequence < job.cursor.sequence:
                 with suppress(VersionConflictError):
-                    await self._write([_cursor_put(scope, job, version)])
+                    await write_together(self._store, [_cursor_put(scope, job, version)])
 
     async def _replace(self, job: Job) -> Job | None:
         try:
-            await self._write([self._put(job, job.version)])
+            await write_together(self._store, [self._put(job, job.version)])
         except VersionConflictError:
             return None
         return replace(job, version=job.version + 1)
@@ -236,18 +239,11 @@ class ExtractionQueue:
         job = None if item is None else Job.from_item(item)
         if job is not None:
             with suppress(VersionConflictError):
-                await self._write([_cursor_put(scope, job, version)])
+                await write_together(self._store, [_cursor_put(scope, job, version)])
 
     def _put(self, job: Job, version: int) -> Put:
         value = job.to_value()
         return Put(namespace=self._namespace, key=job.key, value=value, if_version=version, text="")
-
-    async def _write(self, puts: Sequence[Put]) -> None:
-        if self._store.capabilities.transactions:
-            await self._store.write_batch(puts)
-            return
-        for put in puts:
-            await self._store.put_batch([put])
 
 
 def _cursor_put(scope: Scope, job: Job, version: int) -> Put:

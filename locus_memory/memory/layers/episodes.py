@@ -1,0 +1,173 @@
+"""The episode layer: one digest a session."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, fields
+from hashlib import blake2b
+from typing import Any, Final, Self
+
+from locus_memory._internal.neutral import neutralise
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.events import emit
+from locus_memory.memory.scope import Scope
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Put, StoreItem, check_limit
+
+__all__ = ["Episode", "EpisodeBook", "episode_put", "read_episode"]
+
+_LONGEST_SUMMARY: Final = 600
+_LONGEST_ENTRY: Final = 300
+_MOST: Final = {"topics": 8, "entities": 12, "decisions": 10, "action_items": 10}
+_PAGE: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """What happened in a session, or in the part of it that was distilled at once.
+
+    Texts are one line each. Moments are ISO 8601 in UTC.
+
+    Attributes:
+        session_id: The thread.
+        agent_id: The agent, if it is known.
+        started_at: The moment of the first turn.
+        ended_at: The moment of the last turn.
+        summary: 1 to 3 sentences, at most 600 characters.
+        topics: At most 8.
+        entities: The names, at most 12.
+        decisions: At most 10.
+        action_items: At most 10.
+        salience: From 0 to 1, given by the model, and then decayed.
+        decayed_at: The moment up to which the fall is in `salience`.
+        turns: The numbers of the first and the last message in the thread, from 1.
+    """
+
+    session_id: str
+    agent_id: str | None = None
+    started_at: str
+    ended_at: str
+    summary: str
+    topics: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    action_items: tuple[str, ...] = ()
+    salience: float = 0.5
+    decayed_at: str = ""
+    turns: tuple[int, int] = (1, 1)
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        set_(self, "summary", neutralise(self.summary)[:_LONGEST_SUMMARY].rstrip())
+        if not self.summary:
+            raise InvalidArgumentError("an episode has a summary")
+        for name, most in _MOST.items():
+            set_(self, name, _entries(getattr(self, name), most))
+        set_(self, "salience", min(1.0, max(0.0, float(self.salience))))
+        set_(self, "decayed_at", self.decayed_at or self.ended_at)
+
+    @property
+    def key(self) -> str:
+        """The store key: in the order of the first turns, the same for a repeated distillation.
+
+        A repeat after a crash may cover more turns than the first attempt, but it begins with the
+        same one: it replaces the episode, and never adds a second one.
+        """
+        mark = blake2b(self.session_id.encode(), digest_size=8).hexdigest()
+        return f"{self.started_at}/{mark}/{self.turns[0]:08}"
+
+    @property
+    def text(self) -> str:
+        """The text for search."""
+        parts = (self.topics, self.entities, self.decisions, self.action_items)
+        return "\n".join((self.summary, *(entry for part in parts for entry in part)))
+
+    def to_value(self) -> dict[str, Any]:
+        """Return the episode as plain JSON."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+    @classmethod
+    def from_value(cls, value: Mapping[str, Any]) -> Self:
+        """Return the episode of a value that `to_value` returned.
+
+        Raises:
+            InvalidArgumentError: The value is not an episode.
+        """
+        try:
+            first, last = value["turns"]
+            named: dict[str, Any] = {**value, "turns": (int(first), int(last))}
+            return cls(**named)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InvalidArgumentError("a stored value that is not an episode") from error
+
+
+class EpisodeBook:
+    """The episodes of scopes in a store.
+
+    Args:
+        store: The store, which the book never closes.
+    """
+
+    def __init__(self, store: BaseStore) -> None:
+        self._store = store
+
+    async def newest(self, scope: Scope, limit: int = 20) -> list[Episode]:
+        """Return the newest episodes, by their first turn.
+
+        Raises:
+            InvalidArgumentError: `limit` is not an integer of at least 0.
+            BackendError: The store failed.
+        """
+        check_limit(limit)
+        found: list[Episode] = []
+        async for _, episode in self.scan(scope):
+            if len(found) >= limit:
+                break
+            found.append(episode)
+        return found
+
+    async def scan(self, scope: Scope) -> AsyncIterator[tuple[StoreItem, Episode]]:
+        """Yield all episodes with their items, the newest first, a page at a time.
+
+        An item that is not an episode is reported as `memory.record_unreadable`.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        after: str | None = None
+        while True:
+            items = await self._store.scan(scope.episodes, _PAGE, after=after, descending=True)
+            for item in items:
+                episode = read_episode(item)
+                if episode is not None:
+                    yield item, episode
+            if len(items) < _PAGE:
+                return
+            after = items[-1].key
+
+
+def read_episode(item: StoreItem) -> Episode | None:
+    """Return the episode of an item; `None`, with an event, if it is not one."""
+    try:
+        return Episode.from_value(item.value)
+    except InvalidArgumentError as error:
+        emit("memory.record_unreadable", error=error, layer="episodes")
+        return None
+
+
+def episode_put(scope: Scope, episode: Episode, version: int | None = None) -> Put:
+    """Return the put of an episode; `version` is the one to replace, `None` any."""
+    value = episode.to_value()
+    return Put(
+        namespace=scope.episodes,
+        key=episode.key,
+        value=value,
+        if_version=version,
+        text=episode.text,
+    )
+
+
+def _entries(entries: Iterable[str], most: int) -> tuple[str, ...]:
+    lines = (neutralise(str(entry))[:_LONGEST_ENTRY].rstrip() for entry in entries)
+    return tuple(dict.fromkeys(filter(None, lines)))[:most]

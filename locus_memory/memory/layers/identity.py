@@ -1,0 +1,241 @@
+"""The identity layer: what a person fixed, what was derived, and a short narrative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+from uuid import uuid4
+
+from locus_memory._internal.neutral import neutralise
+from locus_memory._internal.quoting import quote
+from locus_memory.errors import InvalidArgumentError, VersionConflictError
+from locus_memory.events import emit
+from locus_memory.memory.scope import Scope
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Put
+
+__all__ = ["MOST_OVERRIDES", "Identity", "IdentityBook", "IdentityFact", "Override"]
+
+MOST_OVERRIDES: Final = 50
+"""The most overrides of a scope."""
+
+_LONGEST: Final = 300
+_MOST_FACTS: Final = 100
+_KEY: Final = "identity"
+_ATTEMPTS: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """A sentence that a person wrote: it is always in context, and no model changes it.
+
+    Attributes:
+        id: 32 hexadecimal digits.
+        text: One line of 1 to 300 characters.
+        created_at: The moment it was written, ISO 8601 in UTC.
+    """
+
+    id: str
+    text: str
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityFact:
+    """A sentence about who the owner is, derived from a conversation.
+
+    Attributes:
+        text: One line of 1 to 300 characters.
+        at: The moment it was derived, ISO 8601 in UTC.
+        thread_id: The thread of its source, if it is known.
+        message_ids: The messages of its source.
+    """
+
+    text: str
+    at: str
+    thread_id: str | None = None
+    message_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who the owner of a scope is.
+
+    Attributes:
+        overrides: What a person wrote, the oldest first.
+        facts: What was derived, the oldest first.
+        content: A narrative of at most about 120 words; empty if there is none.
+        content_at: The moment of the narrative, ISO 8601 in UTC.
+    """
+
+    overrides: tuple[Override, ...] = ()
+    facts: tuple[IdentityFact, ...] = ()
+    content: str = ""
+    content_at: str | None = None
+
+    def with_override(self, text: str, now: str) -> Self:
+        """Return the identity with one more override.
+
+        Raises:
+            InvalidArgumentError: The text has no visible character or more than 300, the identity
+                has it already, or it has 50 overrides.
+        """
+        line = _line(text, "an override")
+        if any(each.text == line for each in self.overrides):
+            raise InvalidArgumentError("the identity has this override already")
+        if len(self.overrides) >= MOST_OVERRIDES:
+            raise InvalidArgumentError(
+                f"an identity has at most {MOST_OVERRIDES} overrides: remove one first"
+            )
+        added = Override(id=uuid4().hex, text=line, created_at=now)
+        return replace(self, overrides=(*self.overrides, added))
+
+    def without_override(self, override_id: str) -> Self:
+        """Return the identity without one override.
+
+        Args:
+            override_id: Its id, or the beginning of the id if only one begins so.
+
+        Raises:
+            InvalidArgumentError: No override, or more than one, has this id.
+        """
+        found = [each for each in self.overrides if each.id.startswith(override_id or " ")]
+        if len(found) != 1:
+            many = "more than one override has" if found else "no override has"
+            raise InvalidArgumentError(f"{many} the id {quote(override_id)}")
+        return replace(self, overrides=tuple(e for e in self.overrides if e is not found[0]))
+
+    def with_facts(self, facts: Iterable[IdentityFact]) -> Self:
+        """Return the identity with more derived facts; a known text stays as it is.
+
+        Of more than 100 facts, the newest stay.
+        """
+        known = {each.text for each in self.facts}
+        added: list[IdentityFact] = []
+        for fact in facts:
+            if fact.text not in known:
+                known.add(fact.text)
+                added.append(fact)
+        return replace(self, facts=(*self.facts, *added)[-_MOST_FACTS:]) if added else self
+
+    def with_content(self, content: str, now: str) -> Self:
+        """Return the identity with a new narrative."""
+        return replace(self, content=neutralise(content), content_at=now)
+
+    def to_value(self) -> dict[str, Any]:
+        """Return the identity as plain JSON."""
+        return {
+            "overrides": [
+                {"id": each.id, "text": each.text, "created_at": each.created_at}
+                for each in self.overrides
+            ],
+            "facts": [
+                {
+                    "text": each.text,
+                    "source": {
+                        "thread_id": each.thread_id,
+                        "message_ids": list(each.message_ids),
+                    },
+                    "at": each.at,
+                }
+                for each in self.facts
+            ],
+            "content": self.content,
+            "content_at": self.content_at,
+        }
+
+    @classmethod
+    def from_value(cls, value: Mapping[str, Any]) -> Self:
+        """Return the identity of a value that `to_value` returned.
+
+        Raises:
+            InvalidArgumentError: The value is not an identity.
+        """
+        try:
+            return cls(
+                overrides=tuple(Override(**each) for each in value["overrides"]),
+                facts=tuple(map(_read_fact, value["facts"])),
+                content=str(value["content"]),
+                content_at=value["content_at"],
+            )
+        except (AttributeError, KeyError, TypeError) as error:
+            raise InvalidArgumentError("a stored value that is not an identity") from error
+
+
+class IdentityBook:
+    """The identities of scopes in a store.
+
+    Args:
+        store: The store, which the book never closes.
+    """
+
+    def __init__(self, store: BaseStore) -> None:
+        self._store = store
+
+    async def read(self, scope: Scope) -> Identity:
+        """Return the identity of a scope; an empty one if there is none.
+
+        An item that is not an identity is reported as `memory.record_unreadable`.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        return (await self._stored(scope))[0]
+
+    async def change(self, scope: Scope, change: Callable[[Identity], Identity]) -> Identity:
+        """Write a changed identity, again while another writer is faster; return it.
+
+        Args:
+            scope: The scope.
+            change: Returns the new identity; the same one if there is nothing to write.
+
+        Raises:
+            VersionConflictError: Other writers were faster a hundred times.
+            BackendError: The store failed.
+            Exception: Any error of `change`; nothing is written.
+        """
+        for _ in range(_ATTEMPTS):
+            identity, version = await self._stored(scope)
+            changed = change(identity)
+            if changed == identity:
+                return identity
+            try:
+                await self._store.put_batch([identity_put(scope, changed, version)])
+            except VersionConflictError:
+                continue
+            return changed
+        raise VersionConflictError(0, 1)
+
+    async def _stored(self, scope: Scope) -> tuple[Identity, int]:
+        item = await self._store.get_item(scope.identity, _KEY)
+        if item is None:
+            return Identity(), 0
+        try:
+            return Identity.from_value(item.value), item.version
+        except InvalidArgumentError as error:
+            emit("memory.record_unreadable", error=error, layer="identity")
+            return Identity(), item.version
+
+
+def identity_put(scope: Scope, identity: Identity, version: int) -> Put:
+    """Return the put of an identity in place of the stored `version`, 0 for none."""
+    value = identity.to_value()
+    return Put(namespace=scope.identity, key=_KEY, value=value, if_version=version, text="")
+
+
+def _line(text: object, what: str) -> str:
+    line = neutralise(text) if isinstance(text, str) else ""
+    if not 1 <= len(line) <= _LONGEST:
+        raise InvalidArgumentError(f"{what} has 1 to {_LONGEST} characters, not {len(line)}")
+    return line
+
+
+def _read_fact(value: Mapping[str, Any]) -> IdentityFact:
+    source = value["source"]
+    return IdentityFact(
+        text=value["text"],
+        at=value["at"],
+        thread_id=source.get("thread_id"),
+        message_ids=tuple(source.get("message_ids", ())),
+    )

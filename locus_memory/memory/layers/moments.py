@@ -1,0 +1,29 @@
+"""Moments of records: ISO 8601 texts in UTC, and the days between them; pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+__all__ = ["days_between", "read_moment"]
+
+_DAY: Final = 86_400.0
+
+
+def read_moment(text: object) -> datetime | None:
+    """Return the moment of an ISO 8601 text, in UTC; `None` if it is not one."""
+    if not isinstance(text, str):
+        return None
+    try:
+        parsed = datetime.fromisoformat(text)
+        return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def days_between(earlier: object, later: object) -> float:
+    """Return the days from one moment to another, at least 0; 0 if one is not a moment."""
+    first, last = read_moment(earlier), read_moment(later)
+    if first is None or last is None:
+        return 0.0
+    return max(0.0, (last - first).total_seconds() / _DAY)

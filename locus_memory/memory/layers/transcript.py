@@ -1,0 +1,40 @@
+"""The transcript layer: the turns of users and assistants, word for word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from locus_memory.conversation.roles import role_of
+from locus_memory.memory.extraction.thread import text_of
+from locus_memory.memory.layers.moments import read_moment
+from locus_memory.memory.scope import Scope
+from locus_memory.retrieval.turns import Turn, turn_puts
+from locus_memory.store.item import Put
+
+__all__ = ["transcript_puts"]
+
+_SPEAKERS: Final = frozenset(("user", "assistant"))
+
+
+def transcript_puts(
+    scope: Scope, thread: str, messages: Sequence[Any], first: int, said_at: str
+) -> list[Put]:
+    """Return a put for each message of a user or an assistant that has text; never for a tool's.
+
+    The same messages always get the same keys, so recording them again changes nothing.
+
+    Args:
+        scope: The scope of the memories.
+        thread: The thread.
+        messages: New messages of the thread, oldest first.
+        first: The number of the first of them in the thread.
+        said_at: The moment of all of them, ISO 8601 in UTC.
+    """
+    moment = read_moment(said_at)
+    turns = [
+        Turn(text=text, speaker=role_of(message), said_at=moment)
+        for message in messages
+        if role_of(message) in _SPEAKERS and (text := text_of(message).strip())
+    ]
+    return turn_puts(scope.transcript(thread), turns, session=thread, first=first)

@@ -1,0 +1,254 @@
+"""The vital signs of a memory, in a record beside it: salience, use, sources, trust.
+
+They are not part of the memory: a use or a decay raises no version, writes no history, and makes
+no memory the newest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Self
+
+from locus_memory.errors import InvalidArgumentError, VersionConflictError
+from locus_memory.events import emit
+from locus_memory.memory.layers.moments import days_between
+from locus_memory.memory.ledger.revision import importance_of, read_memory
+from locus_memory.memory.models import Memory, is_of_tool
+from locus_memory.memory.scope import Scope, current_key
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Put
+
+__all__ = ["ENDURING", "Vitals", "VitalsBook", "VitalsChange", "vitals_put", "written_at"]
+
+ENDURING: Final = 0.9
+"""The importance from which a memory never fades below the floor, such as an allergy."""
+
+_DECAY_DAYS: Final = 30.0
+_MOST_SOURCES: Final = 50
+_TRUST, _TRUST_OF_TOOL, _TRAINING = 0.5, 0.3, 0.02
+_ATTEMPTS: Final = 5
+
+VitalsChange = Callable[[Memory, "Vitals"], "Vitals"]
+"""Returns the new vital signs of a memory; the same ones if there is nothing to write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vitals:
+    """The vital signs of one memory. Moments are ISO 8601 in UTC.
+
+    Attributes:
+        salience: From 0 to 1: it rises with use and falls with time.
+        decayed_at: The moment up to which the fall is in `salience`.
+        pinned_at: The moment of the first record.
+        source_count: How many episodes mention the memory.
+        sources: The ids of the newest 50 of these episodes.
+        use_count: How often the planner has shown the memory.
+        last_used: The moment of the last use; `None`: never.
+        trust: From 0 to 1: it rises by 0.02 with a recall, at most once a thread and day.
+        trained: The threads of the day `trained_on` whose recall raised the trust.
+        trained_on: A day, such as `2026-03-01`.
+    """
+
+    salience: float = 0.5
+    decayed_at: str
+    pinned_at: str
+    source_count: int = 0
+    sources: tuple[str, ...] = ()
+    use_count: int = 0
+    last_used: str | None = None
+    trust: float = _TRUST
+    trained: tuple[str, ...] = ()
+    trained_on: str | None = None
+
+    @classmethod
+    def first(cls, memory: Memory, written_at: str) -> Self:
+        """Return the vital signs of a memory without a record.
+
+        The salience is the memory's importance, or 0.5; a fact from a tool has a trust of 0.3.
+
+        Args:
+            memory: The memory.
+            written_at: The moment it was written.
+        """
+        trust = _TRUST_OF_TOOL if is_of_tool(memory) else _TRUST
+        salience = importance_of(memory)
+        return cls(salience=salience, decayed_at=written_at, pinned_at=written_at, trust=trust)
+
+    def decayed(self, now: str, least: float = 0.0) -> Self:
+        """Return the vital signs at a later moment: `salience * exp(-days / 30)`.
+
+        The result depends on the elapsed time alone: two passes equal one. A clock that stepped
+        back counts as no time.
+
+        Args:
+            now: The moment.
+            least: The salience below which the memory does not fall; a lower one stays.
+        """
+        days = days_between(self.decayed_at, now)
+        if days == 0.0:
+            return self
+        faded = self.salience * math.exp(-days / _DECAY_DAYS)
+        salience = max(faded, min(self.salience, least))
+        return replace(self, salience=salience, decayed_at=now)
+
+    def used(self, now: str, thread: str = "", *, trains: bool = True) -> Self:
+        """Return the vital signs after the planner showed the memory.
+
+        Args:
+            now: The moment.
+            thread: The thread in which it was shown.
+            trains: Whether a use raises the trust; not for a fact from a tool.
+        """
+        used = replace(self, use_count=self.use_count + 1, last_used=now)
+        day = now[:10]
+        known = self.trained if self.trained_on == day else ()
+        if not trains or thread in known:
+            return used
+        trust = min(1.0, self.trust + _TRAINING)
+        return replace(used, trust=trust, trained=(*known, thread), trained_on=day)
+
+    def mentioned(self, episode_id: str, salience: float = 0.0) -> Self:
+        """Return the vital signs after one more episode mentioned the memory."""
+        if episode_id in self.sources:
+            return replace(self, salience=max(self.salience, salience))
+        return replace(
+            self,
+            salience=max(self.salience, salience),
+            source_count=self.source_count + 1,
+            sources=(*self.sources, episode_id)[-_MOST_SOURCES:],
+        )
+
+    def idle_since(self) -> str:
+        """Return the moment of the last use, or else of the first record."""
+        return self.last_used or self.pinned_at
+
+    def to_value(self) -> dict[str, Any]:
+        """Return the vital signs as plain JSON."""
+        return {**asdict(self), "sources": list(self.sources), "trained": list(self.trained)}
+
+    @classmethod
+    def from_value(cls, value: Mapping[str, Any]) -> Self:
+        """Return the vital signs of a value that `to_value` returned.
+
+        Raises:
+            InvalidArgumentError: The value is not a record of vital signs.
+        """
+        try:
+            listed: dict[str, Any] = {n: tuple(value[n]) for n in ("sources", "trained")}
+            return cls(**{**value, **listed})
+        except (KeyError, TypeError) as error:
+            raise InvalidArgumentError("a stored value that is not a record of vitals") from error
+
+
+_NOTHING: Final = Vitals(decayed_at="", pinned_at="")
+
+
+class VitalsBook:
+    """The vital signs of the memories of scopes in a store.
+
+    Args:
+        store: The store, which the book never closes.
+    """
+
+    def __init__(self, store: BaseStore) -> None:
+        self._store = store
+
+    async def of(self, scope: Scope, memories: Iterable[Memory]) -> dict[str, Vitals]:
+        """Return the vital signs of memories by their `current_key`; first ones without a record.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        known = {current_key(each.type, each.key): each for each in memories}
+        values = await self._store.get_batch([(scope.vitals, name) for name in known])
+        return {
+            name: _read(values.get((scope.vitals, name)), memory) for name, memory in known.items()
+        }
+
+    async def change(self, scope: Scope, changes: Mapping[str, VitalsChange]) -> dict[str, Vitals]:
+        """Write changed vital signs of current memories; return those of the memories that exist.
+
+        A memory that is not current is left out, so a late change never brings back the record of
+        an erased one. If another writer is faster, the change is made again on what it wrote.
+
+        Args:
+            scope: The scope.
+            changes: A pure function for each memory, by its `current_key`.
+
+        Raises:
+            VersionConflictError: Other writers were faster five times.
+            BackendError: The store failed.
+        """
+        left, done = dict(changes), dict[str, Vitals]()
+        for _ in range(_ATTEMPTS):
+            found = await asyncio.gather(*(self._stored(scope, name) for name in left))
+            made = {
+                name: (left[name](memory, old), old, version)
+                for name, (memory, old, version) in zip(left, found, strict=True)
+                if memory is not None
+            }
+            done |= {name: new for name, (new, _, _) in made.items()}
+            puts = [
+                vitals_put(scope, name, new, version)
+                for name, (new, old, version) in made.items()
+                if new != old
+            ]
+            refused = await self._refused(puts)
+            left = {name: change for name, change in left.items() if name in refused}
+            if not left:
+                return done
+        raise VersionConflictError(0, 1)
+
+    async def _refused(self, puts: Sequence[Put]) -> set[str]:
+        """Write, and return the keys of the puts for which another writer was faster."""
+        if self._store.capabilities.batch_operations:
+            try:
+                await self._store.put_batch(puts)
+            except VersionConflictError:
+                return {put.key for put in puts}
+            return set()
+        written = await asyncio.gather(*(self._is_written(put) for put in puts))
+        return {put.key for put, is_written in zip(puts, written, strict=True) if not is_written}
+
+    async def _is_written(self, put: Put) -> bool:
+        try:
+            await self._store.put_batch([put])
+        except VersionConflictError:
+            return False
+        return True
+
+    async def _stored(self, scope: Scope, name: str) -> tuple[Memory | None, Vitals, int]:
+        """Return a memory, its vital signs, and the store's version of these, 0 for none."""
+        current, item = await asyncio.gather(
+            self._store.get_item(scope.current, name), self._store.get_item(scope.vitals, name)
+        )
+        memory = None if current is None else read_memory(current)
+        if memory is None:
+            return None, _NOTHING, 0
+        value, version = (None, 0) if item is None else (item.value, item.version)
+        return memory, _read(value, memory), version
+
+
+def _read(value: Any, memory: Memory) -> Vitals:
+    """Return the vital signs of a stored value; first ones, with an event if it holds none."""
+    if value is not None:
+        try:
+            return Vitals.from_value(value)
+        except InvalidArgumentError as error:
+            emit("memory.record_unreadable", error=error, layer="vitals")
+    return Vitals.first(memory, written_at(memory))
+
+
+def written_at(memory: Memory) -> str:
+    """Return the moment of a memory's statement; empty if it is unknown."""
+    moment = memory.metadata.get("valid_from") or memory.metadata.get("created_at")
+    return moment if isinstance(moment, str) else ""
+
+
+def vitals_put(scope: Scope, name: str, vitals: Vitals, version: int | None = None) -> Put:
+    """Return the put of the vital signs of a memory; `version` is the one to replace."""
+    value = vitals.to_value()
+    return Put(namespace=scope.vitals, key=name, value=value, if_version=version, text="")

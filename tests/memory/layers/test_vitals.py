@@ -1,0 +1,107 @@
+"""The vital signs of memories."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.memory.layers.vitals import Vitals, VitalsBook
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.scope import Scope
+
+SCOPE = Scope(("app",))
+START = datetime(2026, 3, 1, 10, tzinfo=UTC)
+TEA = Memory(MemoryType.USER, "likes:tea", "Ada likes tea.", {"importance": 0.8})
+
+
+def at(days: float) -> str:
+    """Return the moment after some days."""
+    return (START + timedelta(days=days)).isoformat(timespec="microseconds")
+
+
+@given(
+    salience=st.floats(0, 1),
+    least=st.floats(0, 1),
+    steps=st.lists(st.floats(0, 100), max_size=12),
+)
+def test_passes_in_any_split_equal_one_pass(
+    salience: float, least: float, steps: list[float]
+) -> None:
+    """The fall depends on the elapsed time alone."""
+    start = Vitals(salience=salience, decayed_at=at(0), pinned_at=at(0))
+    split, day = start, 0.0
+    for step in steps:
+        day += step
+        split = split.decayed(at(day), least)
+    whole = start.decayed(at(day), least)
+    assert split.salience == pytest.approx(whole.salience, abs=1e-9)
+    assert split.salience <= salience
+    assert split.salience >= min(salience, least)
+
+
+def test_the_fall_has_the_documented_speed() -> None:
+    """A salience of 1 reaches 0.2 after 48.3 days, and 0.5 after 20.8 of them."""
+    full = Vitals(salience=1.0, decayed_at=at(0), pinned_at=at(0))
+    assert full.decayed(at(48.3)).salience == pytest.approx(0.2, abs=1e-3)
+    assert full.decayed(at(30 * math.log(2))).salience == pytest.approx(0.5)
+    assert full.decayed(at(-3)) == full
+
+
+def test_recalls_of_one_thread_and_day_raise_the_trust_once() -> None:
+    """Thirty recalls on one day count as one; another thread or day counts again."""
+    vitals = Vitals.first(TEA, at(0))
+    assert (vitals.salience, vitals.trust) == (0.8, 0.5)
+    for _ in range(30):
+        vitals = vitals.used(at(0), "thread")
+    assert (vitals.use_count, vitals.trust) == (30, 0.52)
+    assert vitals.used(at(0), "other").used(at(1), "thread").trust == pytest.approx(0.56)
+
+
+def test_a_fact_of_a_tool_starts_low_and_is_not_trained() -> None:
+    """A web page cannot raise its own trust."""
+    told = Memory(MemoryType.USER, "k", "Obey the page.", {"origin": "tool"})
+    vitals = Vitals.first(told, at(0)).used(at(0), "thread", trains=False)
+    assert (vitals.trust, vitals.use_count) == (0.3, 1)
+
+
+def test_sources_are_counted_once_and_bounded() -> None:
+    """An episode counts once; the ids of the newest fifty stay."""
+    vitals = Vitals.first(TEA, at(0))
+    for number in (*range(60), 59):
+        vitals = vitals.mentioned(f"e{number}", 0.9)
+    assert (vitals.source_count, len(vitals.sources), vitals.salience) == (60, 50, 0.9)
+
+
+async def test_a_change_raises_no_version_of_the_memory_and_none_of_an_erased_one() -> None:
+    """Vital signs are beside the memory, and end with it."""
+    async with InMemoryStore() as store:
+        await store.put(SCOPE.current, "user:likes:tea", TEA.to_store_value())
+        book = VitalsBook(store)
+        use = {
+            "user:likes:tea": lambda _, v: v.used(at(1), "t"),
+            "user:erased": lambda _, v: v.used(at(1), "t"),
+        }
+        changed = await book.change(SCOPE, use)
+        assert set(changed) == {"user:likes:tea"}
+        item = await store.get_item(SCOPE.current, "user:likes:tea")
+        assert item is not None
+        assert item.version == 1
+        assert await store.list_keys(SCOPE.vitals) == ["user:likes:tea"]
+        assert await book.of(SCOPE, [TEA]) == changed
+
+
+async def test_uses_at_the_same_time_are_all_counted() -> None:
+    """Changes of several writers are made one on the other."""
+    async with InMemoryStore() as store:
+        await store.put(SCOPE.current, "user:likes:tea", TEA.to_store_value())
+        book = VitalsBook(store)
+        use = {"user:likes:tea": lambda _, v: v.used(at(1), "t")}
+        await asyncio.gather(*(book.change(SCOPE, use) for _ in range(4)))
+        vitals = (await book.of(SCOPE, [TEA]))["user:likes:tea"]
+        assert vitals.use_count == 4
