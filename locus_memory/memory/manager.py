@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, Unpack
 
 from typing_extensions import override
@@ -14,7 +14,7 @@ from locus_memory._internal.options import Keywords
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
 from locus_memory.conversation.tokens import as_token_counter
-from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, query_and_limit, with_block
 from locus_memory.memory.extraction.extraction import (
@@ -26,7 +26,7 @@ from locus_memory.memory.extraction.extraction import (
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of
 from locus_memory.memory.ledger.ledger import Ledger, Limits, Statement
-from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory, MemoryType
+from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory
 from locus_memory.memory.options import (
     ExtractionOptions,
     MemoryKeywords,
@@ -45,15 +45,16 @@ from locus_memory.memory.scope import (
     thread_of,
     user_namespace,
 )
+from locus_memory.memory.single import SingleMemories
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Namespace, check_key, check_namespace
+from locus_memory.store.item import Namespace, check_namespace
 
 __all__ = ["LLMMemoryManager"]
 
 
-class LLMMemoryManager(BaseMemoryManager):
+class LLMMemoryManager(SingleMemories, BaseMemoryManager):
     """Memories in any store: extracted, kept with their history, recalled by relevance.
 
     The memories of a run are those of its scope. A run whose state's metadata has a `user_id`
@@ -225,78 +226,6 @@ class LLMMemoryManager(BaseMemoryManager):
         checked = [check_length(each, LONGEST_CONTENT) for each in as_memories(memories)]
         return await self._ledger.apply(self._scope, list(map(Statement, checked)))
 
-    async def history(self, key: str, type: MemoryType | str | None = None) -> list[Memory]:  # noqa: A002 - the field's word
-        """Return all versions of a memory: the current one, then past ones, newest first.
-
-        A past version says in its metadata when it ended, `superseded_at`, and by what,
-        `superseded_by`: a change (`update`, `delete`, `evict` or `undo`) and the version that
-        took its place, if there was one.
-
-        Args:
-            key: The memory's key.
-            type: The memory's type; `None`: whatever types have the key, one after another.
-
-        Raises:
-            BackendError: The store failed.
-        """
-        check_key(key)
-        kinds = _kinds(type)
-        found = await asyncio.gather(
-            *(self._ledger.history(self._scope, kind, key) for kind in kinds)
-        )
-        return [memory for versions in found for memory in versions]
-
-    async def undo(self, key: str, type: MemoryType | str | None = None) -> Memory | None:  # noqa: A002 - the field's word
-        """Take back the last change of a memory; a second call takes back the one before.
-
-        A replaced memory is current again, a deleted or evicted one is restored, an added one
-        is removed. What was taken back stays in the history. Nothing happens where there is no
-        change left, or the version to go back to is no longer kept. Where a restored memory is
-        one too many of its type, another one goes to the history, with an event.
-
-        Args:
-            key: The memory's key.
-            type: The memory's type; `None`: of the types that have the key, the one whose
-                change to take back is the latest.
-
-        Returns:
-            What is current now, or `None`.
-
-        Raises:
-            BackendError: The store failed.
-        """
-        check_key(key)
-        kinds = _kinds(type)
-        if len(kinds) > 1:
-            kinds = await self._last_changed(key)
-        for kind in kinds:
-            return await self._ledger.undo(self._scope, kind, key)
-        return None
-
-    async def forget(self, key: str, type: MemoryType | str | None = None) -> int:  # noqa: A002 - the field's word
-        """Erase a memory for good: what is current, its vector and its history.
-
-        Messages that still wait for extraction are left alone, and may bring it back.
-
-        Args:
-            key: The memory's key.
-            type: The memory's type; `None`: all types.
-
-        Returns:
-            How many versions were erased.
-
-        Raises:
-            BackendError: The store failed; call it again.
-        """
-        check_key(key)
-        return sum([await self._ledger.forget(self._scope, kind, key) for kind in _kinds(type)])
-
-    async def memories(self, type: MemoryType | str | None = None) -> AsyncIterator[Memory]:  # noqa: A002 - the field's word
-        """Yield all current memories, by type and key, however many."""
-        for kind in _kinds(type):
-            async for memory in self._ledger.memories(self._scope, kind):
-                yield memory
-
     @override
     async def on_session_start(self, state: State) -> State:
         """Return the state with what its scope remembers after its system prompt.
@@ -377,22 +306,3 @@ class LLMMemoryManager(BaseMemoryManager):
         except Exception as error:  # noqa: BLE001 - reported; a run of nobody sees nothing
             emit("memory.scope_failed", error=error)
             return None
-
-    async def _last_changed(self, key: str) -> list[MemoryType]:
-        found = await asyncio.gather(
-            *(self._ledger.last_change(self._scope, kind, key) for kind in MemoryType)
-        )
-        changed = {
-            k: moment for k, moment in zip(MemoryType, found, strict=True) if moment is not None
-        }
-        return sorted(changed, key=lambda kind: changed[kind], reverse=True)[:1]
-
-
-def _kinds(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 - the field's word
-    try:
-        return list(MemoryType) if type is None else [MemoryType(type)]
-    except ValueError:
-        known = ", ".join(MemoryType)
-        raise InvalidArgumentError(
-            f"a memory's type is one of {known}, not {quote(type)}"
-        ) from None
