@@ -25,6 +25,8 @@ from locus_memory.memory.extraction.extraction import (
 )
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of
+from locus_memory.memory.layers.episodes import Episode, EpisodeBook
+from locus_memory.memory.layers.identity import IdentityBook, OwnIdentity
 from locus_memory.memory.ledger.ledger import Ledger, Limits, Statement
 from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory
 from locus_memory.memory.options import (
@@ -132,9 +134,11 @@ class LLMMemoryManager(SingleMemories, BaseMemoryManager):
         self._store, self._owned = as_store(store)
         limits = Limits(max_memories, history_limit)
         self._ledger = Ledger(self._store, limits, clock=clock, embedder=embedder)
-        self._recall = Recall(self._store, embedder)
+        self._recall = Recall(self._store, embedder, now=self._ledger.now)
         extractor = as_extractor(extract_fn)
         self._extraction = Extraction(extractor, self._ledger, self._recall, extraction)
+        self._identities = IdentityBook(self._store)
+        self._episodes = EpisodeBook(self._store)
         self._tending = TendingOptions(enabled=False) if tending is None else tending
         self._recall_timeout = recall.recall_timeout
         self._drain_timeout = extraction.drain_timeout
@@ -149,6 +153,20 @@ class LLMMemoryManager(SingleMemories, BaseMemoryManager):
     def namespace(self) -> Namespace:
         """Where the memories are that the methods work on."""
         return self._scope.namespace
+
+    @property
+    def identity(self) -> OwnIdentity:
+        """Who the owner of the memories is: what a person fixed, and what was derived."""
+        return OwnIdentity(self._identities, self._scope, self._ledger.now)
+
+    async def episodes(self, limit: int = 20) -> list[Episode]:
+        """Return the digests of the newest sessions.
+
+        Raises:
+            InvalidArgumentError: `limit` is not an integer of at least 0.
+            BackendError: The store failed.
+        """
+        return await self._episodes.newest(self._scope, limit)
 
     def scoped(self, namespace: Namespace) -> Self:
         """Return this manager bound to another namespace, whatever a run's state says.

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Any, Final, Literal, Protocol, Self, runtime_checkable
 
 from locus_memory._internal.notebook import table
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.moments import read_moment
 from locus_memory.messages import Message
 
 __all__ = [
+    "EXPIRES_AT",
     "LONGEST_CONTENT",
     "ORIGIN",
     "TOOL",
@@ -20,6 +23,7 @@ __all__ = [
     "Memory",
     "MemoryChange",
     "MemoryType",
+    "is_expired",
     "is_of_tool",
 ]
 
@@ -32,6 +36,10 @@ ORIGIN: Final = "origin"
 
 TOOL: Final = "tool"
 """The origin of a memory from a tool's output."""
+
+
+EXPIRES_AT: Final = "expires_at"
+"""The key in a memory's metadata for the moment from which it is no longer recalled, ISO 8601."""
 
 
 class MemoryType(StrEnum):
@@ -54,7 +62,8 @@ class Memory:
     `metadata` holds what the manager knows about the memory's source: `thread_id`,
     `message_ids`, `extracted_at`, `extractor`, `importance` (0 to 1), `valid_from`, `origin`
     (`"tool"` for a fact from a tool's output, not from the user), and for a superseded memory
-    `superseded_at` and `superseded_by`. Moments are ISO 8601 in UTC.
+    `superseded_at` and `superseded_by`. A memory with `expires_at` is not recalled from that
+    moment on. Moments are ISO 8601 in UTC.
 
     Attributes:
         type: The subject of the memory: a `MemoryType` or its name.
@@ -91,6 +100,16 @@ class Memory:
             kind = type(metadata).__name__
             raise InvalidArgumentError(f"a memory's metadata is a JSON object, not {kind}")
 
+    @property
+    def id(self) -> str:
+        """The id: 8 hexadecimal digits that stand for the type and the key.
+
+        All versions of a memory have the same id.
+        """
+        return blake2b(
+            f"{self.type.value}:{self.key}".encode("utf-8", "replace"), digest_size=4
+        ).hexdigest()
+
     def to_store_value(self) -> dict[str, Any]:
         """Return the memory as plain JSON."""
         return {
@@ -117,6 +136,17 @@ class Memory:
 def is_of_tool(memory: Memory) -> bool:
     """Return whether a memory is from a tool's output."""
     return memory.metadata.get(ORIGIN) == TOOL
+
+
+def is_expired(memory: Memory, now: str) -> bool:
+    """Return whether a memory has a moment of expiry, and `now` is not before it.
+
+    Args:
+        memory: The memory. A value that is not a moment never expires.
+        now: A moment, ISO 8601 in UTC.
+    """
+    until, present = read_moment(memory.metadata.get(EXPIRES_AT)), read_moment(now)
+    return until is not None and present is not None and until <= present
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

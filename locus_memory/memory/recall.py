@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.memory.ledger.revision import read_memory
-from locus_memory.memory.models import Memory
+from locus_memory.memory.models import EXPIRES_AT, Memory, is_expired
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.hybrid import HybridSearch, Mode
@@ -41,10 +42,18 @@ class Recall:
     Args:
         store: The store of the memories.
         embedder: Adds vector search, if the store supports it.
+        now: Returns the present moment, ISO 8601 in UTC, for memories that expire.
     """
 
-    def __init__(self, store: BaseStore, embedder: Embedder | None = None) -> None:
+    def __init__(
+        self,
+        store: BaseStore,
+        embedder: Embedder | None = None,
+        *,
+        now: Callable[[], str] | None = None,
+    ) -> None:
         self._store = store
+        self._now = now
         self._embedder = embedder
         self._messages = HybridSearch(store, embedder, options=_MESSAGES, fields=_FIELDS)
         self._texts = HybridSearch(store, embedder, options=_TEXTS, fields=_FIELDS)
@@ -72,6 +81,18 @@ class Recall:
         check_limit(limit)
         if limit == 0:
             return []
+        found = await self._items(scope, limit, query, strict=strict)
+        kept = self._unexpired(found)
+        if len(kept) < len(found):
+            # Expired memories took the places of others, until the next consolidation.
+            more = limit + len(found) - len(kept)
+            kept = self._unexpired(await self._items(scope, more, query, strict=strict))
+        return kept[:limit]
+
+    async def _items(
+        self, scope: Scope, limit: int, query: str | None, *, strict: bool
+    ) -> list[Memory]:
+        """Return the memories that match, and then the newest, expired ones included."""
         found = await self._about(scope, limit, query, strict=strict) if query else []
         if len(found) < limit:
             known = {item.key for item in found}
@@ -79,6 +100,12 @@ class Recall:
             found += [item for item in newest if item.key not in known]
         memories = [memory for memory in map(read_memory, _successors_first(found)) if memory]
         return memories[:limit]
+
+    def _unexpired(self, memories: list[Memory]) -> list[Memory]:
+        if self._now is None or not any(EXPIRES_AT in each.metadata for each in memories):
+            return memories
+        now = self._now()
+        return [each for each in memories if not is_expired(each, now)]
 
     async def _about(
         self, scope: Scope, limit: int, query: str, *, strict: bool

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import datetime
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.ledger.ledger import Ledger
-from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.scope import Scope
+from locus_memory.memory.extraction.extraction import check_length
+from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
+from locus_memory.memory.models import (
+    EXPIRES_AT,
+    LONGEST_CONTENT,
+    Memory,
+    MemoryType,
+    is_expired,
+)
+from locus_memory.memory.moments import read_moment
+from locus_memory.memory.scope import Scope, split_key
 from locus_memory.store.item import check_key
 
 __all__ = ["SingleMemories"]
@@ -87,11 +96,103 @@ class SingleMemories:
         check_key(key)
         return sum([await self._ledger.forget(self._scope, kind, key) for kind in _kinds(type)])
 
-    async def memories(self, type: MemoryType | str | None = None) -> AsyncIterator[Memory]:  # noqa: A002 - the field's word
-        """Yield all current memories, by type and key, however many."""
+    async def memories(
+        self,
+        type: MemoryType | str | None = None,  # noqa: A002 - the field's word
+        *,
+        at: datetime | str | None = None,
+    ) -> AsyncIterator[Memory]:
+        """Yield all current memories that have not expired, by type and key, however many.
+
+        Args:
+            type: Only memories of this type; `None`: of all types.
+            at: Yield the memories that were current at this moment instead, a `datetime` or
+                ISO 8601; without a time zone, UTC. A change that was undone counts as never made,
+                and versions that are no longer kept are missing.
+
+        Raises:
+            InvalidArgumentError: An unknown type, or no moment.
+            BackendError: The store failed.
+        """
+        moment = None if at is None else _moment(at)
+        now = self._ledger.now() if moment is None else moment.isoformat()
         for kind in _kinds(type):
-            async for memory in self._ledger.memories(self._scope, kind):
-                yield memory
+            found = (
+                self._ledger.memories(self._scope, kind)
+                if moment is None
+                else self._ledger.memories_at(self._scope, kind, moment)
+            )
+            async for memory in found:
+                if not is_expired(memory, now):
+                    yield memory
+
+    async def get(self, memory_id: str) -> Memory | None:
+        """Return a current memory by its id; `None` if there is none.
+
+        Args:
+            memory_id: `Memory.id`, or the type, a colon and the key, such as `user:home`.
+
+        Raises:
+            InvalidArgumentError: Two memories have this id: name the type and the key.
+            BackendError: The store failed.
+        """
+        named = split_key(memory_id)
+        if named is not None:
+            found = [each async for each in self.memories(named[0]) if each.key == named[1]]
+        else:
+            found = [each async for each in self.memories() if each.id == memory_id]
+        if len(found) > 1:
+            raise InvalidArgumentError(
+                f"two memories have the id {quote(memory_id)}: name one as type:key"
+            )
+        return found[0] if found else None
+
+    async def update(
+        self, memory_id: str, content: str | None = None, *, expires_at: datetime | None = None
+    ) -> Memory | None:
+        """Write a new version of a current memory; `undo` takes it back.
+
+        Args:
+            memory_id: As for `get`.
+            content: The new content; `None`: the present one.
+            expires_at: The moment from which it is no longer recalled, without a time zone in
+                UTC; `None`: as before.
+
+        Returns:
+            The new version; `None` if there is no such memory.
+
+        Raises:
+            InvalidArgumentError: As for `get`, or an empty or long content.
+            BackendError: The store failed.
+        """
+        known = await self.get(memory_id)
+        if known is None:
+            return None
+        metadata = dict(known.metadata)
+        if expires_at is not None:
+            metadata[EXPIRES_AT] = _moment(expires_at).isoformat()
+        new = Memory(known.type, known.key, known.content if content is None else content, metadata)
+        edit = Statement(check_length(new, LONGEST_CONTENT))
+        written = await self._ledger.apply(self._scope, [edit])
+        return written[0] if written else known
+
+    async def delete(self, memory_id: str) -> bool:
+        """Retire a current memory; `undo` brings it back. To erase it for good, use `forget`.
+
+        Args:
+            memory_id: As for `get`.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            InvalidArgumentError: As for `get`.
+            BackendError: The store failed.
+        """
+        known = await self.get(memory_id)
+        if known is not None:
+            await self._ledger.apply(self._scope, [Retirement(known.type, known.key)])
+        return known is not None
 
     async def _last_changed(self, key: str) -> list[MemoryType]:
         found = await asyncio.gather(
@@ -111,3 +212,15 @@ def _kinds(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 - t
         raise InvalidArgumentError(
             f"a memory's type is one of {known}, not {quote(type)}"
         ) from None
+
+
+def _moment(at: object) -> datetime:
+    """Return a moment in UTC.
+
+    Raises:
+        InvalidArgumentError: It is not one.
+    """
+    moment = read_moment(at.isoformat() if isinstance(at, datetime) else at)
+    if moment is None:
+        raise InvalidArgumentError(f"a moment is a datetime or ISO 8601, not {quote(at)}")
+    return moment

@@ -45,8 +45,6 @@ __all__ = ["collect", "history", "list_memories", "remember", "render_memories",
 
 _ALL = 2**31
 _NAMED = 5
-_KEY_WORDS = 4
-_KEY_LENGTH = 64
 
 
 def list_memories(
@@ -253,9 +251,11 @@ async def _remember(
     prefix: str,
 ) -> dict[str, Any]:
     from locus_memory.events import subscribe  # noqa: PLC0415 - help must be quick
+    from locus_memory.memory.naming import named_memory  # noqa: PLC0415
 
     manager = _scoped(backend, prefix, user)
-    memory = await _named(content, key, kind)
+    wanted = None if kind is None else kind.value
+    memory = await named_memory(content, key, wanted, {"extractor": "by hand"})
     duplicates: list[str] = []
     unsubscribe = subscribe(
         lambda event: (
@@ -272,26 +272,6 @@ async def _remember(
     versions = await manager.history(current, memory.type)
     row = await describe(manager, Sources(backend), versions[0], user)
     return {"changed": bool(saved), **row}
-
-
-async def _named(content: str, key: str | None, kind: Kind | None) -> Memory:
-    """Return the memory, by default with the type and key of the scripted chat's rules."""
-    from locus_memory.memory.heuristic.extractor import HeuristicExtractor  # noqa: PLC0415 - help must be quick
-    from locus_memory.memory.models import Memory, MemoryType  # noqa: PLC0415
-    from locus_memory.messages import Message  # noqa: PLC0415
-    from locus_memory.store.text import query_words  # noqa: PLC0415
-
-    changes = await HeuristicExtractor().extract([Message.user(content)], [])
-    found = changes[0] if len(changes) == 1 and changes[0].op != "delete" else None
-    if kind is not None and found is not None and found.type.value != kind.value:
-        found = None
-    made_up = ("-".join(query_words(content)[:_KEY_WORDS]) or content)[:_KEY_LENGTH]
-    return Memory(
-        MemoryType(kind or (found.type if found else Kind.USER)),
-        (found.key if found else made_up) if key is None else key,
-        content.strip(),
-        {"extractor": "by hand"},
-    )
 
 
 def _scoped(backend: Backend, prefix: str, user: str | None) -> LLMMemoryManager:

@@ -15,7 +15,7 @@ from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
-__all__ = ["MOST_OVERRIDES", "Identity", "IdentityBook", "IdentityFact", "Override"]
+__all__ = ["MOST_OVERRIDES", "Identity", "IdentityBook", "IdentityFact", "Override", "OwnIdentity"]
 
 MOST_OVERRIDES: Final = 50
 """The most overrides of a scope."""
@@ -216,6 +216,61 @@ class IdentityBook:
         except InvalidArgumentError as error:
             emit("memory.record_unreadable", error=error, layer="identity")
             return Identity(), item.version
+
+
+class OwnIdentity:
+    """The identity of one scope, for a person who reads and fixes it.
+
+    Args:
+        book: The identities.
+        scope: The scope.
+        now: Returns the present moment, ISO 8601 in UTC.
+    """
+
+    def __init__(self, book: IdentityBook, scope: Scope, now: Callable[[], str]) -> None:
+        self._book = book
+        self._scope = scope
+        self._now = now
+
+    async def read(self) -> Identity:
+        """Return the identity; an empty one if there is none.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        return await self._book.read(self._scope)
+
+    async def add(self, text: str) -> Override:
+        """Add a sentence that is always in context, such as "Always answer in English."
+
+        Raises:
+            InvalidArgumentError: The text has no visible character or more than 300, the identity
+                has it already, or it has 50 overrides.
+            BackendError: The store failed.
+        """
+        now = self._now()
+        changed = await self._book.change(self._scope, lambda each: each.with_override(text, now))
+        return changed.overrides[-1]
+
+    async def remove(self, override_id: str) -> Override:
+        """Remove an override, and return it.
+
+        Args:
+            override_id: Its id, or the beginning of the id if only one begins so.
+
+        Raises:
+            InvalidArgumentError: No override, or more than one, has this id.
+            BackendError: The store failed.
+        """
+        removed: list[Override] = []
+
+        def without(identity: Identity) -> Identity:
+            changed = identity.without_override(override_id)
+            removed[:] = [each for each in identity.overrides if each not in changed.overrides]
+            return changed
+
+        await self._book.change(self._scope, without)
+        return removed[0]
 
 
 def identity_put(scope: Scope, identity: Identity, version: int) -> Put:

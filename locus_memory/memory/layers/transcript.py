@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from locus_memory.conversation.roles import role_of
 from locus_memory.memory.extraction.thread import text_of
-from locus_memory.memory.layers.moments import read_moment
+from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.turns import Turn, turn_puts
 from locus_memory.store.item import Put

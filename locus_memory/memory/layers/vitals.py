@@ -14,9 +14,9 @@ from typing import Any, Final, Self
 
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
-from locus_memory.memory.layers.moments import days_between
 from locus_memory.memory.ledger.revision import importance_of, read_memory
 from locus_memory.memory.models import Memory, is_of_tool
+from locus_memory.memory.moments import days_between
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Final
 from weakref import WeakValueDictionary
@@ -12,6 +13,7 @@ from weakref import WeakValueDictionary
 from locus_memory.errors import VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.batch import write_together
+from locus_memory.memory.ledger.past import current_at
 from locus_memory.memory.ledger.revision import (
     Shelf,
     Step,
@@ -201,6 +203,29 @@ class Ledger:
             memory = read_memory(item)
             if memory is not None:
                 yield memory
+
+    async def memories_at(
+        self, scope: Scope, kind: MemoryType, moment: datetime
+    ) -> AsyncIterator[Memory]:
+        """Yield the memories of a type that were current at a moment, in the order of keys.
+
+        Only versions that are still kept are found, see `Limits.history_limit`.
+        """
+        for key in await self._keys(scope, kind):
+            memory = current_at(versions(await self._shelf(scope, kind, key)), moment)
+            if memory is not None:
+                yield memory
+
+    async def _keys(self, scope: Scope, kind: MemoryType) -> list[str]:
+        """Return the keys with a current or a past version, in order."""
+        keys = {memory.key async for memory in self.memories(scope, kind)}
+        root = scope.history(kind, "")[:-1]
+        after: Namespace | None = None
+        while page := await self._store.list_namespaces(root, _PAGE, after=after):
+            # A label "*" in the scope matches any label.
+            keys.update(s[len(root)] for s in page if s[: len(root)] == root and len(s) > len(root))
+            after = page[-1]
+        return sorted(keys)
 
     def _lock(self, scope: Scope) -> asyncio.Lock:
         return self._locks.setdefault(scope.namespace, asyncio.Lock())

@@ -1,0 +1,49 @@
+"""Names of sentences that a person or a model remembers without a key."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from locus_memory.memory.heuristic.extractor import HeuristicExtractor
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.messages import Message
+from locus_memory.store.text import query_words
+
+__all__ = ["named_memory"]
+
+_WORDS: Final = 4
+_LONGEST: Final = 64
+
+
+async def named_memory(
+    content: str,
+    key: str | None = None,
+    kind: MemoryType | str | None = None,
+    metadata: dict[str, Any] | None = None,
+) -> Memory:
+    """Return the memory of a sentence.
+
+    A fact that the rules of the `HeuristicExtractor` know, such as a home, gets their type and
+    key, so it replaces the earlier one. Any other sentence is of the type `user` and gets a key of
+    its first four content words.
+
+    Args:
+        content: The sentence.
+        key: The key, in place of the rules.
+        kind: The type, likewise.
+        metadata: The metadata.
+
+    Raises:
+        InvalidArgumentError: The content or the key is empty, or the type is unknown.
+    """
+    changes = await HeuristicExtractor().extract([Message.user(content)], [])
+    found = changes[0] if len(changes) == 1 and changes[0].op != "delete" else None
+    if kind is not None and found is not None and found.type != kind:
+        found = None
+    made_up = ("-".join(query_words(content)[:_WORDS]) or content)[:_LONGEST]
+    return Memory(
+        MemoryType(kind or (found.type if found else MemoryType.USER)),
+        (found.key if found else made_up) if key is None else key,
+        content.strip(),
+        metadata or {},
+    )
