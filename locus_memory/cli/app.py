@@ -17,6 +17,7 @@ from locus_memory.cli.commands import (
     doctor,
     evaluate,
     forget,
+    identity,
     items,
     memories,
     models,
@@ -51,6 +52,7 @@ app = typer.Typer(
     epilog="\n".join(EXAMPLES[""]),
 )
 _threads = typer.Typer(cls=Group, rich_markup_mode=None, invoke_without_command=True)
+_identity = typer.Typer(cls=Group, rich_markup_mode=None, invoke_without_command=True)
 
 
 def _add(name: str, command: Callable[..., None], panel: str) -> None:
@@ -67,6 +69,16 @@ _add("remember", memories.remember, _MEMORIES)
 _add("history", memories.history, _MEMORIES)
 _add("undo", memories.undo, _MEMORIES)
 _add("forget", forget.forget, _MEMORIES)
+_identity.callback()(identity.show_identity)
+for _name, _command in (("add", identity.add_override), ("remove", identity.remove_override)):
+    _identity.command(_name, cls=Command, epilog="\n".join(EXAMPLES[f"identity {_name}"]))(_command)
+app.add_typer(
+    _identity,
+    name="identity",
+    epilog="\n".join(EXAMPLES["identity"]),
+    rich_help_panel=_MEMORIES,
+)
+_add("episodes", identity.list_episodes, _MEMORIES)
 _threads.callback()(thread_list.list_threads)
 _threads.command("rm", cls=Command, epilog="\n".join(EXAMPLES["threads rm"]))(
     thread_list.remove_threads

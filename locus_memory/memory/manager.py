@@ -27,6 +27,7 @@ from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook, OwnIdentity
+from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.ledger import Ledger, Limits, Statement
 from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory
 from locus_memory.memory.options import (
@@ -139,6 +140,7 @@ class LLMMemoryManager(SingleMemories, BaseMemoryManager):
         self._extraction = Extraction(extractor, self._ledger, self._recall, extraction)
         self._identities = IdentityBook(self._store)
         self._episodes = EpisodeBook(self._store)
+        self._vitals = VitalsBook(self._store)
         self._tending = TendingOptions(enabled=False) if tending is None else tending
         self._recall_timeout = recall.recall_timeout
         self._drain_timeout = extraction.drain_timeout

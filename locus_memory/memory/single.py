@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.extraction import check_length
+from locus_memory.memory.layers.vitals import Vitals, VitalsBook
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import (
     EXPIRES_AT,
@@ -18,7 +19,7 @@ from locus_memory.memory.models import (
     is_expired,
 )
 from locus_memory.memory.moments import read_moment
-from locus_memory.memory.scope import Scope, split_key
+from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.store.item import check_key
 
 __all__ = ["SingleMemories"]
@@ -29,6 +30,7 @@ class SingleMemories:
 
     _ledger: Ledger
     _scope: Scope
+    _vitals: VitalsBook
 
     async def history(self, key: str, type: MemoryType | str | None = None) -> list[Memory]:  # noqa: A002 - the field's word
         """Return all versions of a memory: the current one, then past ones, newest first.
@@ -146,6 +148,16 @@ class SingleMemories:
                 f"two memories have the id {quote(memory_id)}: name one as type:key"
             )
         return found[0] if found else None
+
+    async def vitals(self, memories: Sequence[Memory]) -> list[Vitals]:
+        """Return the vital signs of current memories, as they are now.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        now = self._ledger.now()
+        found = await self._vitals.of(self._scope, memories)
+        return [found[current_key(each.type, each.key)].decayed(now) for each in memories]
 
     async def update(
         self, memory_id: str, content: str | None = None, *, expires_at: datetime | None = None

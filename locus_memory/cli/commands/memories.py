@@ -18,6 +18,7 @@ from locus_memory.cli.options.memories import (
     UserOption,
     for_user,
     open_manager,
+    scoped_manager,
 )
 from locus_memory.cli.options.names import all_namespaces
 from locus_memory.cli.options.session import Session
@@ -61,6 +62,12 @@ def list_memories(
             "--query", metavar="WORDS", help="Only with one of these words, now or earlier."
         ),
     ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at", metavar="MOMENT", help="As of this moment, such as 2026-03-01T10:00; UTC."
+        ),
+    ] = None,
     sources: Annotated[
         bool, typer.Option("--sources", help="Also show the source messages.")
     ] = False,
@@ -78,6 +85,8 @@ def list_memories(
     session = Session.of(context, url, as_json=as_json)
     if all_users and user is not None:
         raise UsageError("give --user or --all-users, not both")
+    if at is not None and query is not None:
+        raise UsageError("give --at or --query, not both")
     document = session.run(
         partial(
             _list,
@@ -86,6 +95,7 @@ def list_memories(
             all_users=all_users,
             kind=kind,
             query=query,
+            at=at,
             limit=limit,
             offset=offset,
         )
@@ -104,13 +114,14 @@ async def _list(
     all_users: bool,
     kind: Kind | None,
     query: str | None,
+    at: str | None,
     limit: int,
     offset: int,
 ) -> dict[str, Any]:
     manager = open_manager(backend.store, prefix)
     wanted = [None, *await users(backend, manager)] if all_users else [user]
     document = await collect(
-        backend, manager, wanted, kind=kind, query=query, limit=limit, offset=offset
+        backend, manager, wanted, kind=kind, query=query, at=at, limit=limit, offset=offset
     )
     if not document["total"] and user is None and not all_users:
         document["others"] = await users(backend, manager)
@@ -124,6 +135,7 @@ async def collect(
     *,
     kind: Kind | None = None,
     query: str | None = None,
+    at: str | None = None,
     limit: int = 100,
     offset: int = 0,
 ) -> dict[str, Any]:
@@ -131,7 +143,7 @@ async def collect(
     found: list[tuple[str | None, Memory]] = []
     for user in wanted:
         scoped = manager if user is None else manager.for_user(user)
-        found += [(user, each) for each in await _recall(scoped, kind, query)]
+        found += [(user, each) for each in await _recall(scoped, kind, query, at)]
     if query is None:
         found.sort(key=lambda each: str(each[1].metadata.get("valid_from") or ""), reverse=True)
     sources = Sources(backend)
@@ -149,9 +161,11 @@ async def collect(
     }
 
 
-async def _recall(manager: LLMMemoryManager, kind: Kind | None, query: str | None) -> list[Memory]:
+async def _recall(
+    manager: LLMMemoryManager, kind: Kind | None, query: str | None, at: str | None
+) -> list[Memory]:
     if query is None:
-        return [memory async for memory in manager.memories(kind)]
+        return [memory async for memory in manager.memories(kind, at=at)]
     check_text(query, "--query")
     # `retrieve` fills its result up with the newest memories: these are left out here.
     return [
@@ -253,7 +267,7 @@ async def _remember(
     from locus_memory.events import subscribe  # noqa: PLC0415 - help must be quick
     from locus_memory.memory.naming import named_memory  # noqa: PLC0415
 
-    manager = _scoped(backend, prefix, user)
+    manager = scoped_manager(backend.store, prefix, user)
     wanted = None if kind is None else kind.value
     memory = await named_memory(content, key, wanted, {"extractor": "by hand"})
     duplicates: list[str] = []
@@ -272,11 +286,6 @@ async def _remember(
     versions = await manager.history(current, memory.type)
     row = await describe(manager, Sources(backend), versions[0], user)
     return {"changed": bool(saved), **row}
-
-
-def _scoped(backend: Backend, prefix: str, user: str | None) -> LLMMemoryManager:
-    manager = open_manager(backend.store, prefix)
-    return manager if user is None else manager.for_user(user)
 
 
 def _render_remembered(console: Console, *, document: dict[str, Any]) -> None:
@@ -310,7 +319,7 @@ def history(
 async def _history(
     backend: Backend, *, key: str, user: str | None, kind: Kind | None, prefix: str
 ) -> list[Row]:
-    versions = await _scoped(backend, prefix, user).history(key, kind)
+    versions = await scoped_manager(backend.store, prefix, user).history(key, kind)
     if not versions:
         raise CommandError(f"no memory {key!r}{for_user(user)}")
     sources = Sources(backend)
@@ -339,7 +348,7 @@ def undo(
 async def _undo(
     backend: Backend, *, key: str, user: str | None, kind: Kind | None, prefix: str
 ) -> dict[str, Any]:
-    manager, sources = _scoped(backend, prefix, user), Sources(backend)
+    manager, sources = scoped_manager(backend.store, prefix, user), Sources(backend)
     before = _current(await manager.history(key, kind))
     restored = await manager.undo(key, kind)
     after = _current(await manager.history(key, kind))

@@ -12,7 +12,15 @@ import typer
 from locus_memory.cli.options.exact_json import parse_json
 from locus_memory.cli.printing.outcome import UsageError
 
-__all__ = ["AsJson", "Limit", "Offset", "Url", "parse_age", "parse_object"]
+__all__ = [
+    "AsJson",
+    "Limit",
+    "Offset",
+    "Url",
+    "parse_age",
+    "parse_object",
+    "refuse_before_subcommand",
+]
 
 Url = Annotated[
     str | None,
@@ -78,3 +86,20 @@ def parse_object(text: str | None, option: str) -> dict[str, Any] | None:
             f'{option} takes a JSON object, such as \'{{"kind": "note"}}\', not {text[:60]!r}'
         )
     return value
+
+
+def refuse_before_subcommand(context: typer.Context, **options: str) -> None:
+    """Refuse options that were given before a subcommand, which would be ignored.
+
+    Args:
+        context: The group's context.
+        options: The options as a user writes them, by parameter.
+
+    Raises:
+        UsageError: One of them was given.
+    """
+    for name, written in options.items():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            command = f"{context.info_name} {context.invoked_subcommand}"
+            raise UsageError(f"{written} stands after {command!r}, or is none of its options")

@@ -24,6 +24,7 @@ __all__ = [
     "UserOption",
     "for_user",
     "open_manager",
+    "scoped_manager",
 ]
 
 DEFAULT_PREFIX = "locus_memory"
@@ -83,6 +84,12 @@ def open_manager(
         history_limit=_NO_LIMIT,
         extraction=ExtractionOptions(extract_mode="background", drain_timeout=_PATIENCE),
     )
+
+
+def scoped_manager(store: BaseStore, prefix: str, user: str | None) -> LLMMemoryManager:
+    """Return a manager of the memories of a user, or of those without a user."""
+    manager = open_manager(store, prefix)
+    return manager if user is None else manager.for_user(user)
 
 
 def for_user(user: str | None) -> str:

@@ -41,6 +41,13 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory forget --query 'blood test' --user noor --threads --dry-run",
             "locus-memory forget --user noor --yes",
         ),
+        "identity": (
+            "locus-memory identity --user ada",
+            "locus-memory identity add 'Always answer in English.' --user ada",
+        ),
+        "identity add": ("locus-memory identity add 'Always answer in English.' --user ada",),
+        "identity remove": ("locus-memory identity remove 1f3a --user ada",),
+        "episodes": ("locus-memory episodes --user ada --limit 5",),
         "threads": (
             "locus-memory threads --prefix noor-",
             "locus-memory threads --after noor-trip --limit 20",

@@ -25,6 +25,7 @@ _CONTENT = 160
 _KEY = 80
 _NAME = 16
 _DAY = 10
+_DIGITS = 4
 _ENDINGS = {"update": "replaced", "delete": "deleted", "evict": "evicted", "undo": "undone"}
 
 
@@ -33,9 +34,16 @@ async def describe(
 ) -> Row:
     """Return a current memory as JSON, with the version that it replaced."""
     before = await earlier(manager, memory)
+    (vitals,) = await manager.vitals([memory])
     return {
         "user": user,
+        "id": memory.id,
         **await version(sources, memory),
+        "salience": round(vitals.salience, _DIGITS),
+        "trust": round(vitals.trust, _DIGITS),
+        "uses": vitals.use_count,
+        "last_used": vitals.last_used,
+        "episodes": vitals.source_count,
         "replaced": await version(sources, before[0]) if before else None,
     }
 

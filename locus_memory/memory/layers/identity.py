@@ -241,7 +241,7 @@ class OwnIdentity:
         return await self._book.read(self._scope)
 
     async def add(self, text: str) -> Override:
-        """Add a sentence that is always in context, such as "Always answer in English."
+        """Add a sentence that is always in context, such as "Answer in English" or "Be brief".
 
         Raises:
             InvalidArgumentError: The text has no visible character or more than 300, the identity

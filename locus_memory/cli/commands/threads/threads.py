@@ -11,11 +11,10 @@ import typer
 
 from locus_memory.cli.conversations.foreign_threads import Foreign
 from locus_memory.cli.conversations.states import read_metadata
-from locus_memory.cli.options.common import AsJson, Limit, Url
+from locus_memory.cli.options.common import AsJson, Limit, Url, refuse_before_subcommand
 from locus_memory.cli.options.confirmation import confirm, refuse_unasked
 from locus_memory.cli.options.names import find_fork_point, find_thread
 from locus_memory.cli.options.session import Globals, Session
-from locus_memory.cli.printing.outcome import UsageError
 from locus_memory.cli.printing.output import console, number, remark
 from locus_memory.cli.printing.paging import COUNTED, tell_more
 from locus_memory.cli.printing.tables import Cell, print_table
@@ -49,9 +48,9 @@ def list_threads(
     """List the threads, or delete some with `rm`."""
     session = Session.of(context, url, as_json=as_json)
     if context.invoked_subcommand is not None:
-        if any(map(partial(_is_given, context), ("prefix", "after", "limit", "everything"))):
-            name = context.invoked_subcommand
-            raise UsageError(f"threads {name} takes no --prefix, --after, --limit or --all")
+        refuse_before_subcommand(
+            context, prefix="--prefix", after="--after", limit="--limit", everything="--all"
+        )
         context.obj = Globals(session.url, session.as_json)
         return
     found = partial(_list, prefix=prefix, after=after, limit=limit, everything=everything)
@@ -59,11 +58,6 @@ def list_threads(
     session.answer(document, partial(_render, found=document["threads"]))
     if not session.as_json:
         tell_more(context, document["more"], after=document["next"])
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
 
 
 async def _list(

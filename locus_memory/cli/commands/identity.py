@@ -1,0 +1,174 @@
+"""The commands `identity`, `identity add` and `identity remove`, and the command `episodes`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from locus_memory.cli.options.common import AsJson, Limit, Url, refuse_before_subcommand
+from locus_memory.cli.options.memories import (
+    DEFAULT_PREFIX,
+    Prefix,
+    UserOption,
+    for_user,
+    scoped_manager,
+)
+from locus_memory.cli.options.session import Globals, Session
+from locus_memory.cli.printing.output import remark, snippet, visible, visible_name
+from locus_memory.cli.printing.tables import Cell, print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+
+__all__ = ["add_override", "list_episodes", "remove_override", "show_identity"]
+
+_ID = 8
+_DAY = 10
+_SUMMARY = 240
+
+
+def show_identity(
+    context: typer.Context,
+    *,
+    user: UserOption = None,
+    prefix: Prefix = DEFAULT_PREFIX,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show who a user is: fixed sentences, derived facts and a narrative.
+
+    The fixed sentences are always in the model's context. Only `identity add` and
+    `identity remove` change them.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    if context.invoked_subcommand is not None:
+        refuse_before_subcommand(context, user="--user", prefix="--namespace")
+        context.obj = Globals(session.url, session.as_json)
+        return
+    document = session.run(partial(_show, user=user, prefix=prefix))
+    session.answer(document, partial(_render, document=document))
+
+
+async def _show(backend: Backend, *, user: str | None, prefix: str) -> dict[str, Any]:
+    identity = await scoped_manager(backend.store, prefix, user).identity.read()
+    return {"user": user, **identity.to_value()}
+
+
+def _render(console: Console, *, document: dict[str, Any]) -> None:
+    rows: list[list[Cell]] = [
+        ["fixed", each["id"][:_ID], visible(each["text"]), each["created_at"][:_DAY]]
+        for each in document["overrides"]
+    ]
+    rows += [
+        ["derived", "", visible(each["text"]), str(each["at"])[:_DAY]] for each in document["facts"]
+    ]
+    if document["content"]:
+        since = str(document["content_at"] or "")[:_DAY]
+        rows.append(["narrative", "", visible(document["content"]), since])
+    if rows:
+        print_table(console, ["kind", "id", "*text", "since"], rows)
+    else:
+        remark(console, f"no identity{for_user(document['user'])}")
+
+
+def add_override(
+    context: typer.Context,
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help="Sentence, such as 'Always answer in English.'")
+    ],
+    *,
+    user: UserOption = None,
+    prefix: Prefix = DEFAULT_PREFIX,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fix a sentence of at most 300 characters that is always in the model's context."""
+    session = Session.of(context, url, as_json=as_json)
+    document = session.run(partial(_add, text=text, user=user, prefix=prefix), create=True)
+    session.answer(document, partial(_say, document=document, what="fixed"))
+
+
+async def _add(backend: Backend, *, text: str, user: str | None, prefix: str) -> dict[str, Any]:
+    added = await scoped_manager(backend.store, prefix, user).identity.add(text)
+    return {"user": user, **asdict(added)}
+
+
+def remove_override(
+    context: typer.Context,
+    override_id: Annotated[
+        str, typer.Argument(metavar="ID", help="Id of the sentence, or its beginning.")
+    ],
+    *,
+    user: UserOption = None,
+    prefix: Prefix = DEFAULT_PREFIX,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a fixed sentence."""
+    session = Session.of(context, url, as_json=as_json)
+    document = session.run(partial(_remove, override_id=override_id, user=user, prefix=prefix))
+    session.answer(document, partial(_say, document=document, what="removed"))
+
+
+async def _remove(
+    backend: Backend, *, override_id: str, user: str | None, prefix: str
+) -> dict[str, Any]:
+    removed = await scoped_manager(backend.store, prefix, user).identity.remove(override_id)
+    return {"user": user, **asdict(removed)}
+
+
+def _say(console: Console, *, document: dict[str, Any], what: str) -> None:
+    line = f"{what} {document['id'][:_ID]}: {visible(document['text'])}"
+    console.out(line, highlight=False)
+
+
+def list_episodes(
+    context: typer.Context,
+    *,
+    user: UserOption = None,
+    limit: Limit = 20,
+    prefix: Prefix = DEFAULT_PREFIX,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the digests of a user's sessions, the newest first."""
+    session = Session.of(context, url, as_json=as_json)
+    document = session.run(partial(_episodes, user=user, limit=limit, prefix=prefix))
+    session.answer(document, partial(_render_episodes, document=document))
+
+
+async def _episodes(
+    backend: Backend, *, user: str | None, limit: int, prefix: str
+) -> dict[str, Any]:
+    found = await scoped_manager(backend.store, prefix, user).episodes(limit)
+    return {"user": user, "episodes": [each.to_value() for each in found]}
+
+
+def _render_episodes(console: Console, *, document: dict[str, Any]) -> None:
+    rows: list[list[Cell]] = [
+        [
+            each["ended_at"][:_DAY],
+            visible_name(each["session_id"]),
+            snippet(_told(each), _SUMMARY),
+            f"{each['salience']:.2f}",
+        ]
+        for each in document["episodes"]
+    ]
+    if rows:
+        print_table(console, ["day", "thread", "*summary", ">salience"], rows)
+    else:
+        remark(console, f"no episodes{for_user(document['user'])}")
+
+
+def _told(episode: dict[str, Any]) -> str:
+    """Return the summary, the decisions and the open actions of an episode."""
+    parts = [episode["summary"]]
+    for title, name in (("decided", "decisions"), ("to do", "action_items")):
+        if episode[name]:
+            parts.append(f"{title}: {'; '.join(episode[name])}")
+    return " ".join(parts)
