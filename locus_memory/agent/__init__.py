@@ -5,7 +5,8 @@ work in other loops as well. A run saves its thread after every step. By default
 memory manager ends it.
 
 Read `loop.py` first, then `session.py` for one run on one thread; `managers.py` guards the memory
-and conversation managers, and `events.py` holds the values that a run returns.
+and conversation managers, and `events.py` holds the values that a run returns. `toolkit/` has
+tools with which a model works on memories.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
         ToolStarted,
     )
     from locus_memory.agent.loop import Agent, Usage
+    from locus_memory.agent.toolkit.memory_tool import memory_tool
+    from locus_memory.agent.toolkit.search_tool import memory_tools
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -40,6 +43,8 @@ else:
             "ToolFinished": "events",
             "ToolStarted": "events",
             "Usage": "loop",
+            "memory_tool": "toolkit.memory_tool",
+            "memory_tools": "toolkit.search_tool",
         },
     )
 
@@ -54,4 +59,6 @@ __all__ = [
     "ToolFinished",
     "ToolStarted",
     "Usage",
+    "memory_tool",
+    "memory_tools",
 ]

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
 from locus_memory._internal.resource import Resource
+from locus_memory.agent.current import CURRENT_CALL
 from locus_memory.agent.events import (
     AgentEvent,
     AgentResult,
@@ -267,6 +268,8 @@ class Agent(Resource):
         elif call.name not in self.tools:
             error = f"no tool {quote(call.name)}; there are: {', '.join(self.tools) or 'none'}"
         if error is None:
+            # Each call has a task and so a context of its own.
+            CURRENT_CALL.set(session.current_call)
             return await self.tools[call.name].run(call)
         return ToolResult(tool_call_id=call.id, name=call.name, error=error)
 

@@ -7,6 +7,7 @@ from typing import Any, Final, Self
 from uuid import uuid4
 
 from locus_memory._internal.quoting import quote
+from locus_memory.agent.current import CurrentCall
 from locus_memory.agent.events import (
     AgentEvent,
     AgentResult,
@@ -170,6 +171,14 @@ class Session:
                 return [call for call in message.tool_calls if call.id not in answered]
             answered.add(message.tool_call_id)
         return []
+
+    @property
+    def current_call(self) -> CurrentCall:
+        """The run and the thread, for a tool that is called now."""
+        said = self.state.messages
+        while said and said[-1].role == Role.TOOL:
+            said = said[:-1]
+        return CurrentCall(self.state.run_id, self.thread_id, said)
 
     def unreadable(self, call: ToolCall) -> str | None:
         """Return why the arguments of an open call could not be read, if so."""

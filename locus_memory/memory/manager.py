@@ -23,7 +23,7 @@ from locus_memory.memory.extraction.extraction import (
     as_memories,
     check_length,
 )
-from locus_memory.memory.extraction.extractors import as_extractor
+from locus_memory.memory.extraction.extractors import LLMExtractor, as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook, OwnIdentity
@@ -48,16 +48,17 @@ from locus_memory.memory.scope import (
     thread_of,
     user_namespace,
 )
-from locus_memory.memory.single import SingleMemories
+from locus_memory.memory.verbs.explicit import ExplicitMemories
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_namespace
 
 __all__ = ["LLMMemoryManager"]
 
 
-class LLMMemoryManager(SingleMemories, BaseMemoryManager):
+class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
     """Memories in any store: extracted, kept with their history, recalled by relevance.
 
     The memories of a run are those of its scope. A run whose state's metadata has a `user_id`
@@ -137,6 +138,9 @@ class LLMMemoryManager(SingleMemories, BaseMemoryManager):
         self._ledger = Ledger(self._store, limits, clock=clock, embedder=embedder)
         self._recall = Recall(self._store, embedder, now=self._ledger.now)
         extractor = as_extractor(extract_fn)
+        self._hybrid = HybridSearch(self._store, embedder)
+        self._model = extractor.model if isinstance(extractor, LLMExtractor) else None
+        self._allow_secrets = extraction.allow_secrets
         self._extraction = Extraction(extractor, self._ledger, self._recall, extraction)
         self._identities = IdentityBook(self._store)
         self._episodes = EpisodeBook(self._store)

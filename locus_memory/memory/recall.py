@@ -18,6 +18,7 @@ from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.retrieval.ranking.supersession import prefer_successors
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import StoreItem, check_limit
+from locus_memory.store.text import query_words, stem
 
 __all__ = ["Recall"]
 
@@ -32,6 +33,9 @@ own words of a memory outweigh those of its key and of the memories that it supe
 text search sees."""
 
 _TEXTS: Final = replace(_MESSAGES, query_words=2 * _WORDS_OF_AN_END)
+
+_NEWEST: Final = 200
+"""How many of the newest memories are read on a store without any search."""
 
 _FIELDS: Final = Fields(text=("content",), speaker=(), role=(), date=(), session=(), position=())
 
@@ -89,6 +93,36 @@ class Recall:
             kept = self._unexpired(await self._items(scope, more, query, strict=strict))
         return kept[:limit]
 
+    async def matching(self, scope: Scope, limit: int, query: str) -> list[tuple[Memory, float]]:
+        """Return the memories that match a query and have not expired, with their scores.
+
+        On a store without any search, the newest memories that share a word with the query match.
+
+        Args:
+            scope: The scope of the memories.
+            limit: At most this many.
+            query: The subject of the memories.
+
+        Raises:
+            InvalidArgumentError: The limit is not an integer of at least 0.
+            BackendError: The store failed.
+        """
+        if check_limit(limit) == 0 or not query.strip():
+            return []
+        if await self._modes():
+            found = await self._about(scope, 2 * limit, query, strict=False)
+        else:
+            words = {stem(word) for word in query_words(query)}
+            newest = await self._store.search(scope.current, None, _NEWEST)
+            found = [item for item in newest if not words.isdisjoint(_words(item))]
+        pairs = [
+            (memory, item.score or 0.0)
+            for item in _successors_first(found)
+            if (memory := read_memory(item)) is not None
+        ]
+        kept = self._unexpired([memory for memory, _ in pairs])
+        return [pair for pair in pairs if pair[0] in kept][:limit]
+
     async def _items(
         self, scope: Scope, limit: int, query: str | None, *, strict: bool
     ) -> list[Memory]:
@@ -135,6 +169,11 @@ class Recall:
         if near and words:
             return [None, "text"]
         return [None] if near or words else []
+
+
+def _words(item: StoreItem) -> set[str]:
+    memory = read_memory(item)
+    return set() if memory is None else {stem(word) for word in query_words(memory.content)}
 
 
 def _successors_first(items: list[StoreItem]) -> list[StoreItem]:

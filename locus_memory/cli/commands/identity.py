@@ -64,9 +64,10 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
         ["fixed", each["id"][:_ID], visible(each["text"]), each["created_at"][:_DAY]]
         for each in document["overrides"]
     ]
-    rows += [
+    derived: list[list[Cell]] = [
         ["derived", "", visible(each["text"]), str(each["at"])[:_DAY]] for each in document["facts"]
     ]
+    rows += derived
     if document["content"]:
         since = str(document["content_at"] or "")[:_DAY]
         rows.append(["narrative", "", visible(document["content"]), since])

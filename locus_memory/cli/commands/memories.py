@@ -265,7 +265,7 @@ async def _remember(
     prefix: str,
 ) -> dict[str, Any]:
     from locus_memory.events import subscribe  # noqa: PLC0415 - help must be quick
-    from locus_memory.memory.naming import named_memory  # noqa: PLC0415
+    from locus_memory.memory.verbs.naming import named_memory  # noqa: PLC0415
 
     manager = scoped_manager(backend.store, prefix, user)
     wanted = None if kind is None else kind.value

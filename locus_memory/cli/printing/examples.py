@@ -45,7 +45,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory identity --user ada",
             "locus-memory identity add 'Always answer in English.' --user ada",
         ),
-        "identity add": ("locus-memory identity add 'Always answer in English.' --user ada",),
+        "identity add": ("locus-memory identity add 'Call me Captain.' --user ada",),
         "identity remove": ("locus-memory identity remove 1f3a --user ada",),
         "episodes": ("locus-memory episodes --user ada --limit 5",),
         "threads": (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
+
+from locus_memory.cli.printing.examples import EXAMPLES
 
 __all__ = ["Command", "Group"]
 
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
     # Newer versions of Typer bundle a copy of Click; older ones depend on Click.
     Context = Any
     HelpFormatter = Any
+
+
+_ORDER: Final = {name: place for place, name in enumerate(EXAMPLES)}
 
 
 class Command(TyperCommand):
@@ -36,17 +41,20 @@ class Group(TyperGroup):
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the commands of each panel with the first lines of their help, uncut."""
         panels: dict[str, list[tuple[str, str]]] = {}
-        for name in self.list_commands(ctx):
+        # Typer lists groups last.
+        for name in sorted(self.list_commands(ctx), key=_place):
             command: Any = self.get_command(ctx, name)
             panel = getattr(command, "rich_help_panel", None) or "Commands"
-            rows = panels.setdefault(str(panel), [])
-            # Typer lists groups last.
-            place = 0 if isinstance(command, TyperGroup) else len(rows)
-            rows.insert(place, (name, _first_line(command)))
+            panels.setdefault(str(panel), []).append((name, _first_line(command)))
         width = max(len(name) for rows in panels.values() for name, _ in rows)
         for title, rows in panels.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), text) for name, text in rows])
+
+
+def _place(name: str) -> int:
+    """Return the place of a command: that of its examples; other commands keep their order."""
+    return _ORDER.get(name, len(_ORDER))
 
 
 def _first_line(command: Any) -> str:

@@ -71,7 +71,7 @@ def test_examples_work_on_the_database_of_the_demo(ok, run):
         if needs.intersection(words) or set(words) & {"|", "<", ">", "eval", "chat"}:
             continue
         done = run(*words)
-        asks = words[0] in ("forget", "rm", "undo") or words[:2] == ["threads", "rm"]
+        asks = words[0] in ("forget", "rm", "undo") or words[1:2] in (["rm"], ["remove"])
         assert done.code == 0 or asks, (example, done)
 
 

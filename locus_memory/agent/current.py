@@ -1,0 +1,35 @@
+"""The call of a tool that is in progress, for tools that need to know the run they serve."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final
+
+from locus_memory.messages import Message
+
+__all__ = ["CURRENT_CALL", "CurrentCall"]
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentCall:
+    """A call of a tool by an agent.
+
+    Attributes:
+        run_id: The run.
+        thread_id: The thread.
+        messages: The thread up to the answer that has the call.
+    """
+
+    run_id: str
+    thread_id: str
+    messages: tuple[Message, ...]
+
+    @property
+    def message_id(self) -> str | None:
+        """The id of the message with the call."""
+        return self.messages[-1].id if self.messages else None
+
+
+CURRENT_CALL: Final[ContextVar[CurrentCall | None]] = ContextVar("locus_memory_call", default=None)
+"""The call whose tool runs in this context; `None` outside an agent."""

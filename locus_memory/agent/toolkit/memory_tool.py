@@ -1,0 +1,177 @@
+"""The tool `memory`: a model searches, remembers, forgets and reflects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal
+
+from locus_memory._internal.quoting import quote
+from locus_memory.agent.current import CURRENT_CALL
+from locus_memory.agent.toolkit.scope import Verbs, Writes, packed, row, verbs_of
+from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.events import emit
+from locus_memory.memory.extraction.origin import Speakers
+from locus_memory.tools import Tool, tool
+
+__all__ = ["ACTIONS", "memory_tool"]
+
+Action = Literal["search", "remember", "forget", "reflect"]
+
+ACTIONS: Final = ("search", "remember", "forget")
+"""The actions of a memory tool by default."""
+
+_ALL: Final = (*ACTIONS, "reflect")
+_DESCRIPTION: Final = {
+    "search": "search finds what is remembered about the query",
+    "remember": "remember keeps one fact, a full sentence, beyond this conversation",
+    "forget": "forget drops the memory with the memory_id that a search returned",
+    "reflect": "reflect answers the query from many memories",
+}
+
+
+def memory_tool(
+    manager: object,
+    *,
+    user_id: str | None = None,
+    actions: Sequence[Action] = ACTIONS,
+    confirm_forget: bool = False,
+) -> Tool:
+    """Return a tool with which a model reads and writes the memories of one user.
+
+    The user is bound here: no argument of a call names one. A write has the same checks as an
+    extracted memory: its length, secrets, duplicates, and a record of the call. A run writes at
+    most 20 times. `forget` retires a memory, and `undo` brings it back; only a person erases. Each
+    write calls `on_memory_write(action, target, content)` of the manager.
+
+    An answer of a search has at most 10 memories and 800 tokens. A refused call is a text for the
+    model and never an exception.
+
+    Args:
+        manager: An `LLMMemoryManager`, or a memory provider with `search`, `remember`, `forget` and
+            `reflect`.
+        user_id: The user; `None`: the scope of the manager itself.
+        actions: What the model may do, of `search`, `remember`, `forget` and `reflect`.
+        confirm_forget: Whether a memory is only forgotten by a second call with `confirmed`, which
+            the model is told to make after the user agreed.
+
+    Raises:
+        ConfigurationError: Unknown actions or none, or an object that is no manager.
+        InvalidArgumentError: The user id is invalid.
+    """
+    allowed = tuple(dict.fromkeys(actions))
+    if not allowed or not set(allowed) <= set(_ALL):
+        raise ConfigurationError(f"actions are of {', '.join(_ALL)}, not {quote(actions)}")
+    verbs = verbs_of(manager, user_id)
+    made = _MemoryTool(manager, verbs, allowed, confirms=confirm_forget)
+    return made.as_tool()
+
+
+class _MemoryTool:
+    """The calls of one tool.
+
+    Args:
+        manager: The manager, for its hook.
+        verbs: The bound verbs.
+        actions: The allowed actions.
+        confirms: Whether `forget` needs a second call.
+    """
+
+    def __init__(
+        self, manager: object, verbs: Verbs, actions: tuple[str, ...], *, confirms: bool
+    ) -> None:
+        self._manager = manager
+        self._verbs = verbs
+        self._actions = actions
+        self._confirms = confirms
+        self._writes = Writes()
+
+    def as_tool(self) -> Tool:
+        """Return the tool, with a signature that has no more than the allowed actions need."""
+
+        async def memory(
+            action: str,
+            query: str | None = None,
+            content: str | None = None,
+            memory_id: str | None = None,
+            *,
+            confirmed: bool = False,
+        ) -> object:
+            return await self._call(action, query, content, memory_id, confirmed=confirmed)
+
+        memory.__annotations__["action"] = Literal[self._actions]
+        described = "; ".join(_DESCRIPTION[each] for each in self._actions)
+        text = f"Long-term memory of this user: {described}."
+        if self._confirms and "forget" in self._actions:
+            text += " Ask the user before forget, then call it with confirmed=true."
+        return tool(name="memory", description=text)(memory)
+
+    async def _call(
+        self,
+        action: str,
+        query: str | None,
+        content: str | None,
+        memory_id: str | None,
+        *,
+        confirmed: bool,
+    ) -> object:
+        needed = {"search": query, "reflect": query, "remember": content, "forget": memory_id}
+        given = needed[action]
+        if given is None or not given.strip():
+            name = {"remember": "content", "forget": "memory_id"}.get(action, "query")
+            return f"refused: {action} needs {name}"
+        try:
+            if action == "search":
+                return await self._search(given)
+            if action == "reflect":
+                return await self._verbs.reflect(given) or "no memories tell about that"
+            if action == "remember":
+                return await self._remember(given)
+            return await self._forget(given.strip(), confirmed=confirmed)
+        except InvalidArgumentError as error:
+            return f"refused: {error}"
+
+    async def _search(self, query: str) -> object:
+        found = await self._verbs.search(query)
+        return packed(map(row, found), self._verbs.token_counter)
+
+    async def _remember(self, content: str) -> str:
+        refused = self._writes.allow()
+        if refused is not None:
+            return refused
+        memory_id = await self._verbs.remember(content, _provenance(content))
+        await self._told("remember", memory_id, content)
+        return f"remembered as {memory_id}"
+
+    async def _forget(self, memory_id: str, *, confirmed: bool) -> str:
+        if self._confirms and not confirmed:
+            return "not forgotten yet: ask the user, then call again with confirmed=true"
+        refused = self._writes.allow()
+        if refused is not None:
+            return refused
+        if not await self._verbs.forget(memory_id):
+            return f"there is no memory {quote(memory_id)}"
+        await self._told("forget", memory_id, "")
+        return f"forgot {memory_id}"
+
+    async def _told(self, action: str, target: str, content: str) -> None:
+        """Call the manager's hook; a failure is an event."""
+        hook: Callable[..., Any] | None = getattr(self._manager, "on_memory_write", None)
+        if hook is None:
+            return
+        try:
+            await hook(action, target, content)
+        except Exception as error:  # noqa: BLE001 - reported; the write is done
+            emit("agent.memory_failed", error=error, hook="on_memory_write")
+
+
+def _provenance(content: str) -> dict[str, Any]:
+    """Return the source of a call, for the metadata of its memory."""
+    call = CURRENT_CALL.get()
+    if call is None:
+        return {}
+    found: dict[str, Any] = {"thread_id": call.thread_id}
+    if call.message_id is not None:
+        found["message_ids"] = [call.message_id]
+    if Speakers(call.messages).is_of_tool((), content):
+        found["origin"] = "tool"
+    return found

@@ -1,0 +1,185 @@
+"""What the memory tools share: the bound verbs, the bounds of an answer, the writes of a run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import orjson
+
+from locus_memory._internal.neutral import neutralise
+from locus_memory._internal.recent import RecentlyUsed
+from locus_memory.agent.current import CURRENT_CALL
+from locus_memory.conversation.tokens import TokenCounter
+from locus_memory.errors import ConfigurationError
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.models import MemorySearchResult
+from locus_memory.retrieval.pack import pack
+
+__all__ = ["MOST_FOUND", "Row", "Verbs", "Writes", "managed", "packed", "row", "shown", "verbs_of"]
+
+MOST_FOUND: Final = 10
+"""The most results of one call."""
+
+_TOKENS: Final = 800
+_LONGEST: Final = 1_000
+_MOST_WRITES: Final = 20
+_RUNS: Final = 256
+_MINUTE: Final = 60.0
+_DAY: Final = 10
+_DIGITS: Final = 3
+_VERBS: Final = ("search", "remember", "forget", "reflect")
+
+Row = dict[str, Any]
+
+
+class Verbs(Protocol):
+    """The verbs of a memory, bound to one user."""
+
+    token_counter: TokenCounter | None
+
+    async def search(self, query: str) -> Sequence[MemorySearchResult]:
+        """Return what matches, the best first."""
+        ...
+
+    async def remember(self, content: str, source: Mapping[str, Any]) -> str:
+        """Keep a sentence, and return its id."""
+        ...
+
+    async def forget(self, memory_id: str) -> bool:
+        """Drop a memory, and return whether it was there."""
+        ...
+
+    async def reflect(self, query: str) -> str:
+        """Return an answer from many memories; empty if that is not supported."""
+        ...
+
+
+class _ManagerVerbs:
+    """The verbs of a memory manager: ids are those of the memories, and forgetting is undoable."""
+
+    def __init__(self, manager: LLMMemoryManager) -> None:
+        self._manager = manager
+        self.token_counter = manager.token_counter
+
+    async def search(self, query: str) -> Sequence[MemorySearchResult]:
+        return await self._manager.search(query, MOST_FOUND)
+
+    async def remember(self, content: str, source: Mapping[str, Any]) -> str:
+        return await self._manager.remember(content, extractor="tool", source=source)
+
+    async def forget(self, memory_id: str) -> bool:
+        return await self._manager.delete(memory_id)
+
+    async def reflect(self, query: str) -> str:
+        return await self._manager.reflect(query)
+
+
+class _ProviderVerbs:
+    """The verbs of a memory provider."""
+
+    token_counter: TokenCounter | None = None
+
+    def __init__(self, provider: Any) -> None:
+        self._provider = provider
+
+    async def search(self, query: str) -> Sequence[MemorySearchResult]:
+        found: Sequence[MemorySearchResult] = await self._provider.search(query, MOST_FOUND)
+        return found
+
+    async def remember(self, content: str, source: Mapping[str, Any]) -> str:
+        del source
+        return str(await self._provider.remember(content))
+
+    async def forget(self, memory_id: str) -> bool:
+        return bool(await self._provider.forget(memory_id))
+
+    async def reflect(self, query: str) -> str:
+        return str(await self._provider.reflect(query))
+
+
+def verbs_of(manager: Any, user_id: str | None) -> Verbs:
+    """Return the verbs of a manager or provider, bound to one user.
+
+    Args:
+        manager: An `LLMMemoryManager`, or an object with the four verbs.
+        user_id: The user; `None`: the scope of the manager itself.
+
+    Raises:
+        ConfigurationError: It is another object, or it serves no users and one is named.
+        InvalidArgumentError: The user id is invalid.
+    """
+    if isinstance(manager, LLMMemoryManager):
+        return _ManagerVerbs(managed(manager, user_id))
+    if not all(callable(getattr(manager, verb, None)) for verb in _VERBS):
+        raise ConfigurationError(
+            f"a memory tool needs a memory manager or provider, not {type(manager).__name__}"
+        )
+    if user_id is None:
+        return _ProviderVerbs(manager)
+    if not callable(getattr(manager, "for_user", None)):
+        raise ConfigurationError(f"{type(manager).__name__} has no for_user(user_id)")
+    return _ProviderVerbs(manager.for_user(user_id))
+
+
+def managed(manager: object, user_id: str | None) -> LLMMemoryManager:
+    """Return an `LLMMemoryManager` bound to one user.
+
+    Raises:
+        ConfigurationError: It is another object.
+        InvalidArgumentError: The user id is invalid.
+    """
+    if not isinstance(manager, LLMMemoryManager):
+        raise ConfigurationError(f"this needs an LLMMemoryManager, not {type(manager).__name__}")
+    if user_id is None:
+        return manager.scoped(manager.namespace)
+    return manager.for_user(user_id)
+
+
+def row(found: MemorySearchResult) -> Row:
+    """Return a result as a row of an answer."""
+    since = found.created_at
+    score = None if found.score is None else round(found.score, _DIGITS)
+    day = since[:_DAY] if isinstance(since, str) else None
+    return {"id": found.id, "content": shown(found.content), "since": day, "score": score}
+
+
+def shown(text: str) -> str:
+    """Return a text as one harmless line of at most 1,000 characters."""
+    line = neutralise(text[: 2 * _LONGEST])
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+
+
+def packed(rows: Iterable[Row], counter: TokenCounter | None) -> list[Row]:
+    """Return the first rows that fit an answer: at most 10, and 800 tokens."""
+    listed = list(rows)[:MOST_FOUND]
+    return list(pack(listed, _TOKENS, text_of=_text, counter=counter).items)
+
+
+def _text(found: Row) -> str:
+    return orjson.dumps(found).decode()
+
+
+class Writes:
+    """A count of the writes of each run: at most 20.
+
+    Outside an agent there are no runs, and the writes of a minute count together.
+
+    Args:
+        clock: Returns monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._done = RecentlyUsed[int](_RUNS)
+
+    def allow(self) -> str | None:
+        """Count one more write; return why it is refused, or `None` if it is allowed."""
+        call = CURRENT_CALL.get()
+        run = f"minute {int(self._clock() / _MINUTE)}" if call is None else call.run_id
+        done = self._done.get(run) or 0
+        if done >= _MOST_WRITES:
+            return f"refused: at most {_MOST_WRITES} changes of memories are allowed in a run"
+        self._done.put(run, done + 1)
+        return None

@@ -1,0 +1,148 @@
+"""Memories on request: what somebody asks a manager to remember, or to look for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from locus_memory.chat.base import ChatModel
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.events import emit
+from locus_memory.memory.layers.episodes import Episode, read_episode
+from locus_memory.memory.layers.log import log_put
+from locus_memory.memory.ledger.ledger import Statement
+from locus_memory.memory.ledger.likeness import gist
+from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
+from locus_memory.memory.recall import Recall
+from locus_memory.memory.secrets.detection import find_secret
+from locus_memory.memory.verbs.naming import named_memory
+from locus_memory.memory.verbs.reflection import reflected
+from locus_memory.memory.verbs.single import SingleMemories
+from locus_memory.retrieval.hybrid import Hit, HybridSearch
+from locus_memory.store.base import BaseStore
+
+__all__ = ["ExplicitMemories"]
+
+_LONGEST: Final = 2_000
+_REFLECTED: Final = 30
+
+
+class ExplicitMemories(SingleMemories):
+    """The part of a memory manager that people and tools call by name."""
+
+    _recall: Recall
+    _hybrid: HybridSearch
+    _store: BaseStore
+    _model: ChatModel | None
+    _allow_secrets: bool
+
+    async def search(self, query: str, limit: int = 5) -> list[MemorySearchResult]:
+        """Return current memories that match a query, the best first; never the newest to fill up.
+
+        Args:
+            query: Their subject.
+            limit: At most this many.
+
+        Raises:
+            InvalidArgumentError: The limit is not an integer of at least 0.
+            BackendError: The store failed.
+        """
+        return [_result(*each) for each in await self.search_memories(query, limit)]
+
+    async def search_memories(self, query: str, limit: int = 5) -> list[tuple[Memory, float]]:
+        """Return what `search` does, as memories with their scores."""
+        return await self._recall.matching(self._scope, limit, query)
+
+    async def search_episodes(self, query: str, limit: int = 5) -> list[tuple[Episode, float]]:
+        """Return the digests of sessions that match a query, the best first, with their scores.
+
+        Raises:
+            InvalidArgumentError: The limit is not an integer of at least 0.
+            BackendError: The store failed.
+        """
+        found = await self._hybrid.search(self._scope.episodes, query, limit)
+        read = ((read_episode(hit.item), hit.score) for hit in found)
+        return [(episode, score) for episode, score in read if episode is not None]
+
+    async def search_transcript(self, query: str, limit: int = 5) -> list[Hit]:
+        """Return the recorded turns of all threads that match a query, the best first.
+
+        The metadata of an item has `speaker`, `date`, and `session`, which is the thread.
+
+        Raises:
+            InvalidArgumentError: The limit is not an integer of at least 0.
+            BackendError: The store failed.
+        """
+        space = self._scope.transcripts
+        return list(await self._hybrid.search(space, query, limit, recursive=True))
+
+    async def remember(
+        self, content: str, *, extractor: str = "manual", source: Mapping[str, Any] | None = None
+    ) -> str:
+        """Save a sentence, and return the id of its memory.
+
+        It gets the key of the rules for facts such as a home, or else one of its first words. A
+        sentence that is known already keeps its memory and its id.
+
+        Args:
+            content: At most 2,000 characters.
+            extractor: Written into the metadata: who asked for it.
+            source: More metadata, such as `thread_id`, `message_ids` and `origin`.
+
+        Raises:
+            InvalidArgumentError: The content is empty or too long, or looks like a secret.
+            BackendError: The store failed.
+        """
+        if not content.strip() or len(content) > _LONGEST:
+            raise InvalidArgumentError(f"a memory has 1 to {_LONGEST:,} characters of content")
+        kind = None if self._allow_secrets else find_secret(content)
+        if kind is not None:
+            emit("memory.secret_dropped", type=MemoryType.USER.value, kind=kind)
+            raise InvalidArgumentError(f"this looks like a secret ({kind}), and is not kept")
+        facts = {"extractor": extractor, **(source or {})}
+        memory = await named_memory(content, metadata=facts)
+        if memory.type == MemoryType.FEEDBACK and facts.get("origin") == "tool":
+            # What a tool says is never a rule for the agent.
+            memory = Memory(MemoryType.REFERENCE, memory.key, memory.content, facts)
+        return (await self._saved(memory)).id
+
+    async def _saved(self, memory: Memory) -> Memory:
+        """Return the memory as written, or else the known one with the same content."""
+        written = await self._ledger.apply(self._scope, [Statement(memory)])
+        if written:
+            return written[0]
+        meant = gist(memory.content)
+        async for known in self._ledger.memories(self._scope, memory.type):
+            if known.key == memory.key or gist(known.content) == meant:
+                return known
+        return memory
+
+    async def reflect(self, query: str) -> str:
+        """Return a model's answer to a question from the memories that match it best.
+
+        The answer has at most about 300 tokens, names the ids of its memories, and says so if they
+        do not tell. It is empty if the manager has no model, or no memory matches.
+
+        Raises:
+            ModelError: The model failed.
+            BackendError: The store failed.
+        """
+        if self._model is None:
+            return ""
+        found = await self.search_memories(query, _REFLECTED)
+        if not found:
+            return ""
+        answer, entry = await reflected(self._model, query, [m for m, _ in found], self._ledger.now)
+        await self._store.put_batch([log_put(self._scope, entry)])
+        return answer
+
+
+def _result(memory: Memory, score: float | None) -> MemorySearchResult:
+    facts = memory.metadata
+    return MemorySearchResult(
+        id=memory.id,
+        content=memory.content,
+        score=score,
+        source=str(facts.get("extractor") or ""),
+        created_at=facts.get("valid_from") or facts.get("extracted_at"),
+    )

@@ -1,0 +1,92 @@
+"""The commands `identity` and `episodes`."""
+
+from __future__ import annotations
+
+import asyncio
+
+from locus_memory.memory.layers.episodes import Episode, episode_put
+from locus_memory.memory.scope import Scope
+from locus_memory.registry import open_backend
+
+RULE = "Always answer in English."
+
+
+def test_a_sentence_is_fixed_listed_and_removed(ok):
+    added = ok("identity", "add", RULE, "--user", "ada", "--json").json
+    assert added["text"] == RULE
+    lines = ok("identity", "--user", "ada").out.splitlines()
+    assert lines[0].split() == ["kind", "id", "text", "since"]
+    assert lines[1].split()[:2] == ["fixed", added["id"][:8]]
+    assert ok("identity", "--user", "ada", "--json").json["overrides"] == [
+        {"id": added["id"], "text": RULE, "created_at": added["created_at"]}
+    ]
+    assert RULE in ok("identity", "remove", added["id"][:6], "--user", "ada").out
+    assert "no identity for user 'ada'" in ok("identity", "--user", "ada").out
+
+
+def test_nobody_else_has_the_sentence(ok):
+    ok("identity", "add", RULE, "--user", "ada")
+    assert ok("identity", "--user", "bob", "--json").json["overrides"] == []
+    assert ok("identity", "--json").json["overrides"] == []
+
+
+def test_an_unknown_id_removes_nothing(ok, run):
+    ok("identity", "add", RULE)
+    refused = run("identity", "remove", "zz")
+    assert refused.code == 2
+    assert "no override has the id 'zz'" in refused.err
+    assert len(ok("identity", "--json").json["overrides"]) == 1
+
+
+def test_options_before_the_subcommand_are_refused(run):
+    """They would be ignored, and the sentence would be nobody's."""
+    refused = run("identity", "--user", "ada", "add", RULE)
+    assert refused.code == 2
+    assert "--user stands after 'identity add'" in refused.err
+
+
+def test_an_empty_and_a_long_sentence_are_refused(run):
+    for text in ("  ", "x" * 301):
+        assert "1 to 300 characters" in run("identity", "add", text).err
+
+
+def test_episodes_come_newest_first(ok, empty_directory):
+    scope = Scope(("locus_memory", "users", "ada"))
+
+    def episode(day: int, summary: str) -> Episode:
+        moment = f"2026-03-0{day}T10:00:00.000000+00:00"
+        return Episode(
+            session_id="trip",
+            started_at=moment,
+            ended_at=moment,
+            summary=summary,
+            decisions=("The boat leaves in May.",),
+        )
+
+    async def save() -> None:
+        async with open_backend("sqlite:./locus.db") as backend:
+            found = [episode(1, "Ada planned a trip."), episode(2, "Ada bought a map.")]
+            await backend.store.put_batch([episode_put(scope, each) for each in found])
+
+    asyncio.run(save())
+    lines = ok("episodes", "--user", "ada").out.splitlines()
+    assert lines[0].split() == ["day", "thread", "summary", "salience"]
+    assert "Ada bought a map. decided: The boat leaves in May." in " ".join(lines[1].split())
+    found = ok("episodes", "--user", "ada", "--limit", "1", "--json").json["episodes"]
+    assert [each["summary"] for each in found] == ["Ada bought a map."]
+    assert "no episodes" in ok("episodes").out
+
+
+def test_memories_shows_ids_and_use_and_past_moments(ok):
+    ok("remember", "Ada lives in Brest.", "--key", "home")
+    row = ok("memories", "--json").json["memories"][0]
+    assert (row["salience"], row["trust"], row["uses"], row["episodes"]) == (0.5, 0.5, 0, 0)
+    assert len(row["id"]) == 8
+    assert ok("memories", "--at", "2020-01-01", "--json").json["total"] == 0
+    assert ok("memories", "--at", "2999-01-01", "--json").json["total"] == 1
+
+
+def test_a_moment_is_checked(ok, run):
+    ok("remember", "Ada lives in Brest.")
+    assert "a moment is a datetime or ISO 8601" in run("memories", "--at", "noon").err
+    assert run("memories", "--at", "2020-01-01", "--query", "x").code == 2
