@@ -164,6 +164,8 @@ class SingleMemories:
     ) -> Memory | None:
         """Write a new version of a current memory; `undo` takes it back.
 
+        A new end alone makes no new version.
+
         Args:
             memory_id: As for `get`.
             content: The new content; `None`: the present one.
