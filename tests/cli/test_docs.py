@@ -22,7 +22,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 BLOCK = re.compile(r"(?<=^```console\n)\$ (.+)\n((?:.*\n)*?)(?=^```$)", re.MULTILINE)
 # Times, sizes, made-up ids and folders differ from run to run and from machine to machine.
 TASK = re.compile(r"^\| .* \| `locus-memory (.+)` \|$", re.MULTILINE)
-VARYING = re.compile(r"[0-9a-f]{32}|[0-9a-f]{12}\b|\b[0-9a-f]{8}\b|[0-9][0-9,.:-]*%?|\(/[^)]*exists\)|[ \n]+")
+VARYING = re.compile(
+    r"[0-9a-f]{32}|[0-9a-f]{12}\b|\b[0-9a-f]{8}\b|[0-9][0-9,.:-]*%?|\(/[^)]*exists\)|[ \n]+"
+)
 
 
 def output(command, folder):
