@@ -1,9 +1,9 @@
 """How much of what the heuristic extractor keeps is right, by labels made by hand.
 
-`python tests/benchmarks/rules_precision.py [FILE ...]` reads the shipped conversations, and files of
-conversations in the shape of `locus_memory/samples`. Each speaker in turn is the user, the other
-the assistant; a speaker called `Assistant` is never the user. Each session is one run, without
-known memories.
+`python tests/benchmarks/rules_precision.py [FILE ...]` reads the shipped conversations, and
+files of conversations in the shape of `locus_memory/samples`. Each speaker in turn is the user, the
+other the assistant; a speaker called `Assistant` is never the user. Each session is one run,
+without known memories.
 
 The labels are in `rules_labels.json`. An output counts as right if it is true by its source and
 is understood without it. A label has the hash of an output, and no text, so that it also serves

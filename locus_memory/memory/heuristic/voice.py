@@ -1,0 +1,244 @@
+"""Changing the person of a text: from the user's own words to words about the user."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["about_user", "as_user", "third_person"]
+
+_THIRD: Final = {
+    "i": "they",
+    "i'm": "they are",
+    "i've": "they have",
+    "i'd": "they would",
+    "i'll": "they will",
+    "me": "them",
+    "my": "their",
+    "mine": "theirs",
+    "myself": "themselves",
+    "we": "they",
+    "we're": "they are",
+    "we've": "they have",
+    "us": "them",
+    "our": "their",
+    "ours": "theirs",
+    "am": "are",
+}
+_USER: Final = {
+    "i": "the user",
+    "i'm": "the user is",
+    "i've": "the user has",
+    "i'd": "the user would",
+    "i'll": "the user will",
+    "me": "the user",
+    "my": "the user's",
+    "mine": "the user's",
+    "myself": "themselves",
+    "we": "the user",
+    "we're": "the user is",
+    "we've": "the user has",
+    "we'd": "the user would",
+    "we'll": "the user will",
+    "us": "the user",
+    "our": "the user's",
+    "ours": "the user's",
+    "ourselves": "themselves",
+}
+_WORD: Final = re.compile(r"[\w']+")
+_ADVERBS: Final = (
+    r"(?:(?:always|never|often|usually|really|also|still|just|only|sometimes|actually|already"
+    r"|finally|probably|recently|currently|now|then|ever|almost|both|all|even|\w{3,20}ly) ){0,2}"
+)
+_SUBJECT: Final = re.compile(rf"(?i)\b(?P<who>I|we) (?P<adverbs>{_ADVERBS})(?P<verb>[a-z']+)")
+_IRREGULAR: Final = {
+    "am": "is",
+    "are": "is",
+    "were": "was",
+    "have": "has",
+    "do": "does",
+    "don't": "doesn't",
+    "haven't": "hasn't",
+    "aren't": "isn't",
+    "weren't": "wasn't",
+    "go": "goes",
+}
+# Verbs that are the same in the third person: modal ones, and irregular ones of the past.
+_SAME: Final = frozenset(
+    [
+        "can",
+        "can't",
+        "cannot",
+        "could",
+        "couldn't",
+        "will",
+        "won't",
+        "would",
+        "wouldn't",
+        "shall",
+        "shan't",
+        "should",
+        "shouldn't",
+        "may",
+        "might",
+        "must",
+        "mustn't",
+        "was",
+        "wasn't",
+        "had",
+        "hadn't",
+        "did",
+        "didn't",
+        "said",
+        "told",
+        "sent",
+        "gave",
+        "went",
+        "made",
+        "got",
+        "wrote",
+        "put",
+        "bought",
+        "sold",
+        "came",
+        "saw",
+        "took",
+        "thought",
+        "knew",
+        "found",
+        "left",
+        "lost",
+        "met",
+        "paid",
+        "ran",
+        "read",
+        "let",
+        "set",
+        "cut",
+        "hit",
+        "kept",
+        "felt",
+        "held",
+        "heard",
+        "led",
+        "lent",
+        "built",
+        "began",
+        "broke",
+        "brought",
+        "caught",
+        "chose",
+        "drew",
+        "drank",
+        "drove",
+        "ate",
+        "fell",
+        "fought",
+        "flew",
+        "forgot",
+        "grew",
+        "hid",
+        "lay",
+        "lit",
+        "rode",
+        "rang",
+        "rose",
+        "sang",
+        "shook",
+        "shot",
+        "slept",
+        "spoke",
+        "spent",
+        "stood",
+        "stole",
+        "swam",
+        "taught",
+        "tore",
+        "threw",
+        "understood",
+        "woke",
+        "wore",
+        "won",
+        "became",
+        "spread",
+        "cost",
+        "hurt",
+        "quit",
+        "split",
+        "shut",
+        "dealt",
+        "dreamt",
+        "meant",
+        "learnt",
+        "burnt",
+        "swore",
+        "stuck",
+        "struck",
+        "has",
+        "is",
+        "bet",
+    ]
+)
+_PLURAL_S: Final = ("s", "x", "z", "ch", "sh", "o")
+_SWAPPED: Final = {
+    "i": "you",
+    "i'm": "you're",
+    "i've": "you've",
+    "i'd": "you'd",
+    "i'll": "you'll",
+    "me": "you",
+    "my": "your",
+    "mine": "yours",
+    "myself": "yourself",
+    "you": "me",
+    "you're": "I'm",
+    "you've": "I've",
+    "you'd": "I'd",
+    "you'll": "I'll",
+    "your": "my",
+    "yours": "mine",
+    "yourself": "myself",
+}
+# Where "you" is a subject: at the start, and after what joins clauses.
+_YOU: Final = re.compile(
+    r"(?i)(?:^|(?<=, )|\b(?:that|if|when|whenever|because|and|but|so|while|until|unless|what|how"
+    r"|where|before|after|as) )you(?= (?!$))"
+)
+_MARK = "\x00"
+
+
+def third_person(text: str) -> str:
+    """Return a user's statement about themselves with "they", "them" and "their"."""
+    return _WORD.sub(lambda found: _THIRD.get(found.group().lower(), found.group()), text)
+
+
+def about_user(text: str) -> str:
+    """Return a user's statement with "the user" for the speaker, so that it stands alone."""
+
+    def conjugated(found: re.Match[str]) -> str:
+        return f"the user {found['adverbs']}{_singular(found['verb'])}"
+
+    return _replaced(_SUBJECT.sub(conjugated, text), _USER)
+
+
+def as_user(text: str) -> str:
+    """Return an assistant's sentence about the user as the user says it: "You are" is "I am"."""
+    marked = _YOU.sub(lambda found: found.group()[:-3] + _MARK, text.replace(_MARK, ""))
+    swapped = _replaced(marked, _SWAPPED).replace(_MARK, "I")
+    return re.sub(r"\bI are\b", "I am", swapped)
+
+
+def _replaced(text: str, words: dict[str, str]) -> str:
+    return _WORD.sub(lambda found: words.get(found.group().lower(), found.group()), text)
+
+
+def _singular(verb: str) -> str:
+    """Return the form of a verb after "the user", of its form after "I"."""
+    low = verb.lower()
+    if low in _IRREGULAR:
+        return _IRREGULAR[low]
+    if low in _SAME or low.endswith("ed"):
+        return verb
+    if low.endswith("y") and low[-2:-1] not in tuple("aeiou"):
+        return f"{verb[:-1]}ies"
+    return verb + ("es" if low.endswith(_PLURAL_S) else "s")
