@@ -109,7 +109,7 @@ _STYLE: Final = (
     r"|analogies|rhetorical questions|adverbs|cliches|slang|passive voice)"
 )
 # "Never call me Bob" is a rule, "From now on, call me Ada" is a name.
-_NOT_NAME: Final = r"(?!(?:please )?call me (?:<NAME>)(?:$|[,.]))"
+_NOT_NAME: Final = r"(?!(?:please )?call me (?:<NAME>)(?:$|[,.]| (?:from|in|going|instead)\b))"
 _DEED: Final = (
     rf"(?:{_NOT_NAME}(?:always |never |don't |do not |only |just |no |please )*"
     r"(?:(?:<DO>|be|generate|create|import|skip|avoid|stop|talk|greet|sign|number|order|list|limit"
@@ -167,7 +167,7 @@ ORDERS: Final[tuple[Rule, ...]] = (
         "{x}.",
     ),
     _order(
-        r"I(?:'d| would)? (?:want|like|prefer|need) you (?:to )?(?P<x>always [^.]{3,200}"
+        r"I(?:'d| would)? (?:want|like|prefer|need) (?:that )?you (?:to )?(?P<x>always [^.]{3,200}"
         r"|never [^.]{3,200}|not to [^.]{3,200}|stop (?!<OTHER>)[^.]{3,200})",
         "The user wants the agent to {x}.",
     ),

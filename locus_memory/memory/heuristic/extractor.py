@@ -50,6 +50,7 @@ _NAMED_SLOTS: Final = frozenset(
     {"name", "home", "job", "employer", "birthday", "age", "diet", "goal"}
 )
 _SPLIT: Final = re.compile(r",? and |,? or |, ?")
+_PLEASE: Final = re.compile(r"(?i),? please$")
 # The groups of a pattern that are checked one by one, or are no part of a fact.
 _NO_FACT: Final = frozenset({"x", "to", "near"})
 _NO: Final = re.compile(r"(?i)(?:no|nope|wrong|not like that|actually)\b")
@@ -112,7 +113,8 @@ async def _said(messages: Sequence[Any]) -> list[Sentence]:
         content = _text(message)
         role = role_of(message)
         if role == "user" and strip([message]) and not asked:
-            begins, ends = begins_play(content), ends_play(content)
+            ends = ends_play(content)
+            begins = not ends and begins_play(content)
             plays = begins or (plays and not ends)
             if begins or not plays:
                 said.extend(_of_message(messages, place))
@@ -192,7 +194,8 @@ def _told(text: str, sentence: Sentence, current: _Facts) -> Iterator[MemoryChan
     """Yield what a sentence states, and what it corrects or allows again."""
     stated = list(_stated(text, sentence, current))
     yield from displaced(text, stated, sentence, current)
-    yield from stated
+    # "I no longer live in Rome, I live in Graz": what replaces a fact comes last.
+    yield from sorted(stated, key=lambda change: change.op != "delete")
     if not stated and not sentence.unsure:
         yield from replaced(text, sentence, current)
         yield from allowed_again(text, sentence, current)
@@ -208,7 +211,13 @@ def _stated(text: str, sentence: Sentence, current: _Facts) -> Iterator[MemoryCh
         for part in [text] if rule.whole else parts:
             if found := rule.pattern.match(part):
                 yield from _filled(rule, found, sentence)
-    for part in [] if unsure else parts:
+    if not unsure:
+        yield from _ended(parts, sentence, current)
+
+
+def _ended(parts: Sequence[str], sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
+    """Yield the retirement of the facts that clauses say are over."""
+    for part in parts:
         for retraction in RETRACTIONS:
             if found := retraction.pattern.match(part):
                 yield from _retracted(retraction, found, sentence, current)
@@ -275,7 +284,7 @@ def _filled(rule: Rule, found: re.Match[str], sentence: Sentence) -> Iterator[Me
 def _words(rule: Rule, value: str) -> str:
     """Return the words of a group: an order with its base form, a fact without its loose end."""
     if rule.type is MemoryType.FEEDBACK:
-        return base_form(value.strip())
+        return base_form(_PLEASE.sub("", value).strip(" ,"))
     return value.strip() if rule is NOTE else trimmed(value)
 
 

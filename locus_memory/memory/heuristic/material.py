@@ -60,8 +60,7 @@ def spoken(text: str) -> str:
     plain = _CODE.sub(" ", text)
     if _CODE_LINE.search(plain):
         plain = _OF_CODE.sub("", plain)
-    plain = _SPEAKER.sub("\n", _QUOTED_LINE.sub("\n", plain))
-    told = _MATERIAL.sub("\n", plain)
+    told = _SPEAKER.sub("\n", _MATERIAL.sub("\n", _QUOTED_LINE.sub("\n", plain)))
     play = _PLAY.search(told)
     if play:
         told = told[: max(told.rfind(end, 0, play.start()) for end in ".!?\n") + 1]
