@@ -32,7 +32,8 @@ _JOINT: Final = re.compile(
 )
 _LEAD: Final = re.compile(
     r"(?i)(?:(?:well|so|oh|hi|hey|hello|yes|yeah|yep|nope|nah|ok|okay"
-    r"|no(?=[,.!;:]| (?:I|I'm|my|we|don't|do not|it|it's|call|use|not)\b)|by the way|btw|fyi|also|and|but"
+    r"|no(?=[,.!;:]| (?:I|I'm|my|we|don't|do not|it|it's|call|use|not)\b)"
+    r"|by the way|btw|fyi|also|and|but"
     r"|just"
     r" so you know|note that|please note(?: that)?|for the record|for your information|anyway"
     r"|actually|honestly|you know|thanks|thank you|sure|great|cool|wow|haha|lol|personally|in fact"

@@ -49,8 +49,8 @@ _PREFACE: Final = re.compile(
     r"|let me confirm|and|then)\b[,:.! ]*)+"
 )
 _TAG: Final = re.compile(
-    r"(?i)(?:(?:,| -| \u2013| \u2014) ?(?:right|correct|is that (?:right|correct|so)|isn't (?:it|that"
-    r" so)|don't you|aren't you|do you|are you|yes|no|am i right))? ?[?.! ]+$"
+    r"(?i)(?:(?:,| -| \u2013| \u2014) ?(?:right|correct|is that (?:right|correct|so)"
+    r"|isn't (?:it|that so)|don't you|aren't you|do you|are you|yes|no|am i right))? ?[?.! ]+$"
 )
 _CHECK: Final = re.compile(
     r"(?i)(?:is that|did i get that|have i got that|am i) (?:right|correct)\?|(?:right|correct)\?"

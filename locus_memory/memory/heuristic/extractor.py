@@ -6,29 +6,18 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, Final
 
-from locus_memory.conversation.roles import role_of
 from locus_memory.memory.heuristic.agenda import NOTE
-from locus_memory.memory.heuristic.clauses import (
-    Sentence,
-    clauses,
-    sentences,
-    slot,
-    without_lead,
-)
-from locus_memory.memory.heuristic.confirming import confirmed
+from locus_memory.memory.heuristic.clauses import Sentence, clauses, slot, without_lead
 from locus_memory.memory.heuristic.corrections import ORDERS, asked_for, base_form
 from locus_memory.memory.heuristic.grammar import Retraction, Rule
-from locus_memory.memory.heuristic.material import begins_play, ends_play
+from locus_memory.memory.heuristic.heard import heard, is_joke, is_secret
 from locus_memory.memory.heuristic.person import RETRACTIONS, RULES
 from locus_memory.memory.heuristic.revision import allowed_again, displaced, replaced
 from locus_memory.memory.heuristic.standing import trimmed
 from locus_memory.memory.heuristic.voice import about_user, third_person
-from locus_memory.memory.inject import strip
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
-from locus_memory.memory.secrets.detection import asks_for_secret, find_secret, mentions_secret
 
 __all__ = ["HeuristicExtractor"]
 
@@ -39,8 +28,6 @@ _LONGEST_CONTENT = 300
 _NOTE_IMPORTANCE = 0.8
 # How many sentences, or messages, are read before the event loop runs other tasks.
 _SLICE = 4
-# How much of the end of an answer is searched for a question or an order.
-_LAST_WORDS, _LAST_SENTENCE = 2000, 200
 _FORGET: Final = re.compile(
     r"(?:please,? )?forget (?!it\b)(?:that |about |what I said about )?(?P<x>.{3,200})$",
     re.IGNORECASE,
@@ -89,77 +76,22 @@ class HeuristicExtractor:
         known = {(memory.type, memory.key): memory.content for memory in memories}
         current = dict(known)
         found: dict[_Name, MemoryChange] = {}
-        said = await _said(messages)
+        said: list[Sentence] = []
+        for place, told in enumerate(heard(messages)):
+            if place % _SLICE == 0:
+                await asyncio.sleep(0)
+            said.extend(told)
         for place, sentence in enumerate(said):
             if place % _SLICE == 0:
                 await asyncio.sleep(0)
-            if _is_joke(said, place):
+            if is_joke(said, place):
                 continue
             changes = list(_changes(sentence, current))
-            if changes and not _is_secret(said, place):
+            if changes and not is_secret(said, place):
                 for change in changes:
                     found[change.type, change.key] = change
                     current[change.type, change.key] = change.content
         return tuple(_news(found, known))
-
-
-async def _said(messages: Sequence[Any]) -> list[Sentence]:
-    """Return the sentences of the user, without the answers to questions for a secret."""
-    said: list[Sentence] = []
-    asked = plays = False
-    for place, message in enumerate(messages):
-        if place % _SLICE == 0:
-            await asyncio.sleep(0)
-        content = _text(message)
-        role = role_of(message)
-        if role == "user" and strip([message]) and not asked:
-            ends = ends_play(content)
-            begins = not ends and begins_play(content)
-            plays = begins or (plays and not ends)
-            if begins or not plays:
-                said.extend(_of_message(messages, place))
-        asked = role == "assistant" and _asks_for_secret(content)
-    return said
-
-
-def _text(message: Any) -> str:
-    return message.content if isinstance(message.content, str) else ""
-
-
-def _of_message(messages: Sequence[Any], place: int) -> list[Sentence]:
-    """Return the sentences of a user's message, with what it confirms of the one before."""
-    before = messages[place - 1] if place else None
-    answers = before is not None and role_of(before) == "assistant" and bool(strip([before]))
-    told = list(sentences(_text(messages[place]), place, reply=answers))
-    repeated = confirmed(told, _text(before), place - 1) if answers else []
-    return told + repeated
-
-
-def _is_joke(said: Sequence[Sentence], place: int) -> bool:
-    """Return whether the next sentence of the message takes this one back."""
-    rest = said[place + 1 : place + 2]
-    return any(after.takes_back and after.message == said[place].message for after in rest)
-
-
-def _asks_for_secret(content: str) -> bool:
-    """Return whether an answer ends with a question for a secret, or an order to give one."""
-    return asks_for_secret(content[-_LAST_WORDS:]) or mentions_secret(content[-_LAST_SENTENCE:])
-
-
-def _is_secret(said: Sequence[Sentence], place: int) -> bool:
-    """Return whether a sentence holds a secret, or is beside one that mentions secrets.
-
-    A password may look like any word, and the next sentence may name it.
-    """
-    near = [sentence.text for sentence in said[max(0, place - 1) : place + 2]]
-    return (
-        find_secret(said[place].text) is not None
-        or any(map(mentions_secret, near))
-        or any(
-            find_secret("\n".join(pair)) and not any(map(find_secret, pair))
-            for pair in pairwise(near)
-        )
-    )
 
 
 def _news(found: dict[_Name, MemoryChange], known: _Facts) -> Iterator[MemoryChange]:
