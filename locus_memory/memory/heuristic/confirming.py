@@ -9,7 +9,7 @@ from typing import Final
 from locus_memory.memory.heuristic.clauses import Sentence, sentences
 from locus_memory.memory.heuristic.voice import as_user
 
-__all__ = ["confirmed"]
+__all__ = ["agreed", "confirmed"]
 
 _PAUSE: Final = r"[,.! \u2013\u2014-]+"
 _MORE: Final = (
@@ -94,6 +94,15 @@ def confirmed(said: Sequence[Sentence], answer: str, place: int) -> list[Sentenc
     ]
 
 
+def agreed(said: Sequence[Sentence], answer: str) -> str | None:
+    """Return what the assistant offers to do at the end of an answer, if the user accepts it."""
+    if not said or not (_YES.fullmatch(said[0].text) or _ACCEPTED.fullmatch(said[0].text)):
+        return None
+    last = [each.text for each in sentences(answer[-_LAST:], said[0].message)][-1:]
+    offers = (_OFFER.match(_plain(each)) for each in last)
+    return next((as_user(offer["x"]) for offer in offers if offer), None)
+
+
 def _proposals(answer: str, place: int) -> list[str]:
     """Return the last sentence, or those before a "Right?" or a full stop."""
     told = [each.text for each in sentences(answer[-_LAST:], place)]
@@ -106,9 +115,7 @@ def _proposals(answer: str, place: int) -> list[str]:
 
 def _voiced(proposal: str, *, always: bool, is_fact: bool) -> str | None:
     """Return a proposal as the user's order or statement, or `None` if it is neither."""
-    text = _TAG.sub(
-        "", _PREFACE.sub("", proposal, count=1) if _PREFACE.match(proposal) else proposal
-    )
+    text = _plain(proposal)
     if offer := _OFFER.match(text):
         return _order(as_user(offer["x"]), always=always)
     fact = _FACT.match(text)
@@ -122,6 +129,12 @@ def _voiced(proposal: str, *, always: bool, is_fact: bool) -> str | None:
     if fact["is"]:
         return f"My {fact['what']} is {rest}"
     return as_user(text)
+
+
+def _plain(proposal: str) -> str:
+    """Return a proposal without "So, " before it and ", right?" after it."""
+    preface = _PREFACE.match(proposal)
+    return _TAG.sub("", proposal[preface.end() :] if preface else proposal)
 
 
 def _order(text: str, *, always: bool) -> str | None:

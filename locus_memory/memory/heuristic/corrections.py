@@ -1,16 +1,19 @@
-"""The rules of the heuristic extractor for wishes for the agent, and for corrections."""
+"""Wishes for the agent and corrections: their rules, and what they change."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from locus_memory.memory.heuristic.clauses import Sentence, slot
 from locus_memory.memory.heuristic.grammar import Rule, pattern
-from locus_memory.memory.heuristic.standing import is_order
-from locus_memory.memory.models import MemoryType
+from locus_memory.memory.heuristic.standing import is_order, stands
+from locus_memory.memory.heuristic.voice import third_person
+from locus_memory.memory.models import MemoryChange, MemoryType
 
-__all__ = ["AGAIN", "INSTEAD", "ORDERS", "Replacement", "asked_for", "base_form", "replacement"]
+__all__ = ["ORDERS", "allowed_again", "asked_for", "base_form", "displaced", "replaced"]
 
 
 def _order(source: str, content: str, key: str = "rule:{x}", *, reply: bool = False) -> Rule:
@@ -19,6 +22,8 @@ def _order(source: str, content: str, key: str = "rule:{x}", *, reply: bool = Fa
         whole, MemoryType.FEEDBACK, key, content, 0.9, whole=True, reply=reply, check=is_order
     )
 
+
+_Facts = Mapping[tuple[MemoryType, str], str]
 
 _VERBS: Final = [
     "use",
@@ -174,13 +179,13 @@ ORDERS: Final[tuple[Rule, ...]] = (
 )
 """Rules for wishes that hold from then on: of any message, and of answers to the assistant."""
 
-INSTEAD: Final = re.compile(
+_INSTEAD: Final = re.compile(
     r"(?i)(?:use|write|answer|reply|respond|format|prefer|go with)\b [^.;!?\"]{2,80}? "
     r"(?:instead of|rather than|and not|not) (?P<not>[^.;!?\"]{2,80}?)(?:,? please)?$"
 )
 """An order in place of another: `not` is what the other one used."""
 
-AGAIN: Final = re.compile(
+_AGAIN: Final = re.compile(
     r"(?i)(?:you (?:can|may) (?P<x>\w+ [^.;!?\"]{2,80}?) (?:again|after all|now)"
     r"|(?P<y>[\w -]{2,40}?) are (?:fine|ok|okay|allowed|welcome) (?:again|after all|now))$"
 )
@@ -198,7 +203,7 @@ _REPLACED: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
+class _Replacement:
     """A correction of one word or name by another, as in "Graz, not Vienna"."""
 
     old: str
@@ -211,16 +216,79 @@ def asked_for(text: str) -> str | None:
     return asked["x"] if asked else None
 
 
-def replacement(text: str) -> Replacement | None:
+def _replacement(text: str) -> _Replacement | None:
     """Return the correction that a sentence makes, or `None`."""
     found = _REPLACED.match(text)
     if not found:
         return None
     old, new = found["old"] or found["before"], found["new"] or found["after"]
-    return Replacement(old.strip(" '"), new.strip(" '"))
+    return _Replacement(old.strip(" '"), new.strip(" '"))
 
 
 def base_form(words: str) -> str:
     """Return an order with the base form of its verb: "using mocks" is "use mocks"."""
     verb, space, rest = words.partition(" ")
     return f"{_BASES.get(verb.lower(), verb)}{space}{rest}"
+
+
+def displaced(
+    text: str, stated: Sequence[MemoryChange], sentence: Sentence, current: _Facts
+) -> Iterator[MemoryChange]:
+    """Yield the retirement of what a new statement names as wrong: "use tabs, not spaces"."""
+    if not stated:
+        return
+    names = set(_instead(text))
+    if correction := _replacement(text):
+        old = slot(third_person(correction.old))
+        for change in stated:
+            head, colon, _ = change.key.rpartition(":")
+            names.add((change.type, f"{head}{colon}{old}"))
+    names -= {(change.type, change.key) for change in stated}
+    for kind, key in sorted(names & current.keys()):
+        yield MemoryChange(op="delete", type=kind, key=key, sources=sentence.sources)
+
+
+def _instead(text: str) -> Iterator[tuple[MemoryType, str]]:
+    if order := _INSTEAD.match(text):
+        verb = text.split(maxsplit=1)[0].lower()
+        yield MemoryType.FEEDBACK, f"rule:{verb} {slot(third_person(order['not']))}"
+
+
+def replaced(text: str, sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
+    """Yield the one known fact with a word or name replaced, as "Graz, not Vienna" says."""
+    correction = _replacement(text)
+    if correction is None or not stands(correction.new):
+        return
+    old = re.compile(rf"(?i)(?<!\w){re.escape(correction.old)}(?!\w)")
+    about = [
+        (name, content)
+        for name, content in current.items()
+        if name[0] is not MemoryType.FEEDBACK and old.search(content)
+    ]
+    if len(about) != 1:
+        return
+    [((kind, key), content)] = about
+    parts = [
+        slot(correction.new) if part == slot(correction.old) else part for part in key.split(":")
+    ]
+    renamed = ":".join(parts)
+    if renamed != key:
+        yield MemoryChange(op="delete", type=kind, key=key, sources=sentence.sources)
+    yield MemoryChange(
+        op="add",
+        type=kind,
+        key=renamed,
+        content=old.sub(lambda _: correction.new, content),
+        sources=sentence.sources,
+    )
+
+
+def allowed_again(text: str, sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
+    """Yield the retirement of an order that the user lifts: "You can use emojis again"."""
+    allowed = _AGAIN.match(text)
+    if not allowed:
+        return
+    deed = base_form(allowed["x"]) if allowed["x"] else f"use {allowed['y']}"
+    name = (MemoryType.FEEDBACK, f"rule:{slot(third_person(deed))}")
+    if name in current:
+        yield MemoryChange(op="delete", type=name[0], key=name[1], sources=sentence.sources)

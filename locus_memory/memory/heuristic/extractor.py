@@ -10,11 +10,17 @@ from typing import Any, Final
 
 from locus_memory.memory.heuristic.agenda import NOTE
 from locus_memory.memory.heuristic.clauses import Sentence, clauses, slot, without_lead
-from locus_memory.memory.heuristic.corrections import ORDERS, asked_for, base_form
+from locus_memory.memory.heuristic.corrections import (
+    ORDERS,
+    allowed_again,
+    asked_for,
+    base_form,
+    displaced,
+    replaced,
+)
 from locus_memory.memory.heuristic.grammar import Retraction, Rule
 from locus_memory.memory.heuristic.heard import heard, is_joke, is_secret
 from locus_memory.memory.heuristic.person import RETRACTIONS, RULES
-from locus_memory.memory.heuristic.revision import allowed_again, displaced, replaced
 from locus_memory.memory.heuristic.standing import trimmed
 from locus_memory.memory.heuristic.voice import about_user, third_person
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType

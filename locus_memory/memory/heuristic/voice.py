@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["about_user", "as_user", "third_person"]
+from locus_memory.memory.heuristic.clauses import Sentence, without_lead
+
+__all__ = ["about_user", "as_user", "has_verb", "is_past", "retold", "third_person"]
 
 _THIRD: Final = {
     "i": "they",
@@ -65,119 +67,18 @@ _IRREGULAR: Final = {
 }
 # Verbs that are the same in the third person: modal ones, and irregular ones of the past.
 _SAME: Final = frozenset(
-    [
-        "can",
-        "can't",
-        "cannot",
-        "could",
-        "couldn't",
-        "will",
-        "won't",
-        "would",
-        "wouldn't",
-        "shall",
-        "shan't",
-        "should",
-        "shouldn't",
-        "may",
-        "might",
-        "must",
-        "mustn't",
-        "was",
-        "wasn't",
-        "had",
-        "hadn't",
-        "did",
-        "didn't",
-        "said",
-        "told",
-        "sent",
-        "gave",
-        "went",
-        "made",
-        "got",
-        "wrote",
-        "put",
-        "bought",
-        "sold",
-        "came",
-        "saw",
-        "took",
-        "thought",
-        "knew",
-        "found",
-        "left",
-        "lost",
-        "met",
-        "paid",
-        "ran",
-        "read",
-        "let",
-        "set",
-        "cut",
-        "hit",
-        "kept",
-        "felt",
-        "held",
-        "heard",
-        "led",
-        "lent",
-        "built",
-        "began",
-        "broke",
-        "brought",
-        "caught",
-        "chose",
-        "drew",
-        "drank",
-        "drove",
-        "ate",
-        "fell",
-        "fought",
-        "flew",
-        "forgot",
-        "grew",
-        "hid",
-        "lay",
-        "lit",
-        "rode",
-        "rang",
-        "rose",
-        "sang",
-        "shook",
-        "shot",
-        "slept",
-        "spoke",
-        "spent",
-        "stood",
-        "stole",
-        "swam",
-        "taught",
-        "tore",
-        "threw",
-        "understood",
-        "woke",
-        "wore",
-        "won",
-        "became",
-        "spread",
-        "cost",
-        "hurt",
-        "quit",
-        "split",
-        "shut",
-        "dealt",
-        "dreamt",
-        "meant",
-        "learnt",
-        "burnt",
-        "swore",
-        "stuck",
-        "struck",
-        "has",
-        "is",
-        "bet",
-    ]
+    """
+    knelt leapt crept swept wept slid sank bit bent blew bred clung dug fed fled forgave froze hung
+    leant overcame sought shone shrank sped spilt spun sprang stung strode swung wound withdrew
+    overslept laid mistook rebuilt rewrote undid redid
+    can can't cannot could couldn't will won't would wouldn't shall shan't should shouldn't
+    may might must mustn't was wasn't had hadn't did didn't said told sent gave went made got
+    wrote put bought sold came saw took thought knew found left lost met paid ran read let set
+    cut hit kept felt held heard led lent built began broke brought caught chose drew drank
+    drove ate fell fought flew forgot grew hid lay lit rode rang rose sang shook shot slept
+    spoke spent stood stole swam taught tore threw understood woke wore won became spread cost
+    hurt quit split shut dealt dreamt meant learnt burnt swore stuck struck has is bet
+    """.split()  # noqa: SIM905 - a table of words
 )
 _PLURAL_S: Final = ("s", "x", "z", "ch", "sh", "o")
 _SWAPPED: Final = {
@@ -205,6 +106,42 @@ _YOU: Final = re.compile(
     r"|where|before|after|as) )you(?= (?!$))"
 )
 _MARK = "\x00"
+_HOW: Final = re.compile(
+    r"(?i)(?P<how>how|where|when|what|which \w+) (?:do|can|should|could|would|must) (?:I|we|one)"
+    r" (?P<rest>.+)$"
+)
+_IS: Final = re.compile(
+    r"(?i)(?P<what>what|who|where|when|why|how \w+|which \w+) (?P<is>is|are|was|were)"
+    r" (?P<rest>(?:the |an? |my |our )?[\w' -]{2,60})$"
+)
+_REQUEST: Final = re.compile(
+    r"(?i)(?:(?:can|could|would|will) you (?:please )?|please )(?P<rest>\w+ .+)$"
+)
+_IMPERATIVE: Final = re.compile(
+    r"(?i)(?:write|make|fix|explain|find|give|show|help|create|summari[sz]e|translate|add|tell"
+    r"|compare|plan|suggest|draft|check|review|list|book|remind|send|set|build|implement|refactor"
+    r"|debug|generate|convert|describe|recommend|put|change|remove|update|run|rename|delete|use"
+    r"|keep|stop|call|answer|propose|design|calculate|look up)\b(?! (?:is|are|was|were)\b)"
+)
+_WHETHER: Final = re.compile(r"(?i)(?:should|can|could|may) (?:I|we) (?P<rest>.+)$")
+_ORDINARY: Final = re.compile(
+    r"(?:The|A|An|These|Those|My|Our|It|He|She|They|There|Here|In|On|At|For|With|From|To"
+    r"|After|Before|When|While|Two|Three|Four|Five|Some|All|Most|Many|Every|Each|No|Not|One)\b"
+)
+_VERB: Final = re.compile(
+    r"(?i)\b(?:is|are|was|were|has|have|had|will|would|can|could|must|should|may|does|do|did"
+    r"|isn't|can't|won't|comes|goes|needs|wants|takes|gave|\w{3,}ed)\b"
+)
+_ASSISTANT: Final = {
+    "you": "the assistant",
+    "your": "the assistant's",
+    "you're": "the assistant is",
+    "you've": "the assistant has",
+    "you'd": "the assistant would",
+    "you'll": "the assistant will",
+    "yours": "the assistant's",
+    "yourself": "itself",
+}
 
 
 def third_person(text: str) -> str:
@@ -228,6 +165,16 @@ def as_user(text: str) -> str:
     return re.sub(r"\bI are\b", "I am", swapped)
 
 
+def has_verb(text: str) -> bool:
+    """Return whether a text has a word that is surely a verb."""
+    return _VERB.search(text) is not None
+
+
+def is_past(word: str) -> bool:
+    """Return whether a word is a modal verb, or an irregular one in the past."""
+    return word in _SAME
+
+
 def _replaced(text: str, words: dict[str, str]) -> str:
     return _WORD.sub(lambda found: words.get(found.group().lower(), found.group()), text)
 
@@ -237,8 +184,48 @@ def _singular(verb: str) -> str:
     low = verb.lower()
     if low in _IRREGULAR:
         return _IRREGULAR[low]
-    if low in _SAME or low.endswith("ed"):
+    if low in _SAME or (low.endswith("ed") and not low.endswith("eed")):
         return verb
     if low.endswith("y") and low[-2:-1] not in tuple("aeiou"):
         return f"{verb[:-1]}ies"
     return verb + ("es" if low.endswith(_PLURAL_S) else "s")
+
+
+def retold(sentence: Sentence) -> str:
+    """Return a sentence of the user as a sentence about the user."""
+    text = without_lead(sentence.text)
+    told = _asked(text) if sentence.asks else _stated(text)
+    told = _WORD.sub(lambda found: _ASSISTANT.get(found.group().lower(), found.group()), told)
+    told = " ".join(told.split())
+    return f"{told[:1].upper()}{told[1:].rstrip(' .!?,;:')}."
+
+
+def _asked(text: str) -> str:
+    text = text.rstrip("?! ")
+    if found := _HOW.match(text):
+        return f"The user asked {found['how'].lower()} to {about_user(found['rest'])}"
+    if found := _IS.match(text):
+        rest = about_user(found["rest"])
+        return f"The user asked {found['what'].lower()} {rest} {found['is'].lower()}"
+    if found := _REQUEST.match(text):
+        return f"The user asked the assistant to {about_user(_lowered(found['rest']))}"
+    if found := _WHETHER.match(text):
+        return f"The user asked whether to {about_user(found['rest'])}"
+    return f"The user asked: {about_user(text)}?"
+
+
+def _stated(text: str) -> str:
+    if found := _REQUEST.match(text):
+        return f"The user asked the assistant to {about_user(_lowered(found['rest']))}"
+    if _IMPERATIVE.match(text):
+        return f"The user asked the assistant to {about_user(_lowered(text))}"
+    told = about_user(text)
+    if told.lower().startswith("the user"):
+        return told
+    if _ORDINARY.match(told) and has_verb(told.split(",")[0]):
+        return f"The user said that {_lowered(told)}"
+    return f"The user said: {told}"
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:]
