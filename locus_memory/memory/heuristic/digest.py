@@ -38,10 +38,13 @@ _CHARACTERS = 4
 
 _DECIDED: Final = re.compile(
     r"(?i)(?:(?:I|we)(?:'ve| have)? (?:now |just |finally |also )?(?:decided|agreed|settled|opted"
-    r"|chosen|chose|picked|went with)\b|(?:I|we)(?:'ll| will) (?:go with|take|use"
-    r"|stick (?:with|to))\b|let's (?:go with|use|take|stick (?:with|to)|do)\b"
+    r"|chosen|chose|picked|went with)\b"
+    r"|(?:I|we)(?:'ll| will) (?:go with|stick (?:with|to)|use|take (?!an? (?:look|break|walk|nap"
+    r"|rest|bath|shower|moment|while)\b|care\b|your\b|notes?\b|time\b|part\b|place\b))"
+    r"|let's (?:go with|use|take|stick (?:with|to)|do)\b"
     r"|(?:the|our|my) (?:plan|decision) is\b"
-    r"|(?:the|our|my) [\w ]{2,30} (?:has|have) (?:decided|agreed)\b)(?! (?:it|that|this)[.!]*$)"
+    r"|(?:the|our|my) [\w ]{2,30} (?:has|have) (?:decided|agreed)\b)"
+    r"(?!(?:.* )?(?:it|that|this|so)[.!]*$)"
 )
 _TASK: Final = re.compile(
     r"(?i)(?:I|we) (?:still |also |really |just )?(?:need to|have to|must|ought to|should)"

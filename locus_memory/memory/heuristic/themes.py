@@ -52,7 +52,7 @@ _NAME: Final = re.compile(
 )
 _NO_NAME: Final = frozenset(
     """
-    i i'm i've i'd i'll ok tv am pm lol omg asap fyi btw monday tuesday wednesday thursday
+    ai i i'm i've i'd i'll ok tv am pm lol omg asap fyi btw monday tuesday wednesday thursday
     friday saturday sunday january february march april may june july august september october
     november december mr mrs ms dr christmas easter todo mondays tuesdays wednesdays thursdays
     fridays saturdays sundays
@@ -60,6 +60,7 @@ _NO_NAME: Final = frozenset(
 )
 _TITLES: Final = frozenset({"mr", "mrs", "ms", "dr", "prof"})
 _SHORTEST: Final = 3
+_SHORT: Final = 2
 _LONGEST: Final = 25
 # How often a word that only begins sentences must do so to be a name.
 _TWICE: Final = 2
@@ -168,7 +169,7 @@ def _plain(name: str, *, at_start: bool) -> str | None:
     while words and words[-1].casefold() in _NO_NAME | {"of", "the", "de"}:
         words = words[:-1]
     plain = " ".join(words)
-    if not plain or plain.casefold() in _COMMON or not plain[0].isupper() or "'" in plain:
+    if len(plain) < _SHORT or plain.casefold() in _COMMON or not plain[0].isupper() or "'" in plain:
         return None
     return plain
 

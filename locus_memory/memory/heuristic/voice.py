@@ -132,6 +132,8 @@ _VERB: Final = re.compile(
     r"(?i)\b(?:is|are|was|were|has|have|had|will|would|can|could|must|should|may|does|do|did"
     r"|isn't|can't|won't|comes|goes|needs|wants|takes|gave|\w{3,}ed)\b"
 )
+_SINGULAR: Final = {"do": "does", "are": "is", "have": "has", "were": "was", "don't": "doesn't"}
+_TO_ASSISTANT: Final = re.compile(r"(?i)\b(do|are|have|were|don't) you\b")
 _ASSISTANT: Final = {
     "you": "the assistant",
     "your": "the assistant's",
@@ -195,6 +197,7 @@ def retold(sentence: Sentence) -> str:
     """Return a sentence of the user as a sentence about the user."""
     text = without_lead(sentence.text)
     told = _asked(text) if sentence.asks else _stated(text)
+    told = _TO_ASSISTANT.sub(lambda found: _SINGULAR[found[1].lower()] + " you", told)
     told = _WORD.sub(lambda found: _ASSISTANT.get(found.group().lower(), found.group()), told)
     told = " ".join(told.split())
     return f"{told[:1].upper()}{told[1:].rstrip(' .!?,;:')}."

@@ -88,8 +88,8 @@ def test_a_session_about_a_trip():
             "The user asked the assistant to compare SQLite with Postgres for a desktop program.",
         ),
         (
-            "Write a Python script that renames all photos by date.",
-            "The user asked the assistant to write a Python script that renames all photos by date.",
+            "Write a Python script that renames photos by date.",
+            "The user asked the assistant to write a Python script that renames photos by date.",
         ),
         (
             "I bought a wooden boat in Falmouth yesterday.",
