@@ -1,15 +1,16 @@
 """How much of what the heuristic extractor keeps is right, by labels made by hand.
 
-`python tests/benchmarks/rules_precision.py [FILE ...]` reads the shipped conversations, and
-files of conversations in the shape of `locus_memory/samples`. Each speaker in turn is the user, the
-other the assistant; a speaker called `Assistant` is never the user. Each session is one run,
-without known memories.
+`python tests/benchmarks/rules_precision.py [--time] [FILE ...]` reads the shipped conversations,
+and files of conversations in the shape of `locus_memory/samples`. Each speaker in turn is the
+user, the other the assistant; a speaker called `Assistant` is never the user. Each session is one
+run, without known memories.
 
 The labels are in `rules_labels.json`. An output counts as right if it is true by its source and
 is understood without it. A label has the hash of an output, and no text, so that it also serves
 texts that may not be copied. `was` says that the rules of before kept it. An output without a
 label counts as wrong and is printed. For the shipped conversations there is a list of the facts
-that a person keeps, and recall is the share of them that is found.
+that a person keeps, and recall is the share of them that is found. `--time` also measures the
+slowest of some messages of 200,000 characters, alone and as the answer that a user confirms.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from locus_memory.memory.heuristic.digest import digest
 from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.models import MemoryChange
 from locus_memory.messages import Message
@@ -33,6 +36,12 @@ SHIPPED = (
 )
 LABELS = Path(__file__).with_name("rules_labels.json")
 BAR = 0.95
+LENGTH, LONGEST_SECONDS = 200_000, 1.0
+PIECES = (
+    *("I ", "'", '"', "`", "```", "my ", "not ", ", ", "> ", "\n", "Dear A,\n", "I like ", "a-"),
+    *("and I ", "http://", "ha", "{\n", "A: ", "no, ", "\x00", "the ", "from now on ", "call me "),
+    *("use x instead of ", "\u0130", "? ", "I need to x ", "we decided ", "such ! forget "),
+)
 
 
 @dataclass(frozen=True)
@@ -104,7 +113,24 @@ def row(name: str, found: list[Kept], read: dict[str, Any]) -> float:
     return precision
 
 
-async def main(paths: list[Path]) -> int:
+async def slowest() -> float:
+    """Return the seconds of the slowest of the long messages, for the extractor and the digest."""
+    times = []
+    for piece in PIECES:
+        text = (piece * LENGTH)[:LENGTH]
+        for messages in (
+            [Message.user(text)],
+            [Message.assistant(text), Message.user("Yes, exactly.")],
+        ):
+            began = time.perf_counter()
+            await HeuristicExtractor().extract(messages, ())
+            middle = time.perf_counter()
+            digest(messages)
+            times += [middle - began, time.perf_counter() - middle]
+    return max(times)
+
+
+async def main(paths: list[Path], *, timed: bool = False) -> int:
     read = json.loads(LABELS.read_text(encoding="utf-8"))
     sets = {"shipped": [each for path in SHIPPED for each in load(path)]}
     sets |= {path.stem: load(path) for path in paths}
@@ -116,8 +142,13 @@ async def main(paths: list[Path]) -> int:
         strangers += [each for each in found if each.id not in read["sets"].get(name, {})]
     for each in strangers:
         print(f"no label: {each.id} {each.where} {each.change.key}: {each.change.content}")
-    return int(lowest < BAR or bool(strangers))
+    longest = await slowest() if timed else 0.0
+    if timed:
+        print(f"slowest message of {LENGTH:,} characters: {longest * 1e3:.0f} ms")
+    return int(lowest < BAR or bool(strangers) or longest > LONGEST_SECONDS)
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main([Path(each) for each in sys.argv[1:]])))
+    given = sys.argv[1:]
+    files = [Path(each) for each in given if each != "--time"]
+    sys.exit(asyncio.run(main(files, timed="--time" in given)))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -195,9 +194,7 @@ def test_a_long_session_keeps_the_bounds():
         f" to Town{n}. {'Also the rig. ' * 20}"
         for n in range(200)
     ]
-    began = time.perf_counter()
     found = digest([Message.user(text) for text in texts])
-    assert time.perf_counter() - began < 2
     check(found)
     assert (len(found.decisions), len(found.action_items), len(found.entities)) == (10, 10, 12)
 
@@ -225,8 +222,7 @@ def test_no_text_raises(texts):
 @pytest.mark.parametrize(
     "piece", ["A", "Ab ", "I need to x ", "we decided ", "a, ", "\ud800", "? "]
 )
-def test_the_time_is_linear_in_the_text(piece):
+def test_a_huge_message_is_read_in_part(piece):
     huge = (piece * 200_000)[:200_000]
-    began = time.perf_counter()
-    digest([Message.model_construct(role="user", content=huge)])
-    assert time.perf_counter() - began < 1
+    read = [Message.model_construct(role="user", content=text) for text in (huge, huge[:4001])]
+    assert digest(read[:1]) == digest(read[1:])

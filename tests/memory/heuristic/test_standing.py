@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -191,11 +189,10 @@ PIECES = ["I ", "'", '"', "`", "```", "my ", "not ", ", ", "> ", "\n", "Dear A,\
 
 
 @pytest.mark.parametrize("piece", PIECES)
-async def test_the_time_is_linear_in_the_text(piece):
+async def test_a_huge_message_is_read_in_part(piece):
     huge = (piece * 200_000)[:200_000]
-    began = time.perf_counter()
-    messages = [Message.model_construct(role="user", content=huge)]
+    read = [Message.model_construct(role="user", content=text) for text in (huge, huge[:4001])]
+    both = [await HeuristicExtractor().extract([each], ()) for each in read]
+    assert both[0] == both[1]
     answer = Message.model_construct(role="assistant", content=huge)
-    await HeuristicExtractor().extract(messages, ())
     await HeuristicExtractor().extract([answer, Message.user("Yes, exactly.")], ())
-    assert time.perf_counter() - began < 1
