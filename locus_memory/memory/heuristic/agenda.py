@@ -1,10 +1,11 @@
-"""The rules of the heuristic extractor for work, places and wishes for the agent."""
+"""The rules of the heuristic extractor for work, places and notes."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from locus_memory.memory.heuristic.grammar import Rule, pattern
+from locus_memory.memory.heuristic.standing import is_note
 from locus_memory.memory.models import MemoryType
 
 __all__ = ["AGENDA_RULES", "NOTE"]
@@ -12,11 +13,6 @@ __all__ = ["AGENDA_RULES", "NOTE"]
 
 def _project(source: str, key: str, content: str) -> Rule:
     return Rule(pattern(source), MemoryType.PROJECT, key, content, 0.6)
-
-
-def _feedback(source: str, content: str) -> Rule:
-    whole = pattern(rf"(?:please,? )?{source}$")
-    return Rule(whole, MemoryType.FEEDBACK, "rule:{x}", content, 0.9, certain=False, whole=True)
 
 
 def _reference(source: str, content: str) -> Rule:
@@ -47,10 +43,13 @@ _WORK_IN_HAND: Final = (
         "The {what} is on {when}.",
     ),
     _project(
-        r"<I>(?:'ve| have)? <ADV>(?:decided|agreed|settled) (?:to|on|that) "
-        r"(?P<x>[^.;!?\"]{4,200}?)$",
-        "decision:{x}",
-        "The user decided: {x}.",
+        r"<I>(?:'ve| have)? <ADV>(?:decided|agreed|settled) "
+        r"(?:to (?P<x>\w+ [^.;!?\"]{4,200}?)"
+        r"|(?:on|that) (?!(?:is|was|it|there)\b|the \w+$|(?:[\w-]*\d[\w-]*|two|three|four|five|six"
+        r"|seven|eight|nine|ten|twenty|fifty|(?:\w+ )?hundred|(?:\w+ )?thousand)$)"
+        r"(?P<y>[^.;!?\"]{4,200}?))$",
+        "decision:{x}{y}",
+        "The user decided: {x}{y}.",
     ),
     _project(
         r"(?:my|our) (?:main |current |long-term |next |ultimate )*goal(?:s)?"
@@ -85,7 +84,10 @@ _PLACES: Final = (
         "{x}: {where}",
     ),
     _reference(
-        r"(?:we|I) <ADV>(?:track|keep|store|host|document|put) (?P<x>(?!<OTHER>)[\w' -]{2,60}?) "
+        r"(?:we|I) <ADV>(?:track|keep|store|host|document|put) (?P<x>(?!<OTHER>)[\w' -]{0,40}?"
+        r"\b(?:bugs|issues|tasks|tickets|docs|documents|documentation|designs|logs|metrics|code|notes"
+        r"|files|data|backups|secrets|recipes|roadmap|backlog|plans|specs|requirements|requests"
+        r"|features|decisions|repos|repositories|photos|images|builds|releases|models|results)) "
         r"(?:in|on|at|under)"
         r" (?P<where>(?:the |our )?(?:(?:<URL>)|<CAP>)[^.;!?\"]{0,60}?)$",
         "{x}: {where}",
@@ -93,39 +95,11 @@ _PLACES: Final = (
     _reference(
         r"(?P<x>(?:the |our |all )?(?:[\w-]+ ){0,2}?(?:bugs|issues|tasks|tickets|docs|documents"
         r"|designs|logs|metrics))"
-        r" (?:are|live|get) (?:tracked |kept |stored |documented |collected )?in (?P<where>"
+        r" (?:(?:are|get) (?=tracked|kept|stored|documented|collected)|live )"
+        r"(?:tracked |kept |stored |documented |collected )?in (?P<where>"
         r"(?:the |our )?(?:(?:<URL>)|<CAP>)"
         r"[^.;!?\"]{0,60}?)$",
         "{x}: {where}",
-    ),
-)
-
-_ORDERS: Final = (
-    _feedback(r"always (?P<x>(?:<DO>)\b<REST>)", "Always {x}."),
-    _feedback(r"(?:never|don't ever|do not ever) (?P<x>(?:<DO>|do)\b<REST>)", "Never {x}."),
-    _feedback(
-        r"(?:don't|do not|stop) (?P<x>(?:<DO>|using|writing|adding|asking|calling)\b<REST>?)"
-        r"(?: any ?more| ever again| again)",
-        "Do not {x} any more.",
-    ),
-    _feedback(
-        r"(?:from now on|from here on|going forward|in (?:the )?future|next time"
-        r"|from today on),? (?P<x>(?!I\b|we\b|I'm|I'll|we'll|it\b|there)<REST>)",
-        "From now on: {x}.",
-    ),
-    _feedback(
-        r"(?P<x>(?:<DO>)\b<REST>) (?:from now on|going forward|in (?:the )?future)",
-        "From now on: {x}.",
-    ),
-    _feedback(
-        r"(?P<x>(?:when|whenever|if|each time|every time) (?:I|you|we) [^,]{3,100}, (?:please )?"
-        r"(?:always |never |don't )?(?:<DO>)\b<REST>)",
-        "{x}.",
-    ),
-    _feedback(
-        r"I(?:'d| would)? (?:want|like|prefer|need) you (?:to )?(?P<x>always [^.]{3,200}"
-        r"|never [^.]{3,200}|not to [^.]{3,200})",
-        "The user wants the agent to {x}.",
     ),
 )
 
@@ -142,9 +116,10 @@ NOTE: Final = Rule(
     "note:{x}",
     "The user asks to remember: {x}.",
     0.8,
+    check=is_note,
 )
 """Anything the user asks to remember."""
 
 
-AGENDA_RULES: Final[tuple[Rule, ...]] = (*_ORDERS, *_PLACES, *_WORK_IN_HAND)
-"""Rules for feedback, references and projects."""
+AGENDA_RULES: Final[tuple[Rule, ...]] = (*_PLACES, *_WORK_IN_HAND)
+"""Rules for references and projects."""

@@ -7,30 +7,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Sentence", "clauses", "sentences", "slot", "third_person", "without_lead"]
+from locus_memory.memory.heuristic.material import spoken
+
+__all__ = ["Sentence", "clauses", "sentences", "slot", "without_lead"]
 
 _LONGEST_MESSAGE = 4000
 _LONGEST_SENTENCE = 400
 _LONGEST_SLOT = 80
 _MOST_CLAUSES = 8
+# The words of a sentence after which an answer to the assistant only begins: "No, wrong."
+_SHORT = 3
 
-_CODE: Final = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", re.DOTALL)
-_QUOTED_LINE: Final = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
-# A text to work on, not a statement: "Translate this: my name is Bob".
-_MATERIAL: Final = re.compile(
-    r"(?i)\b(?:translat|summari[sz]|proofread|rewrit|paraphras|rephras|correct|edit|draft|compos)"
-    r"\w*\b[^.!?\n]{0,80}:.*|\bwrite\b[^.!?\n]{0,60}\b(?:story|poem|novel|scene|dialogue|script"
-    r"|song)"
-    r"\b.*",
-    re.DOTALL,
-)
-_LONG_QUOTE: Final = re.compile(r"\"[^\"\s]+(?:\s+[^\"\s]+){3,}\"")
 _APOSTROPHES: Final = str.maketrans(
     "\u2018\u2019\u02bc\u201c\u201d\u201e\u00ab\u00bb", '\'\'\'"""""'
 )
 _END: Final = re.compile(
     r"(?:(?<=[!?\u2026])|(?<=\.)(?<!\b[A-Z]\.)(?<!\b(?:Mr|Dr|St|vs|Ms|Jr|Sr)\.)"
-    r"(?<!\b(?:Mrs|etc)\.)(?<!\b(?:e\.g|i\.e)\.))[\"')]*\s+|\n+"
+    r"(?<!\b(?:Mrs|etc)\.)(?<!\bProf\.)(?<!\b(?:e\.g|i\.e)\.))[\"')]*\s+|\n+"
 )
 _JOINT: Final = re.compile(
     r"(?i)(?:,|;| -| \u2013| \u2014)? (?:and|but|so|plus|because) (?=(?:I|I'm|I've|my|we|we're"
@@ -38,41 +31,39 @@ _JOINT: Final = re.compile(
     r"|(?:[,;]| -| \u2013| \u2014|:) (?=(?:I|I'm|I've|my|we|we're)\b)"
 )
 _LEAD: Final = re.compile(
-    r"(?i)(?:(?:well|so|oh|hi|hey|hello|yes|yeah|yep|no|ok|okay|by the way|btw|fyi|also|and|but"
+    r"(?i)(?:(?:well|so|oh|hi|hey|hello|yes|yeah|yep|nope|nah|ok|okay"
+    r"|no(?=[,.!;:]| (?:I|I'm|my|we|don't|do not|it|it's|call|use|not)\b)"
+    r"|by the way|btw|fyi|also|and|but"
     r"|just"
     r" so you know|note that|please note(?: that)?|for the record|for your information|anyway"
     r"|actually|honestly|you know|thanks|thank you|sure|great|cool|wow|haha|lol|personally|in fact"
-    r"|as (?:I said|you know|mentioned)|good (?:morning|evening|afternoon)|nowadays|currently"
+    r"|as (?:I said|you know|mentioned)|sorry|wait|correction|i mean|listen"
+    r"|good (?:morning|evening|afternoon)|nowadays|currently"
     r"|these days|right now|at the moment)(?: [A-Z][a-z]+)?\b[,!.:;]*\s+)+"
 )
 _UNSURE: Final = re.compile(
     r"(?i)\b(?:maybe|perhaps|possibly|might|not sure|unsure|i guess|i suppose|i wonder|as if"
-    r"|pretend|imagine|suppose|hypothetical\w*|what if|if (?:i|we|only)|wish|let's say|say i"
-    r"|just kidding|joking|used to|almost|in (?:my|a|the) (?:dream|game|story|novel|book)s?"
+    r"|pretend|imagine|suppose|supposing|hypothetical\w*|what if|if|unless|whether|assuming"
+    r"|provided that|wish|let's say|say i|depending|according to|for (?:example|instance)|e\.g"
+    r"|just kidding|joking|used to|almost|no way|as though"
+    r"|in (?:my|a|the|this|that|another) (?:dream|game|story|novel|book|movie|film|scenario|role"
+    r"|example|life|play|childhood|youth)s?|my character|as a (?:kid|child|boy|girl|teenager)"
+    r"|when (?:i|we) (?:was|were)|back (?:then|when|in the day)|once upon|growing up|in the past"
+    r"|formerly|(?:it's|it is|that's|that is|is) (?:not true|false|a lie|untrue)"
+    r"|never said|(?:i|we) lied|(?:don't|do not|didn't) (?:think|believe|say|mean)"
+    r"|(?!(?:i|we)\b)\w[\w']* (?:thinks?|believes?|reckons?|insists?|suspects?|swears?|assumes?"
+    r"|feels?) (?:that )?(?:i|we|my|i'm|i've)"
     r"|(?:he|she|they|someone|people) thinks?"
     r"|(?<!')(?!(?:i|we|i've|we've|had|just|already|also)\b)\w[\w']*"
-    r" (?:said|says|told|asked|asks|claims|claimed|replied|answered|shouted))\b"
+    r" (?:said|says|say|told|asked|asks|claims|claimed|replied|answered|shouted|wrote|writes))\b"
+    r"|\b(?:lol|lmao|rofl|haha+|hehe+|jk|kidding|/s)[\s!.)]*$|[\U0001f602\U0001f923\U0001f61c]"
+    r"|^(?:once|until|as long as|had|should|were) (?:i|we)\b|^when(?:ever)? (?:i|we)\b"
 )
-
-_THIRD: Final = {
-    "i": "they",
-    "i'm": "they are",
-    "i've": "they have",
-    "i'd": "they would",
-    "i'll": "they will",
-    "me": "them",
-    "my": "their",
-    "mine": "theirs",
-    "myself": "themselves",
-    "we": "they",
-    "we're": "they are",
-    "we've": "they have",
-    "us": "them",
-    "our": "their",
-    "ours": "theirs",
-    "am": "are",
-}
-_WORD: Final = re.compile(r"[\w']+")
+_JOKE: Final = re.compile(
+    r"(?i)(?:(?:ha[ha]*|lol|no|nah|oh)[,.! ]+)*(?:just |only |i'm |i am |was )*(?:kidding|joking"
+    r"|jk|not|psych|i wish|(?:that|it) (?:was|is) (?:a|just a) (?:joke|lie|test|test sentence)"
+    r"|that's (?:a|just a) (?:joke|lie)|no, not really|not really|scratch that|as if)[\s!.)]*"
+)
 _ARTICLE: Final = re.compile(r"^(?:the|a|an|my|our|their|some|any|to) ")
 _NO_SLOT: Final = re.compile(r"[^\w'+#-]+")
 
@@ -85,11 +76,15 @@ class Sentence:
         text: The sentence, on one line.
         message: The position of its message in the conversation.
         first: Whether it is the first of its message.
+        reply: Whether it begins an answer to a message of the assistant.
+        before: The position of a message of the assistant that it repeats, or -1.
     """
 
     text: str
     message: int
     first: bool
+    reply: bool = False
+    before: int = -1
 
     @property
     def asks(self) -> bool:
@@ -101,21 +96,30 @@ class Sentence:
         """Whether its statement is uncertain."""
         return _UNSURE.search(self.text) is not None
 
+    @property
+    def takes_back(self) -> bool:
+        """Whether it says that the sentence before it was a joke or a mistake."""
+        return _JOKE.fullmatch(self.text) is not None
 
-def sentences(text: str, message: int) -> Iterator[Sentence]:
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The positions of the messages that state it."""
+        return (self.message,) if self.before < 0 else (self.before, self.message)
+
+
+def sentences(text: str, message: int, *, reply: bool = False) -> Iterator[Sentence]:
     """Yield the sentences of a message, without code, quotations and texts to work on.
 
     Of a message of more than 4,000 characters, only the beginning is read, without its last two
     sentences: one is cut off, and the text after the other is unknown.
     """
     is_cut = len(text) > _LONGEST_MESSAGE
-    text = text[:_LONGEST_MESSAGE]
-    plain = _QUOTED_LINE.sub("\n", _CODE.sub(" ", text.translate(_APOSTROPHES)))
-    told = _LONG_QUOTE.sub(" ", _MATERIAL.sub("\n", plain))
+    told = spoken(text[:_LONGEST_MESSAGE].translate(_APOSTROPHES))
     for number, piece in enumerate(_END.split(told)[: -2 if is_cut else None]):
         line = " ".join(piece.split()).lstrip("-*#\u2022 ")
         if line and len(line) <= _LONGEST_SENTENCE:
-            yield Sentence(line, message, first=number == 0)
+            yield Sentence(line, message, first=number == 0, reply=reply)
+        reply = reply and len(line.split()) <= _SHORT
 
 
 def without_lead(text: str) -> str:
@@ -127,11 +131,6 @@ def without_lead(text: str) -> str:
 def clauses(sentence: str) -> list[str]:
     """Return the parts of a sentence with their own subject, without lead-ins."""
     return list(filter(None, map(without_lead, _JOINT.split(sentence)[:_MOST_CLAUSES])))
-
-
-def third_person(text: str) -> str:
-    """Return a user's statement about themselves in the third person."""
-    return _WORD.sub(lambda found: _THIRD.get(found.group().lower(), found.group()), text)
 
 
 def slot(text: str) -> str:

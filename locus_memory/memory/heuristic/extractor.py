@@ -6,24 +6,24 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, Final
 
-from locus_memory.conversation.roles import role_of
 from locus_memory.memory.heuristic.agenda import NOTE
-from locus_memory.memory.heuristic.clauses import (
-    Sentence,
-    clauses,
-    sentences,
-    slot,
-    third_person,
-    without_lead,
+from locus_memory.memory.heuristic.clauses import Sentence, clauses, slot, without_lead
+from locus_memory.memory.heuristic.corrections import (
+    ORDERS,
+    allowed_again,
+    asked_for,
+    base_form,
+    displaced,
+    replaced,
 )
 from locus_memory.memory.heuristic.grammar import Retraction, Rule
+from locus_memory.memory.heuristic.heard import heard, is_joke, is_secret
 from locus_memory.memory.heuristic.person import RETRACTIONS, RULES
-from locus_memory.memory.inject import strip
+from locus_memory.memory.heuristic.standing import trimmed
+from locus_memory.memory.heuristic.voice import about_user, third_person
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
-from locus_memory.memory.secrets.detection import asks_for_secret, find_secret, mentions_secret
 
 __all__ = ["HeuristicExtractor"]
 
@@ -34,8 +34,6 @@ _LONGEST_CONTENT = 300
 _NOTE_IMPORTANCE = 0.8
 # How many sentences, or messages, are read before the event loop runs other tasks.
 _SLICE = 4
-# How much of the end of an answer is searched for a question or an order.
-_LAST_WORDS, _LAST_SENTENCE = 2000, 200
 _FORGET: Final = re.compile(
     r"(?:please,? )?forget (?!it\b)(?:that |about |what I said about )?(?P<x>.{3,200})$",
     re.IGNORECASE,
@@ -45,6 +43,10 @@ _NAMED_SLOTS: Final = frozenset(
     {"name", "home", "job", "employer", "birthday", "age", "diet", "goal"}
 )
 _SPLIT: Final = re.compile(r",? and |,? or |, ?")
+_PLEASE: Final = re.compile(r"(?i),? please$")
+# The groups of a pattern that are checked one by one, or are no part of a fact.
+_NO_FACT: Final = frozenset({"x", "to", "near"})
+_NO: Final = re.compile(r"(?i)(?:no|nope|wrong|not like that|actually)\b")
 
 
 class HeuristicExtractor:
@@ -55,8 +57,12 @@ class HeuristicExtractor:
     - It reads English, one sentence at a time, and only the user's own messages. It misses facts
       that are only implied, irony, and answers to a question ("Yes, since 2019"): expect it to
       keep a small part of what a model keeps.
-    - It takes sentences literally. Questions, quotations, code, suppositions and doubts are
-      left out, if their words show what they are.
+    - It takes sentences literally. Questions, quotations, code, pasted texts, roles, jokes,
+      suppositions and doubts are left out, if their words show what they are. So are facts that
+      are not understood by themselves, such as "I like that one" or "The deadline is tomorrow".
+    - It sees corrections: "No, don't use mocks", "Stop using bullet points", "Use tabs instead of
+      spaces", "It's Graz, not Vienna", "From now on, call me Ada". It sees confirmations: after
+      "Yes, exactly", a fact or rule that the assistant stated just before is the user's.
     - A fact has one slot, such as `home` or `likes:tea`, and a later one in the same slot
       replaces it. Slots are compared by their words, so "tea" and "a cup of tea" are two.
     - A sentence in which `find_secret` finds a password, key or card number is left out. So is
@@ -76,52 +82,22 @@ class HeuristicExtractor:
         known = {(memory.type, memory.key): memory.content for memory in memories}
         current = dict(known)
         found: dict[_Name, MemoryChange] = {}
-        said = await _said(messages)
+        said: list[Sentence] = []
+        for place, told in enumerate(heard(messages)):
+            if place % _SLICE == 0:
+                await asyncio.sleep(0)
+            said.extend(told)
         for place, sentence in enumerate(said):
             if place % _SLICE == 0:
                 await asyncio.sleep(0)
+            if is_joke(said, place):
+                continue
             changes = list(_changes(sentence, current))
-            if changes and not _is_secret(said, place):
+            if changes and not is_secret(said, place):
                 for change in changes:
                     found[change.type, change.key] = change
                     current[change.type, change.key] = change.content
         return tuple(_news(found, known))
-
-
-async def _said(messages: Sequence[Any]) -> list[Sentence]:
-    """Return the sentences of the user, without the answers to questions for a secret."""
-    said: list[Sentence] = []
-    asked = False
-    for place, message in enumerate(messages):
-        if place % _SLICE == 0:
-            await asyncio.sleep(0)
-        content = message.content if isinstance(message.content, str) else ""
-        role = role_of(message)
-        if role == "user" and strip([message]) and not asked:
-            said.extend(sentences(content, place))
-        asked = role == "assistant" and _asks_for_secret(content)
-    return said
-
-
-def _asks_for_secret(content: str) -> bool:
-    """Return whether an answer ends with a question for a secret, or an order to give one."""
-    return asks_for_secret(content[-_LAST_WORDS:]) or mentions_secret(content[-_LAST_SENTENCE:])
-
-
-def _is_secret(said: Sequence[Sentence], place: int) -> bool:
-    """Return whether a sentence holds a secret, or is beside one that mentions secrets.
-
-    A password may look like any word, and the next sentence may name it.
-    """
-    near = [sentence.text for sentence in said[max(0, place - 1) : place + 2]]
-    return (
-        find_secret(said[place].text) is not None
-        or any(map(mentions_secret, near))
-        or any(
-            find_secret("\n".join(pair)) and not any(map(find_secret, pair))
-            for pair in pairwise(near)
-        )
-    )
 
 
 def _news(found: dict[_Name, MemoryChange], known: _Facts) -> Iterator[MemoryChange]:
@@ -139,29 +115,61 @@ def _news(found: dict[_Name, MemoryChange], known: _Facts) -> Iterator[MemoryCha
 def _changes(sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
     text = without_lead(sentence.text)
     note = NOTE.pattern.match(text)
+    order = asked_for(sentence.text)
     if note and (note["request"] or not sentence.asks):
         yield from _noted(note, sentence, current)
+    elif order:
+        yield from _ordered(order, sentence)
     elif sentence.asks:
         return
     elif forget := _FORGET.match(text):
         yield from _forgotten(forget["x"], sentence, current)
     else:
-        yield from _stated(text, sentence, current)
+        yield from _told(text, sentence, current)
+
+
+def _told(text: str, sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
+    """Yield what a sentence states, and what it corrects or allows again."""
+    stated = list(_stated(text, sentence, current))
+    yield from displaced(text, stated, sentence, current)
+    # "I no longer live in Rome, I live in Graz": what replaces a fact comes last.
+    yield from sorted(stated, key=lambda change: change.op != "delete")
+    if not stated and not sentence.unsure:
+        yield from replaced(text, sentence, current)
+        yield from allowed_again(text, sentence, current)
 
 
 def _stated(text: str, sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
+    yield from _ordered(text, sentence)
     parts = clauses(text)
     unsure = sentence.unsure
-    for rule in RULES:
-        if (rule.certain and unsure) or (rule.opening and not sentence.first):
+    for rule in [] if unsure else RULES:
+        if rule.opening and not sentence.first:
             continue
         for part in [text] if rule.whole else parts:
             if found := rule.pattern.match(part):
-                yield from _filled(rule, found, sentence.message)
-    for part in [] if unsure else parts:
+                yield from _filled(rule, found, sentence)
+    if not unsure:
+        yield from _ended(parts, sentence, current)
+
+
+def _ended(parts: Sequence[str], sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
+    """Yield the retirement of the facts that clauses say are over."""
+    for part in parts:
         for retraction in RETRACTIONS:
             if found := retraction.pattern.match(part):
-                yield from _retracted(retraction, found, sentence.message, current)
+                yield from _retracted(retraction, found, sentence, current)
+
+
+def _ordered(text: str, sentence: Sentence) -> Iterator[MemoryChange]:
+    """Yield the wish for the agent in a sentence, if there is one."""
+    corrects = sentence.reply or _NO.match(sentence.text) is not None
+    for rule in ORDERS:
+        if (rule.reply and not corrects) or not (found := rule.pattern.match(text)):
+            continue
+        if changes := list(_filled(rule, found, sentence)):
+            yield changes[0]
+            return
 
 
 def _noted(note: re.Match[str], sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
@@ -172,7 +180,7 @@ def _noted(note: re.Match[str], sentence: Sentence, current: _Facts) -> Iterator
         yield replace(fact, importance=max(fact.importance or 0, _NOTE_IMPORTANCE))
     # A single word means nothing without its context, and it may be a password.
     if not facts and " " in text:
-        yield from _filled(NOTE, note, sentence.message)
+        yield from _filled(NOTE, note, sentence)
 
 
 def _forgotten(text: str, sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
@@ -183,11 +191,11 @@ def _forgotten(text: str, sentence: Sentence, current: _Facts) -> Iterator[Memor
     if slot(text) in _NAMED_SLOTS:
         names.add((MemoryType.USER, slot(text)))
     for kind, key in sorted(names & current.keys()):
-        yield MemoryChange(op="delete", type=kind, key=key, sources=(sentence.message,))
+        yield MemoryChange(op="delete", type=kind, key=key, sources=sentence.sources)
 
 
 def _retracted(
-    retraction: Retraction, found: re.Match[str], message: int, current: _Facts
+    retraction: Retraction, found: re.Match[str], sentence: Sentence, current: _Facts
 ) -> Iterator[MemoryChange]:
     thing = next((value for value in found.groups() if value), "")
     for template in retraction.keys:
@@ -195,27 +203,43 @@ def _retracted(
         content = current.get((MemoryType.USER, key))
         about = not retraction.named or thing.casefold() in (content or "").casefold()
         if content is not None and about:
-            yield MemoryChange(op="delete", type=MemoryType.USER, key=key, sources=(message,))
+            yield MemoryChange(op="delete", type=MemoryType.USER, key=key, sources=sentence.sources)
 
 
-def _filled(rule: Rule, found: re.Match[str], message: int) -> Iterator[MemoryChange]:
+def _filled(rule: Rule, found: re.Match[str], sentence: Sentence) -> Iterator[MemoryChange]:
     """Yield the memories of a match: its words inserted into the rule's templates."""
-    words = {name: third_person(value or "").strip() for name, value in found.groupdict().items()}
+    words = {name: _words(rule, value or "") for name, value in found.groupdict().items()}
     things = _SPLIT.split(words["x"]) if rule.each else [words.get("x", "")]
+    others = [value for name, value in words.items() if name not in _NO_FACT and value]
+    if not all(map(rule.check, others)):
+        return
     for thing in filter(None, map(str.strip, things)) if rule.each else things:
-        words["x"] = thing
-        key = rule.key.format_map({name: slot(value) for name, value in words.items()})
-        content = rule.content.format_map({**words, "an": _article(thing)})
-        content = " ".join(content.split()).rstrip(" .!") + "."
-        if len(content) <= _LONGEST_CONTENT:
-            yield MemoryChange(
-                op="add",
-                type=rule.type,
-                key=" ".join(key.split()),
-                content=content[0].upper() + content[1:],
-                importance=rule.importance,
-                sources=(message,),
-            )
+        change = _memory(rule, {**words, "x": thing}, sentence)
+        if rule.check(thing) and len(change.content) <= _LONGEST_CONTENT:
+            yield change
+
+
+def _words(rule: Rule, value: str) -> str:
+    """Return the words of a group: an order with its base form, a fact without its loose end."""
+    if rule.type is MemoryType.FEEDBACK:
+        return base_form(_PLEASE.sub("", value).strip(" ,"))
+    return value.strip() if rule is NOTE else trimmed(value)
+
+
+def _memory(rule: Rule, words: dict[str, str], sentence: Sentence) -> MemoryChange:
+    person = about_user if rule.type is not MemoryType.USER else third_person
+    key = rule.key.format_map({name: slot(third_person(each)) for name, each in words.items()})
+    told = {name: person(value) for name, value in words.items()}
+    content = rule.content.format_map({**told, "an": _article(words.get("x", ""))})
+    content = " ".join(content.split()).rstrip(" .!") + "."
+    return MemoryChange(
+        op="add",
+        type=rule.type,
+        key=" ".join(key.split()),
+        content=content[0].upper() + content[1:],
+        importance=rule.importance,
+        sources=sentence.sources,
+    )
 
 
 def _article(thing: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from locus_memory.memory.heuristic.standing import stands
 from locus_memory.memory.models import MemoryType
 
 __all__ = ["Retraction", "Rule", "pattern"]
@@ -21,8 +23,10 @@ _PIECES: Final = {
     "THING": r"[^.,;:!?()\u2014\"]{2,80}?",
     "LIST": r"[^.;:!?()\u2014\"]{2,120}?",
     "REST": r"[^\"\n]{3,240}",
+    # What follows a statement that holds only then: "I don't eat breakfast before nine".
+    "BOUND": r"(?:before|after|when|whenever|while|if|until|unless|during|without|on|at)\b",
     # The end of a name or a place.
-    "STOP": r"(?=$|[.,;:!?()\u2014]|\s(?![^\W\d_a-z]))",
+    "STOP": r"(?=$|[.,;:!?()\u2014]|\s(?-i:(?![^\W\d_a-z])))",
     # The end of a list, which continues after a comma.
     "LISTEND": r"(?=$|[.;:!?()\u2014\"]| (?:because|since|so|but|when|while|though|although|if"
     r"|after"
@@ -47,7 +51,23 @@ _PIECES: Final = {
     r"|fish|bird|goldfish|lizard|ferret|pony",
     "DAYS": r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|January|February|March|April|May|June"
     r"|July"
-    r"|August|September|October|November|December|Christmas|Easter|OMG|LOL)\b",
+    r"|August|September|October|November|December|Christmas|Easter|OMG|LOL|ASAP|Maybe|Later|Back"
+    r"|Sorry|Home|Work|Night|Nights|Noon|Midnight)\b(?! Depot)",
+    # Words with a capital letter after "I'm" that are no names.
+    "TRAIT": r"(?:American|British|English|Scottish|Welsh|Irish|Canadian|Australian|German|Austrian"
+    r"|Swiss|French|Italian|Spanish|Portuguese|Dutch|Belgian|Danish|Swedish|Norwegian|Finnish"
+    r"|Polish|Czech|Slovak|Hungarian|Romanian|Bulgarian|Greek|Turkish|Russian|Ukrainian|Chinese"
+    r"|Japanese|Korean|Indian|Pakistani|Mexican|Brazilian|Argentinian|Chilean|Colombian|African"
+    r"|Asian|European|Nigerian|Egyptian|Iranian|Iraqi|Israeli|Jewish|Muslim|Christian Democrat"
+    r"|Catholic|Buddhist|Hindu|Legend|Done|Ready|Here|Happy|Sad|Tired|Fine|Good|Great|Okay|OK"
+    r"|Late|Lost|Sick|Busy|Bored|Curious|Not|So|Very|Just|Also|Still|Really)\b",
+    # Tools and teams to which people move without changing their home.
+    "TOOL": r"(?:Python|Rust|Java\w*|Go|Slack|Postgres\w*|MySQL|SQLite|Redis|Mongo\w*|Kubernetes"
+    r"|Docker|AWS|Azure|GCP|Linux|Ubuntu|Windows|Mac\w*|GitHub|GitLab|Jira|Linear|Notion|Teams"
+    r"|Zoom|TypeScript|React|Vue|Angular|Django|Rails|Spring|Kafka|Terraform|Figma|Vim|Emacs|VS"
+    r"|Gmail|Outlook|Android|iOS|Engineering|Marketing|Sales|Plan|Phase|Version|Chapter|Step"
+    r"|Option|Stage|Part|Level)\b",
+    # The end of a name or a place.
     "WORKER": r"engineer|developer|programmer|teacher|nurse|doctor|designer|student|manager|lawyer"
     r"|architect|artist|writer|author|journalist|scientist|researcher|analyst|accountant|chef|cook"
     r"|baker|consultant|musician|singer|dancer|photographer|painter|carpenter|plumber|electrician"
@@ -105,9 +125,10 @@ class Rule:
         content: The template of the sentence, filled with the user's words.
         importance: From 0 to 1.
         each: Whether the group `x` lists several things, each of which is a memory.
-        certain: Whether uncertain sentences and suppositions do not count.
         whole: Whether it is matched against the whole sentence, not against each clause.
         opening: Whether it counts only in the first sentence of a message.
+        reply: Whether it counts only in a correction: after the assistant's message, or "No, ...".
+        check: Whether a group's words are understood by themselves; if not, nothing is kept.
     """
 
     pattern: re.Pattern[str]
@@ -116,9 +137,10 @@ class Rule:
     content: str
     importance: float = 0.5
     each: bool = False
-    certain: bool = True
     whole: bool = False
     opening: bool = False
+    reply: bool = False
+    check: Callable[[str], bool] = stands
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from locus_memory.memory.heuristic.agenda import AGENDA_RULES
 from locus_memory.memory.heuristic.grammar import Retraction, Rule, pattern
+from locus_memory.memory.heuristic.standing import is_taste
 from locus_memory.memory.models import MemoryType
 
 __all__ = ["RETRACTIONS", "RULES"]
@@ -17,23 +19,30 @@ def _user(source: str, key: str, content: str, importance: float = 0.5, **more: 
 
 _WHO: Final = (
     _user(
-        r"my name(?:'s| is) (?!not\b|on\b)(?P<x>[^\W\d_][\w'-]+(?: <CAP>){0,3})<STOP>",
+        r"my name(?:'s| is) (?:now )?(?P<x>(?:Dr\.|Prof\.|Mr\.|Mrs\.|Ms\.)? ?<CAP>"
+        r"(?: <CAP>){0,3}<STOP>|(?!(?:not|on|too|very|so|really|misspelled|wrong|long|short|common"
+        r"|rare|hard|difficult|unusual|spelled|spelt|pronounced|important|irrelevant|mentioned"
+        r"|missing|still|also|now|just|only|no|in|the|an?|at|of|my|your|his|her|there|here|fine"
+        r"|unique|taken|public|private|secret|none|that|this|it|easy|everywhere|nowhere)\b)"
+        r"[^\W\d_][\w'-]+(?=$|[.,;!)]| (?:and|but|from)\b))",
         "name",
         "The user's name is {x}.",
         0.9,
     ),
     _user(
-        r"(?:(?:please|just|you can|everyone|people|friends) )*calls? me (?!<DAYS>)"
-        r"(?P<x><NAME>)<STOP>",
+        r"(?:(?:please|just|you can|you may|you should|everyone|people|friends|from now on,?"
+        r"|going forward,?|in future,?|always|but) )*calls? me (?!<DAYS>)"
+        r"(?P<x>(?:Dr\.|Prof\.|Mr\.|Mrs\.|Ms\.)? ?<NAME>)<STOP>",
         "name",
         "The user's name is {x}.",
         0.9,
     ),
     _user(r"(?:I go by|I'm called) (?P<x><NAME>)<STOP>", "name", "The user's name is {x}.", 0.9),
     _user(
-        r"(?:I'm|I am|this is) (?!<DAYS>|<LANGUAGE>)(?P<x><NAME>)(?=$|,|\.)",
+        r"(?:(?:I'm|I am) (?!<DAYS>|<TRAIT>)(?P<x><NAME>)(?=$|,|\.)"
+        r"|this is (?!<DAYS>|<TRAIT>)(?P<y><NAME>) (?:here|speaking)$)",
         "name",
-        "The user's name is {x}.",
+        "The user's name is {x}{y}.",
         0.8,
         opening=True,
     ),
@@ -43,24 +52,34 @@ _WHO: Final = (
         "The user is {x} years old.",
     ),
     _user(
-        r"my birthday(?:'s| is) (?:on )?(?P<x>[^.,;!?]*\d[^.,;!?]*)",
+        r"my birthday(?:'s| is) (?:on )?(?P<x>(?=[^.,;!?]*(?:January|February|March|April"
+        r"|May|June|July|August|September|October|November|December|Jan|Feb|Mar|Apr|Jun|Jul|Aug"
+        r"|Sept?|Oct|Nov|Dec|\d[./-]\d))[^.,;!?]*\d[^.,;!?]*)",
         "birthday",
         "The user's birthday is {x}.",
     ),
 )
 
-_WHERE: Final = (
-    _user(
+
+def _home(at: str, content: str) -> Rule:
+    return _user(
         r"(?:<I> <ADV>(?:live|reside)|<IM> <ADV>(?:living|based|located)|<I>(?:'ve| have)? <ADV>"
-        r"(?:moved|relocated)(?: back)?|my home is) (?:in|to|near|outside|at) "
-        r"(?!<DAYS>|Python|Rust|Java)(?P<x><PLACE>)<STOP>",
+        r"(?:moved|relocated)(?: back| house)?(?: from <PLACE>)?|my home is(?: now)?)"
+        rf" (?:{at}) (?!<DAYS>|<TOOL>)(?P<x><PLACE>)<STOP>(?! (?:sometimes|part|half|for now|until"
+        r"|temporarily|during|(?:in|over) (?:the )?(?:summer|winter)"
+        r"|for (?:a|the|two|three|\d+)\b))",
         "home",
-        "The user lives in {x}.",
+        content,
         0.8,
-    ),
+    )
+
+
+_WHERE: Final = (
+    _home("in|to|at", "The user lives in {x}."),
+    _home("(?P<near>near|outside)", "The user lives {near} {x}."),
     _user(
         r"(?:<IM> <ADV>(?:originally )?from|I (?:originally )?(?:come|hail) from|I grew up in"
-        r"|I was (?:born|raised|born and raised) in) (?P<x><PLACE>)<STOP>",
+        r"|I was (?:born|raised|born and raised) in) (?!<DAYS>)(?P<x><PLACE>)<STOP>",
         "origin",
         "The user is from {x}.",
     ),
@@ -77,25 +96,30 @@ _WORK: Final = (
         0.7,
     ),
     _user(
-        r"(?:I'm|I am) <ADV>(?:an?|the) (?P<x>(?:[\w-]+ ){0,3}?(?:<WORKER>))(?= (?:at|for|in|by"
+        r"(?:I'm|I am) <ADV>(?:an?|the) (?!bit of\b|lot of\b)(?P<x>(?:[\w-]+ ){0,3}?(?:<WORKER>))"
+        r"(?= (?:at|for|in|by"
         r"|from|with)\b|$|[.,;!])",
         "job",
         "The user is {an} {x}.",
         0.7,
     ),
     _user(
-        r"my (?:job title|job|role|profession|occupation|title) is (?!to\b|so\b|not\b|really\b"
-        r"|very\b)"
-        r"(?:an? |the )?(?P<x><THING>)<END>",
+        r"my (?:(?:job title|job|role|profession|occupation|title) is (?:an? |the )"
+        r"(?!(?:bit|lot|mess|nightmare|joke|pain|dream|disaster|problem|one)\b)(?P<x><THING>)"
+        r"|(?:job title|job|role|profession|occupation|title) is "
+        r"(?P<y>(?:[\w-]+ ){0,3}?(?:<WORKER>)))"
+        r"<END>",
         "job",
-        "The user's job: {x}.",
+        "The user's job: {x}{y}.",
         0.7,
     ),
     _user(
         r"(?:I <ADV>work|<IM> <ADV>(?:working|employed)|(?:I'm|I am) (?:an?|the) "
         r"(?:[\w-]+ ){0,4}?<WORKER>"
         r"|I (?:work|started)(?: working)? as an? [^.,;!?]{2,40}?|I (?:just )?(?:joined|started at)"
-        r"|I got a (?:new )?job)(?: (?:at|for|with))? (?!<DAYS>)(?P<x><CAP>(?: (?:<CAP>|&|of|and"
+        r"|I got a (?:new )?job)(?: (?:at|for|with))? (?!<DAYS>|(?:at|for|with)\b"
+        r"|an? (?:company|firm|shop|store|agency"
+        r"|start-?up)\b)(?P<x><CAP>(?: (?:<CAP>|&|of|and"
         r"(?= <CAP>)))"
         r"{0,3}|<ORG>)<STOP>",
         "employer",
@@ -103,8 +127,8 @@ _WORK: Final = (
         0.6,
     ),
     _user(
-        r"I(?:'m| am)? (?:study|studying|major in|majoring in) (?!for\b|hard\b|at\b|so\b)"
-        r"(?P<x><THING>)"
+        r"I(?:'m| am)? (?:study|studying|major in|majoring in) "
+        r"(?!(?:for|hard|at|so|the|how|what)\b)(?P<x><THING>)"
         r"(?: (?:at|in) <CAP>)?<END>",
         "studies",
         "The user studies {x}.",
@@ -115,7 +139,7 @@ _FAMILY: Final = (
     _user(
         r"(?:this is )?my (?P<kin><KIN>)(?:'s name is| is (?:called|named)|'s called|,)? "
         r"(?!<DAYS>)(?P<x><NAME>)"
-        r"(?<!')<STOP>",
+        r"(?<!')<STOP>(?! (?:died|passed away|is dead|used to|ran away|and I (?:broke|split))\b)",
         "family:{kin}",
         "The user's {kin} is called {x}.",
         0.6,
@@ -123,7 +147,7 @@ _FAMILY: Final = (
     _user(
         r"my (?:\w+ )?(?P<kin><KINS>)(?:'s name is| is (?:called|named)|'s called|,)? (?!<DAYS>)"
         r"(?P<x><NAME>)"
-        r"(?<!')<STOP>",
+        r"(?<!')<STOP>(?! (?:died|passed away|is dead|used to|ran away|and I (?:broke|split))\b)",
         "family:{kin}:{x}",
         "The user's {kin} is called {x}.",
         0.6,
@@ -131,7 +155,7 @@ _FAMILY: Final = (
     _user(
         r"(?:my|our) (?:\w+ )?(?P<kin><PET>)(?:'s name is| is (?:called|named)|'s called|,)? "
         r"(?!<DAYS>)(?P<x><NAME>)"
-        r"(?<!')<STOP>",
+        r"(?<!')<STOP>(?! (?:died|passed away|is dead|used to|ran away|and I (?:broke|split))\b)",
         "pet:{x}",
         "The user's {kin} is called {x}.",
         0.6,
@@ -154,7 +178,7 @@ _FAMILY: Final = (
     ),
     _user(
         r"(?:I'm|I am|I got|we got) <ADV>(?P<x>married|engaged|divorced|widowed)(?: to "
-        r"(?P<who><CAP>))?<STOP>",
+        r"(?P<who><CAP>))?<STOP>(?! (?:in|with|by|at|on|off)\b)",
         "marital status",
         "The user is {x}.",
     ),
@@ -162,7 +186,9 @@ _FAMILY: Final = (
 
 _HEALTH: Final = (
     _user(
-        r"<IM> <ADV>(?:\w+ly )?allergic to (?!(?:it|that|this|them)\b)(?P<x><LIST>)<LISTEND>",
+        r"<IM> <ADV>(?:\w+ly )?allergic to (?!(?:it|that|this|them|(?:hard )?work|mondays?"
+        r"|mornings?|bullshit|nonsense|people|effort|exercise|stupidity|drama|meetings|fun|you)\b)"
+        r"(?P<x><LIST>)<LISTEND>",
         "allergy:{x}",
         "The user is allergic to {x}.",
         0.95,
@@ -189,15 +215,18 @@ _HEALTH: Final = (
     _user(
         r"<IM> <ADV>(?:an? )?(?P<x>gluten[- ]free|gluten[- ]intolerant|lactose[- ]intolerant"
         r"|c[o]?eliac|diabetic"
-        r"|celiac|asthmatic|colou?r[- ]blind|deaf|blind|dyslexic|pregnant)<STOP>",
+        r"|celiac|asthmatic|colou?r[- ]blind|deaf|blind|dyslexic|pregnant)<STOP>(?! (?:to|with)\b)",
         "health:{x}",
         "The user is {x}.",
         0.9,
     ),
     _user(
-        r"I (?:don't|do not|never|can't|cannot) (?:eat|drink) (?!(?:it|that|this|them|much|too"
-        r"|enough|any of)\b)"
-        r"(?P<x><LIST>)<LISTEND>",
+        r"I (?:(?:don't|do not|never) (?:eat|drink)|(?:can't|cannot|can not|am not allowed to)"
+        r" (?:eat|drink|have))"
+        r" (?!(?:it|that|this|them|much|more|too|enough|any|and|or|out|kids|children|pets"
+        r"|everything"
+        r"|anything|both|all|a|an|the|my|your|another|<BOUND>)\b)"
+        r"(?P<x><LIST>)<LISTEND>(?! <BOUND>)(?<!\bany)",
         "diet:no {x}",
         "The user does not eat or drink {x}.",
         0.8,
@@ -205,42 +234,44 @@ _HEALTH: Final = (
     ),
 )
 
+_taste = partial(_user, check=is_taste)
+
 _TASTES: Final = (
-    _user(
+    _taste(
         r"I <ADV>(?:like|love|enjoy|adore)(?P<to> to)? (?!<OTHER>)(?P<x><THING>)<END>",
         "likes:{x}",
         "The user likes {to} {x}.",
     ),
-    _user(
+    _taste(
         r"<IM> <ADV>(?:(?:an? )?(?:huge |big |massive |great )?fan of|(?:into|fond of"
         r"|passionate about|crazy about"
         r"|keen on)) (?!<OTHER>)(?P<x><THING>)<END>",
         "likes:{x}",
         "The user likes {x}.",
     ),
-    _user(
+    _taste(
         r"I <ADV>(?:hate|dislike|detest|loathe|despise|can't stand|cannot stand|don't "
         r"(?:really )?(?:like|enjoy))"
-        r"(?! to\b| .*any ?more\b) (?!<OTHER>)(?P<x><THING>)<END>",
+        r"(?! to\b| .*any ?more\b) (?!<OTHER>)(?P<x><THING>)<END>(?! <BOUND>)",
         "likes:{x}",
         "The user dislikes {x}.",
     ),
-    _user(
+    _taste(
         r"I(?:'d)? <ADV>prefer (?!<OTHER>)(?P<x><THING>)(?P<y> (?:over|to|rather than"
         r"|instead of) <THING>)?<END>",
         "likes:{x}",
         "The user prefers {x} {y}.",
         0.6,
     ),
-    _user(
-        r"(?:one of )?my (?:all-time )?favou?rite (?!one\b|part\b|thing\b)"
+    _taste(
+        r"(?:one of )?my (?:all-time )?favou?rite (?!one\b|part\b|thing\b|time\b)"
         r"(?P<what>[\w' -]{2,40}?)(?:'s| is| has to be| would be| are) "
         r"(?!<OTHER>|(?:when|probably|definitely|hard|getting)\b)(?P<x><THING>)<END>",
         "favourite:{what}",
         "The user's favourite {what}: {x}.",
         0.6,
     ),
-    _user(
+    _taste(
         r"(?P<x>(?!<OTHER>|there|here)[\w'-]+(?: [\w'-]+){0,3}) (?:is|are) my "
         r"(?:all-time )?favou?rite"
         r" (?!part\b|thing\b)(?P<what>[\w' -]{2,40}?)<END>",
@@ -249,14 +280,14 @@ _TASTES: Final = (
         0.6,
         whole=True,
     ),
-    _user(
+    _taste(
         r"I(?:'ve)? <ADV>(?:been |started |took up )?(?:play|playing|practi[cs]ing|doing"
         r"|do)? ?(?:the )?"
         r"(?P<x>(?:acoustic |electric |bass )?<HOBBY>)<END>",
         "hobby:{x}",
         "A hobby of the user: {x}.",
     ),
-    _user(
+    _taste(
         r"(?:I <ADV>speak|<IM> <ADV>fluent in|I'm a native speaker of) (?:some |fluent |basic "
         r"|a little )?"
         r"(?P<x><LANGUAGE>(?:(?:, | and |, and )<LANGUAGE>)*)",
@@ -264,7 +295,7 @@ _TASTES: Final = (
         "The user speaks {x}.",
         each=True,
     ),
-    _user(
+    _taste(
         r"my (?:native language|first language|mother tongue) is (?P<x><LANGUAGE>)",
         "native language",
         "The user's native language is {x}.",
@@ -285,7 +316,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *_HEALTH,
     *_TASTES,
 )
-"""All rules; if several match a clause, each adds its memories."""
+"""All rules for facts; if several match a clause, each adds its memories."""
 
 
 def _gone(source: str, *keys: str, named: bool = False) -> Retraction:
@@ -296,6 +327,11 @@ _NOT: Final = r"(?:don't|do not|no longer)"
 _ANY_MORE: Final = r"(?: any ?more| any longer| these days)"
 
 RETRACTIONS: Final[tuple[Retraction, ...]] = (
+    _gone(
+        r"(?:please )?(?:don't|do not|never|stop) call(?:ing)? me (?P<x><NAME>)<STOP>",
+        "name",
+        named=True,
+    ),
     _gone(
         rf"I (?:{_NOT} live in (?P<x><PLACE>){_ANY_MORE}|no longer live in (?P<z><PLACE>))",
         "home",
@@ -309,7 +345,7 @@ RETRACTIONS: Final[tuple[Retraction, ...]] = (
         named=True,
     ),
     _gone(r"I(?:'ve| have)? (?:just )?(?:quit|lost|left) my job", "job", "employer"),
-    _gone(r"I(?:'m| am) (?:retired|unemployed|between jobs)", "job", "employer"),
+    _gone(r"I(?:'m| am) (?:now )?(?:retired|unemployed|between jobs)", "job", "employer"),
     _gone(
         rf"I (?:don't|do not) (?:like|love|enjoy|hate|mind) (?P<x><THING>){_ANY_MORE}|I no longer"
         r" (?:like|love|enjoy|hate) (?P<z><THING>)<END>",

@@ -76,10 +76,10 @@ FACTS = {
         "The user decided: use Postgres.",
     ),
     "The deadline is March 3.": ("project", "deadline", "The deadline is March 3."),
-    "The deadline for the API is Friday": (
+    "The deadline for the API is Friday, March 6": (
         "project",
         "deadline for the api",
-        "The deadline for the API is Friday.",
+        "The deadline for the API is Friday, March 6.",
     ),
     "I'm working on a compiler": (
         "project",
@@ -92,7 +92,7 @@ FACTS = {
         "where:docs",
         "The docs: https://example.com/d?x=1.",
     ),
-    "Our logs live in /var/log/app": ("reference", "where:logs", "Their logs: /var/log/app."),
+    "Our logs live in /var/log/app": ("reference", "where:logs", "The user's logs: /var/log/app."),
     "We track bugs in Linear": ("reference", "where:bugs", "Bugs: Linear."),
 }
 
