@@ -12,17 +12,20 @@ from typing_extensions import override
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.retrieval.candidates import Finder, Mode, Request, check_mode
+from locus_memory.retrieval.candidates import Finder, Found, Mode, Request, check_mode
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import MARK, unmarked
+from locus_memory.retrieval.embedders.scale import scale_of
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.pack import Packed, pack
+from locus_memory.retrieval.ranking.absolute import Nearness, check_min_score
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.retrieval.ranking.fields import Fields, PassageCache
 from locus_memory.retrieval.ranking.query import Query, read_query
 from locus_memory.retrieval.ranking.ranking import Name, Ranked, blend, prefer_current, rank
+from locus_memory.retrieval.rerankers.scale import reranker_scale
 from locus_memory.store.base import BaseStore
-from locus_memory.store.candidates import Candidate, Candidates
+from locus_memory.store.candidates import Candidate
 from locus_memory.store.item import Namespace, StoreItem, check_limit, check_namespace
 from locus_memory.store.json_values import round_trip
 from locus_memory.store.opening import StoreUser, store_of
@@ -46,12 +49,15 @@ class Hit:
         score: Higher is better; comparable within one result only.
         text: The text of the item, after its speaker if it has one.
         parts: The explanation of its rank, if `explain` was set.
+        relevance: From 0 to 1; comparable between queries, collections and backends. See
+            `locus_memory.retrieval.ranking.absolute`.
     """
 
     item: StoreItem
     score: float
     text: str
     parts: Explanation | None = None
+    relevance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +136,7 @@ class HybridSearch(StoreUser):
         today: Callable[[], date] | None = None,
     ) -> None:
         self.store, self._owned = store_of(store)
+        self._embedder = embedder
         self._finder = Finder(self.store, embedder)
         self._reranker = reranker
         self._options = options
@@ -148,6 +155,7 @@ class HybridSearch(StoreUser):
         recursive: bool = False,
         mode: Mode | None = None,
         explain: bool = False,
+        min_score: float | None = None,
     ) -> SearchResult:
         """Return a page of the items that match a query best.
 
@@ -167,10 +175,12 @@ class HybridSearch(StoreUser):
             mode: `text` or `vector`: only this search; `hybrid`: both, and an error if one is
                 missing or fails; `None`: all available searches.
             explain: Whether each hit explains its rank.
+            min_score: Leave out hits with a lower `relevance`; from 0 to 1. Only the candidates of
+                the searches are compared with it, `SearchOptions.depth` of each or a page more.
 
         Raises:
-            InvalidArgumentError: An invalid namespace, query, limit, filter or mode, an empty list
-                of namespaces, or a mode that needs an embedder without one.
+            InvalidArgumentError: An invalid namespace, query, limit, filter, mode or `min_score`,
+                an empty list of namespaces, or a mode that needs an embedder without one.
             ConfigurationError: The vectors in the store are of another model. The message names
                 both.
             InvalidEmbeddingError: The vectors in the store have another dimension, and no mark
@@ -183,13 +193,18 @@ class HybridSearch(StoreUser):
         if not isinstance(query, str):
             raise InvalidArgumentError(f"a query is a string, not {type(query).__name__}")
         end = check_limit(offset, "offset") + check_limit(limit)
+        least = check_min_score(min_score)
         today = None if self._today is None else self._today()
         read = read_query(query, today=today, most_words=self._options.query_words)
         wanted = -(-end // self._options.depth) * self._options.depth
         request = Request(namespaces, read, wanted, filter, recursive)
         found = await self._finder.find(request, check_mode(mode))
-        ranked = self._rank(read, found.candidates, end, explain=explain)
-        ranked, reranked = await self._rerank(read.text, ranked, offset)
+        # Whatever the page, a lowest score filters the same ranking, so that pages are consistent.
+        first, last = (offset, end) if least is None else (0, None)
+        ranked = self._rank(read, found, last, explain=explain)
+        ranked, reranked = await self._rerank(read.text, ranked, first)
+        if least is not None:
+            ranked = [each for each in ranked if each.relevance >= least]
         kept = found.candidates.kept
         hits = tuple(_hit(each, kept=kept) for each in ranked[offset:end])
         return SearchResult(hits, found.mode, reranked)
@@ -197,22 +212,22 @@ class HybridSearch(StoreUser):
     def _rank(
         self,
         query: Query,
-        found: Candidates,
-        end: int,
+        found: Found,
+        end: int | None,
         *,
         explain: bool,
     ) -> list[Ranked]:
-        """Return a ranking of at least `end` items, if that many were found.
+        """Return a ranking of at least `end` items, if that many were found; `None`: of all.
 
         The windows of the searches are ranked one after the other. So a later page never changes
         the earlier ones.
         """
         depth = self._options.depth
-        by_text, by_vector = found.by_text, found.by_vector
+        by_text, by_vector = found.candidates.by_text, found.candidates.by_vector
         ranking: list[Ranked] = []
         seen: set[Name] = set()
         for start in range(0, max(len(by_text), len(by_vector)), depth):
-            if len(ranking) >= end:
+            if end is not None and len(ranking) >= end:
                 break
             seen.update((each.item.namespace, each.item.key) for each in ranking[len(seen) :])
             places = range(start, start + depth)
@@ -223,11 +238,24 @@ class HybridSearch(StoreUser):
                 vector,
                 options=self._options,
                 fields=self._fields,
-                read=self._passages.read if found.kept else None,
+                nearness=self._nearness(found, places.stop),
+                read=self._passages.read if found.candidates.kept else None,
                 explain=explain,
             )
             ranking += _capped(window, ranking[-1].score) if ranking else window
         return ranking
+
+    def _nearness(self, found: Found, end: int) -> Nearness | None:
+        """Return the cosines of the windows until `end`, the same for every later page."""
+        if self._embedder is None or found.mode == "text":
+            return None
+        by_vector = found.candidates.by_vector
+        known = by_vector[:end]
+        return Nearness(
+            scale_of(self._embedder.name),
+            {(item.namespace, item.key): cosine for item, cosine in known},
+            known[-1].score if len(known) == end else None,
+        )
 
     async def _rerank(
         self, query: str, ranked: list[Ranked], offset: int
@@ -248,7 +276,8 @@ class HybridSearch(StoreUser):
         except Exception as error:  # noqa: BLE001 - reported; the ranking is good without
             emit("retrieval.rerank_failed", error=error, reranker=self._reranker.name)
             return ranked, False
-        blended = blend(best, scores, self._options.rerank_weight)
+        scale = reranker_scale(self._reranker.name)
+        blended = blend(best, scores, self._options.rerank_weight, scale)
         return [*prefer_current(blended, self._fields), *ranked[depth:]], True
 
 
@@ -286,6 +315,7 @@ def _hit(ranked: Ranked, *, kept: bool) -> Hit:
         score=ranked.score,
         text=ranked.passage.spoken,
         parts=ranked.parts,
+        relevance=ranked.relevance,
     )
 
 
