@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, overload
 
@@ -38,6 +38,9 @@ __all__ = ["Hit", "HybridSearch", "Mode", "SearchResult"]
 
 _OPTIONS: Final = SearchOptions()
 _FIELDS: Final = Fields()
+
+_ENOUGH: Final = 0.1
+"""The share of relevant items in a window below which the next one is not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +178,8 @@ class HybridSearch(StoreUser):
             mode: `text` or `vector`: only this search; `hybrid`: both, and an error if one is
                 missing or fails; `None`: all available searches.
             explain: Whether each hit explains its rank.
-            min_score: Leave out hits with a lower `relevance`; from 0 to 1. Only the candidates of
-                the searches are compared with it, `SearchOptions.depth` of each or a page more.
+            min_score: Leave out hits with a lower `relevance`; from 0 to 1. Candidates are fetched
+                until less than a tenth of `SearchOptions.depth` of them are relevant enough.
 
         Raises:
             InvalidArgumentError: An invalid namespace, query, limit, filter, mode or `min_score`,
@@ -198,52 +201,68 @@ class HybridSearch(StoreUser):
         read = read_query(query, today=today, most_words=self._options.query_words)
         wanted = -(-end // self._options.depth) * self._options.depth
         request = Request(namespaces, read, wanted, filter, recursive)
-        found = await self._finder.find(request, check_mode(mode))
+        found, ranked = await self._found(request, check_mode(mode), end, least, explain=explain)
         # Whatever the page, a lowest score filters the same ranking, so that pages are consistent.
-        first, last = (offset, end) if least is None else (0, None)
-        ranked = self._rank(read, found, last, explain=explain)
-        ranked, reranked = await self._rerank(read.text, ranked, first)
+        ranked, reranked = await self._rerank(read.text, ranked, offset if least is None else 0)
         if least is not None:
             ranked = [each for each in ranked if each.relevance >= least]
         kept = found.candidates.kept
         hits = tuple(_hit(each, kept=kept) for each in ranked[offset:end])
         return SearchResult(hits, found.mode, reranked)
 
-    def _rank(
-        self,
-        query: Query,
-        found: Found,
-        end: int | None,
-        *,
-        explain: bool,
-    ) -> list[Ranked]:
-        """Return a ranking of at least `end` items, if that many were found; `None`: of all.
+    async def _found(
+        self, request: Request, mode: Mode | None, end: int, least: float | None, *, explain: bool
+    ) -> tuple[Found, list[Ranked]]:
+        """Return the candidates, and a ranking of at least `end` items, if that many were found.
 
-        The windows of the searches are ranked one after the other. So a later page never changes
-        the earlier ones.
+        With a lowest relevance, `end` items have it. More candidates are fetched for that, until a
+        window has hardly any such item.
+        """
+        while True:
+            found = await self._finder.find(request, mode)
+            ranked: list[Ranked] = []
+            is_last = False
+            for window in self._windows(request.query, found, explain=explain):
+                ranked += window
+                if least is None:
+                    is_last = len(ranked) >= end
+                else:
+                    relevant = sum(each.relevance >= least for each in window)
+                    is_last = relevant < _ENOUGH * len(window)
+                if is_last:
+                    break
+            if least is None or is_last or found.fetched < request.wanted:
+                return found, ranked
+            if sum(each.relevance >= least for each in ranked) >= end:
+                return found, ranked
+            request = replace(request, wanted=2 * request.wanted)
+
+    def _windows(self, query: Query, found: Found, *, explain: bool) -> Iterator[list[Ranked]]:
+        """Yield the windows of the searches, each ranked for itself.
+
+        So a later page never changes the earlier ones.
         """
         depth = self._options.depth
         by_text, by_vector = found.candidates.by_text, found.candidates.by_vector
-        ranking: list[Ranked] = []
         seen: set[Name] = set()
-        for start in range(0, max(len(by_text), len(by_vector)), depth):
-            if end is not None and len(ranking) >= end:
-                break
-            seen.update((each.item.namespace, each.item.key) for each in ranking[len(seen) :])
+        lowest: float | None = None
+        for start in range(0, found.fetched, depth):
             places = range(start, start + depth)
-            text, vector = _unseen(by_text, places, seen), _unseen(by_vector, places, seen)
             window = rank(
                 query,
-                text,
-                vector,
+                _unseen(by_text, places, seen),
+                _unseen(by_vector, places, seen),
                 options=self._options,
                 fields=self._fields,
                 nearness=self._nearness(found, places.stop),
                 read=self._passages.read if found.candidates.kept else None,
                 explain=explain,
             )
-            ranking += _capped(window, ranking[-1].score) if ranking else window
-        return ranking
+            if lowest is not None:
+                window = _capped(window, lowest)
+            lowest = window[-1].score if window else lowest
+            seen.update((each.item.namespace, each.item.key) for each in window)
+            yield window
 
     def _nearness(self, found: Found, end: int) -> Nearness | None:
         """Return the cosines of the windows until `end`, the same for every later page."""
