@@ -59,16 +59,22 @@ async def relevances(store, embedder):
     ]
 
 
-@pytest.mark.parametrize("has_vectors", [False, True])
-async def test_the_relevance_is_that_of_the_store_in_memory(store, has_vectors):
-    if has_vectors and not await has_semantic_search(store):
-        pytest.skip("this store has no vectors")
-    embedder = FakeEmbedder() if has_vectors else None
+async def check_relevances(store, embedder=None):
+    """Compare the relevances of all hits with those of the store in memory."""
     async with InMemoryStore() as plain:
         expected = await relevances(plain, embedder)
     found = await relevances(store, embedder)
-    assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
         assert one == pytest.approx(other, abs=1e-5)
     assert max(expected[0].values()) > 0.8
     assert all(0 <= each <= 1 for query in found for each in query.values())
+
+
+async def test_the_relevance_by_words_is_that_of_the_store_in_memory(store):
+    await check_relevances(store)
+
+
+async def test_the_relevance_with_vectors_is_that_of_the_store_in_memory(store):
+    if not await has_semantic_search(store):
+        pytest.skip("this store has no vectors")
+    await check_relevances(store, FakeEmbedder())
