@@ -6,7 +6,8 @@ from its session's date. The answers to three questions are printed:
 - How many of the 200 questions of `unrelated.txt`, which none of the memories answers, find
   nothing? And how many questions of the file still find something?
 - Which share of the evidence is among the first ten, by lowest relevance?
-- Which share with each blend of recall, if a question is asked a day after the last session?
+- Which share with each blend of recall, if a question is asked a day after the last session? The
+  trust in each memory is 0.5.
 
 `--embedder local` adds vectors. The relevance is the one of `HybridSearch` and of recall.
 """
@@ -99,12 +100,14 @@ def report(related: Sequence[Asked], unrelated: Sequence[Asked]) -> None:
         something = mean([bool(each.above(least)) for each in related])
         recall = mean([each.recall(each.above(least)) for each in related])
         print(f"{least:9.1f}  {nothing:22.3f}  {something:22.3f}  {recall:.3f}")
-    print("blend    min_relevance  R@10")
-    for name in ("recency", "trust"):
+    print("order      min_relevance  R@10")
+    # Without recency, the order is that of the relevance.
+    blends = {"relevance": ("recency", (1.0, 0.0)), "recency": ("recency", None)}
+    for told, (name, weights) in {**blends, "trust": ("trust", None)}.items():
         for least in (0.0, 0.3, 0.5):
-            blend = Blend(name=name, min_relevance=least)
+            blend = Blend(name=name, weights=weights, min_relevance=least)
             recall = mean([each.recall(each.blended(blend)) for each in related])
-            print(f"{name:8} {least:13.1f}  {recall:.3f}")
+            print(f"{told:10} {least:13.1f}  {recall:.3f}")
 
 
 async def main() -> None:
