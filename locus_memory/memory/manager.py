@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, Unpack
 
 from typing_extensions import override
@@ -29,7 +29,7 @@ from locus_memory.memory.layers.episodes import Episode, EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook, OwnIdentity
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.ledger import Ledger, Limits, Statement
-from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory
+from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory, MemoryType
 from locus_memory.memory.options import (
     ExtractionOptions,
     MemoryKeywords,
@@ -40,7 +40,7 @@ from locus_memory.memory.options import (
 )
 from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.memory.queue.worker import Worker
-from locus_memory.memory.recall import Recall
+from locus_memory.memory.recall import Recall, Selection
 from locus_memory.memory.scope import (
     NamespaceResolver,
     Scope,
@@ -49,6 +49,7 @@ from locus_memory.memory.scope import (
     user_namespace,
 )
 from locus_memory.memory.verbs.explicit import ExplicitMemories
+from locus_memory.memory.verbs.single import kinds_of
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.hybrid import HybridSearch
@@ -136,7 +137,8 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
         self._store, self._owned = as_store(store)
         limits = Limits(max_memories, history_limit)
         self._ledger = Ledger(self._store, limits, clock=clock, embedder=embedder)
-        self._recall = Recall(self._store, embedder, now=self._ledger.now)
+        self._recall = Recall(self._store, embedder, clock=clock)
+        self._blend = recall.blending()
         extractor = as_extractor(extract_fn)
         self._hybrid = HybridSearch(self._store, embedder)
         self._model = extractor.model if isinstance(extractor, LLMExtractor) else None
@@ -205,7 +207,13 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
 
     @override
     async def retrieve(
-        self, query: str | int | None = None, limit: int | str | None = None
+        self,
+        query: str | int | None = None,
+        limit: int | str | None = None,
+        *,
+        type: MemoryType | str | None = None,
+        filter: Mapping[str, Any] | None = None,
+        min_score: float | None = None,
     ) -> list[Memory]:
         """Return current memories, the best first.
 
@@ -214,12 +222,21 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
         a query, and where the store cannot search, the newest come first. A search that fails is
         reported as an event, and the others or the newest must do.
 
+        With `min_score`, or with a `blend` of `RecallOptions`, only what the search finds is
+        returned: nothing fills the rest.
+
         Args:
             query: Their subject; of a long text, the two ends are read.
             limit: At most this many; `None`: the `retrieve_limit`.
+            type: Only memories of this type.
+            filter: Only memories that match; see `locus_memory.store.filters`. Fields are `key`,
+                `content` and, for example, `metadata.importance`.
+            min_score: Only memories with at least this relevance to the query, from 0 to 1; see
+                `Hit.relevance`. It replaces the `min_relevance` of a blend.
 
         Raises:
-            InvalidArgumentError: Something else than a query and a limit.
+            InvalidArgumentError: Something else than a query and a limit, an unknown type, an
+                invalid filter or `min_score`, or `min_score` without a query.
             ConfigurationError: The vectors of the memories are of another model than the
                 embedder; `locus-memory reembed` recomputes them. A run reports that as an event,
                 and recalls by words meanwhile.
@@ -227,7 +244,11 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
         """
         about, most = query_and_limit(query, limit)
         most = self.retrieve_limit if most is None else most
-        return await self._recall.find(self._scope, most, about, strict=True)
+        kind = None if type is None else kinds_of(type)[0]
+        selection = Selection(type=kind, filter=filter, min_score=min_score)
+        return await self._recall.find(
+            self._scope, most, about, strict=True, selection=selection, blend=self._blend
+        )
 
     @override
     async def save(self, memories: Iterable[Memory] | Memory) -> list[Memory]:
@@ -320,7 +341,9 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
                 return await super()._recalled(query)
             except ConfigurationError:
                 # Reported there, where words must do.
-                return await self._recall.find(self._scope, self.retrieve_limit, query)
+                return await self._recall.find(
+                    self._scope, self.retrieve_limit, query, blend=self._blend
+                )
 
     async def _of_run(self, state: Any) -> Self | None:
         """Return this manager bound to the scope of a run; `None`: the run has no memory."""

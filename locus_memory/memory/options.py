@@ -8,6 +8,7 @@ from typing import Final, Literal, TypedDict
 from locus_memory._internal.quoting import quote
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter
 from locus_memory.errors import ConfigurationError
+from locus_memory.memory.blend import Blend
 
 __all__ = [
     "ExtractionKeywords",
@@ -32,6 +33,13 @@ class RecallOptions:
         token_counter: Counts tokens; `None` estimates them.
         recall_timeout: The seconds the start of a run waits for the store; then the run goes on
             without memories, with an event.
+        blend: The order of the memories that a query finds. `hybrid`: that of the search.
+            `recency`: 0.7 relevance + 0.3 recency. `trust`: 0.5 relevance + 0.3 trust
+            + 0.2 recency. Only with `hybrid` the newest memories fill the rest.
+        blend_weights: Other weights of `recency` (two) or `trust` (three), in this order.
+        half_life_days: The age at which a memory is half as recent, by its `valid_from`.
+        min_relevance: With `recency` and `trust`: the lowest relevance of a recalled memory, from 0
+            to 1, where there are vectors. Where there are none, a shared word is enough.
 
     Raises:
         ConfigurationError: An option that cannot work.
@@ -42,11 +50,34 @@ class RecallOptions:
     token_budget: int = 1000
     token_counter: TokenCounter | None = None
     recall_timeout: float = 5.0
+    blend: Literal["hybrid", "recency", "trust"] = "hybrid"
+    blend_weights: tuple[float, ...] | None = None
+    half_life_days: float = 30
+    min_relevance: float = 0.5
 
     def __post_init__(self) -> None:
         check_whole(0, retrieve_limit=self.retrieve_limit, token_budget=self.token_budget)
         _check_at_least(0, recall_timeout=self.recall_timeout)
         as_token_counter(self.token_counter)
+        self.blending()
+
+    def blending(self) -> Blend | None:
+        """Return the blend; `None`: the order of the search.
+
+        Raises:
+            ConfigurationError: An option that cannot work.
+        """
+        blend = Blend(
+            name="recency" if self.blend == "hybrid" else self.blend,
+            weights=self.blend_weights,
+            half_life_days=self.half_life_days,
+            min_relevance=self.min_relevance,
+        )
+        if self.blend != "hybrid":
+            return blend
+        if self.blend_weights is not None:
+            raise ConfigurationError("blend_weights needs blend='recency' or blend='trust'")
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +181,10 @@ class RecallKeywords(TypedDict, total=False):
     token_budget: int
     token_counter: TokenCounter | None
     recall_timeout: float
+    blend: Literal["hybrid", "recency", "trust"]
+    blend_weights: tuple[float, ...] | None
+    half_life_days: float
+    min_relevance: float
 
 
 class ExtractionKeywords(TypedDict, total=False):

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Final
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from locus_memory.errors import ConfigurationError
+from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
+from locus_memory.memory.blend import Blend, Relevant, TrustOf, default_trust
 from locus_memory.memory.ledger.revision import read_memory
-from locus_memory.memory.models import EXPIRES_AT, Memory, is_expired
+from locus_memory.memory.models import EXPIRES_AT, Memory, MemoryType, is_expired
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.hybrid import HybridSearch, Mode
+from locus_memory.retrieval.hybrid import HybridSearch, Mode, SearchResult
 from locus_memory.retrieval.options import SearchOptions
+from locus_memory.retrieval.ranking.absolute import check_min_score
 from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.retrieval.ranking.supersession import prefer_successors
 from locus_memory.store.base import BaseStore, has_semantic_search
-from locus_memory.store.item import StoreItem, check_limit
+from locus_memory.store.filters import parse_filter
+from locus_memory.store.item import StoreItem, check_limit, timestamp
 from locus_memory.store.text import query_words, stem
 
-__all__ = ["Recall"]
+__all__ = ["Recall", "Selection"]
 
 _LONGEST_MESSAGE: Final = 600
 _END: Final = 1_000
@@ -34,10 +38,100 @@ text search sees."""
 
 _TEXTS: Final = replace(_MESSAGES, query_words=2 * _WORDS_OF_AN_END)
 
-_NEWEST: Final = 200
-"""How many of the newest memories are read on a store without any search."""
+_CANDIDATES: Final = 100
+"""How many hits a relevance is computed from; a rank needs fewer."""
 
-_FIELDS: Final = Fields(text=("content",), speaker=(), role=(), date=(), session=(), position=())
+_SHARED_WORD: Final = 1e-9
+"""The relevance of a memory that shares any word with the query is higher."""
+
+_DEEP: Final = {each: replace(each, depth=_CANDIDATES) for each in (_MESSAGES, _TEXTS)}
+
+_FIELDS: Final = Fields(
+    text=("content",), title=("key",), speaker=(), role=(), date=(), session=(), position=()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The memories that count.
+
+    Attributes:
+        type: Their type; `None`: any.
+        filter: A filter on their fields, or `None`.
+        min_score: Their lowest relevance, from 0 to 1; `None`: any.
+
+    Raises:
+        InvalidArgumentError: `min_score` is not a number from 0 to 1.
+        InvalidFilterError: The filter is invalid.
+    """
+
+    type: MemoryType | None = None
+    filter: Mapping[str, Any] | None = None
+    min_score: float | None = None
+
+    def __post_init__(self) -> None:
+        check_min_score(self.min_score)
+        if self.filter is not None:
+            parse_filter(self.filter)
+
+    @property
+    def condition(self) -> Mapping[str, Any] | None:
+        """The filter on the items of the store."""
+        if self.type is None:
+            return self.filter
+        # Memories of another library may have no type in their value; their key has it.
+        typed = {"$or": [{"type": self.type.value}, {"type": {"$exists": False}}]}
+        return typed if self.filter is None else {"$and": [typed, self.filter]}
+
+    def read(self, items: Iterable[StoreItem]) -> list[Memory]:
+        """Return the memories in the items that are of the type."""
+        memories = filter(None, map(read_memory, items))
+        return [each for each in memories if self.type in (None, each.type)]
+
+
+_ALL: Final = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One search.
+
+    Attributes:
+        scope: The scope of the memories.
+        query: Their subject; empty: there is none.
+        limit: At most this many.
+        condition: A filter, or `None`.
+        strict: Whether to raise an error that only the owner can fix.
+        deep: Whether the hits are compared by their relevance.
+    """
+
+    scope: Scope
+    query: str
+    limit: int
+    condition: Mapping[str, Any] | None
+    strict: bool
+    deep: bool = False
+
+    @property
+    def options(self) -> SearchOptions:
+        """The options of the search."""
+        near = _MESSAGES if len(self.query) <= _LONGEST_MESSAGE else _TEXTS
+        return _DEEP[near] if self.deep else near
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """The memories that count, and their order.
+
+    Attributes:
+        selection: The memories that count.
+        blend: The order of the hits of a query; `None`: that of the search.
+        trust_of: Returns the trust in a memory, for the blend.
+    """
+
+    selection: Selection
+    blend: Blend | None
+    trust_of: TrustOf
 
 
 class Recall:
@@ -46,7 +140,7 @@ class Recall:
     Args:
         store: The store of the memories.
         embedder: Adds vector search, if the store supports it.
-        now: Returns the present moment, ISO 8601 in UTC, for memories that expire.
+        clock: Returns seconds since the epoch.
     """
 
     def __init__(
@@ -54,49 +148,69 @@ class Recall:
         store: BaseStore,
         embedder: Embedder | None = None,
         *,
-        now: Callable[[], str] | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
-        self._now = now
         self._embedder = embedder
-        self._messages = HybridSearch(store, embedder, options=_MESSAGES, fields=_FIELDS)
-        self._texts = HybridSearch(store, embedder, options=_TEXTS, fields=_FIELDS)
+        self._clock = clock
+        self._searches = {
+            options: HybridSearch(store, embedder, options=options, fields=_FIELDS)
+            for options in (*_DEEP, *_DEEP.values())
+        }
 
     async def find(
-        self, scope: Scope, limit: int, query: str | None = None, *, strict: bool = False
+        self,
+        scope: Scope,
+        limit: int,
+        query: str | None = None,
+        *,
+        strict: bool = False,
+        selection: Selection = _ALL,
+        blend: Blend | None = None,
+        trust_of: TrustOf = default_trust,
     ) -> list[Memory]:
         """Return current memories, the best first.
 
         With a query, the hits of `HybridSearch` come first, and the newest memories fill the
-        rest. Without a query, or if the store cannot search, the newest come first. A failed
-        search is reported as an event, and the other results are returned.
+        rest; with a blend or a lowest score, nothing fills the rest. Without a query the newest
+        come first, and also, without a blend or a lowest score, if the store cannot search. A
+        failed search is reported as an event, and the other results are returned.
 
         Args:
             scope: The scope of the memories.
             limit: At most this many.
             query: The subject of the memories.
             strict: Whether to raise, rather than report, an error that only the owner can fix.
+            selection: The memories that count.
+            blend: The order of the hits of a query; `None`: that of the search.
+            trust_of: Returns the trust in a memory, for the blend.
 
         Raises:
-            InvalidArgumentError: The limit is not an integer of at least 0.
+            InvalidArgumentError: The limit is not an integer of at least 0, or there is a lowest
+                score and no query.
             ConfigurationError: If `strict`: the stored vectors are of another model.
             BackendError: The store failed.
         """
         check_limit(limit)
+        if selection.min_score is not None and not query:
+            raise InvalidArgumentError("min_score needs a query to compare memories with")
         if limit == 0:
             return []
-        found = await self._items(scope, limit, query, strict=strict)
+        order = _Order(selection, blend, trust_of)
+        search = _Search(scope, query or "", limit, selection.condition, strict)
+        found = await self._found(search, order)
         kept = self._unexpired(found)
-        if len(kept) < len(found):
+        if len(kept) < min(limit, len(found)):
             # Expired memories took the places of others, until the next consolidation.
-            more = limit + len(found) - len(kept)
-            kept = self._unexpired(await self._items(scope, more, query, strict=strict))
+            more = replace(search, limit=limit + len(found) - len(kept))
+            kept = self._unexpired(await self._found(more, order))
         return kept[:limit]
 
     async def matching(self, scope: Scope, limit: int, query: str) -> list[tuple[Memory, float]]:
-        """Return the memories that match a query and have not expired, with their scores.
+        """Return the memories that match a query and have not expired, with their relevance.
 
-        On a store without any search, the newest memories that share a word with the query match.
+        On a store without any search, the newest memories that share a word with the query match,
+        and their relevance is 0.
 
         Args:
             scope: The scope of the memories.
@@ -109,55 +223,88 @@ class Recall:
         """
         if check_limit(limit) == 0 or not query.strip():
             return []
+        search = _Search(scope, query, max(limit, _CANDIDATES), None, strict=False, deep=True)
         if await self._modes():
-            found = await self._about(scope, 2 * limit, query, strict=False)
+            hits = await self._about(search)
+            found = {hit.item.key: (hit.item, hit.relevance) for hit in hits or ()}
         else:
             words = {stem(word) for word in query_words(query)}
-            newest = await self._store.search(scope.current, None, _NEWEST)
-            found = [item for item in newest if not words.isdisjoint(_words(item))]
-        pairs = [
-            (memory, item.score or 0.0)
-            for item in _successors_first(found)
-            if (memory := read_memory(item)) is not None
+            newest = await self._newest(search, ())
+            found = {each.key: (each, 0.0) for each in newest if not words.isdisjoint(_words(each))}
+        items = _successors_first([item for item, _ in found.values()])
+        pairs = [(read_memory(item), found[item.key][1]) for item in items]
+        now = self._now()
+        return [(m, score) for m, score in pairs if m is not None and not is_expired(m, now)][
+            :limit
         ]
-        kept = self._unexpired([memory for memory, _ in pairs])
-        return [pair for pair in pairs if pair[0] in kept][:limit]
-
-    async def _items(
-        self, scope: Scope, limit: int, query: str | None, *, strict: bool
-    ) -> list[Memory]:
-        """Return the memories that match, and then the newest, expired ones included."""
-        found = await self._about(scope, limit, query, strict=strict) if query else []
-        if len(found) < limit:
-            known = {item.key for item in found}
-            newest = await self._store.search(scope.current, None, limit)
-            found += [item for item in newest if item.key not in known]
-        memories = [memory for memory in map(read_memory, _successors_first(found)) if memory]
-        return memories[:limit]
 
     def _unexpired(self, memories: list[Memory]) -> list[Memory]:
-        if self._now is None or not any(EXPIRES_AT in each.metadata for each in memories):
+        if not any(EXPIRES_AT in each.metadata for each in memories):
             return memories
         now = self._now()
         return [each for each in memories if not is_expired(each, now)]
 
-    async def _about(
-        self, scope: Scope, limit: int, query: str, *, strict: bool
-    ) -> list[StoreItem]:
+    def _now(self) -> str:
+        return timestamp(self._clock()).isoformat()
+
+    async def _found(self, search: _Search, order: _Order) -> list[Memory]:
+        """Return the memories that match, and then the newest, expired ones included."""
+        limit = search.limit
+        if search.query and (order.blend is not None or order.selection.min_score is not None):
+            deep = replace(search, limit=max(limit, _CANDIDATES), deep=True)
+            found = self._relevant(await self._about(deep), order)
+        else:
+            found = [hit.item for hit in await self._about(search) or ()]
+            found += await self._newest(search, found)
+        return order.selection.read(_successors_first(found))[:limit]
+
+    def _relevant(self, result: SearchResult | None, order: _Order) -> list[StoreItem]:
+        """Return the hits that are relevant enough, in the order of the blend."""
+        blend, least = order.blend, order.selection.min_score
+        if least is None and blend is not None and result is not None:
+            # Without vectors, few of a message's words are in any memory: one is enough.
+            least = _SHARED_WORD if result.mode == "text" else blend.min_relevance
+        hits = [hit for hit in result or () if hit.relevance >= (least or 0.0)]
+        if blend is None:
+            return [hit.item for hit in hits]
+        told = [(hit, read_memory(hit.item)) for hit in hits]
+        known = [(hit.item, Relevant(memory, hit.relevance)) for hit, memory in told if memory]
+        now = timestamp(self._clock())
+        places = blend.order([each for _, each in known], now, order.trust_of)
+        return [known[place][0] for place in places]
+
+    async def _newest(self, search: _Search, found: Sequence[StoreItem]) -> list[StoreItem]:
+        """Return the newest memories that were not found, if fewer than wanted were."""
+        if len(found) >= search.limit:
+            return []
+        known = {item.key for item in found}
+        newest = await self._store.search(
+            search.scope.current, None, search.limit, filter=search.condition
+        )
+        return [item for item in newest if item.key not in known]
+
+    async def _about(self, wanted: _Search) -> SearchResult | None:
         """Return the hits of a query, by the first search mode that works."""
-        search = self._messages if len(query) <= _LONGEST_MESSAGE else self._texts
-        readable = _ends(query).encode("utf-8", "replace").decode()
+        if not wanted.query:
+            return None
+        search = self._searches[wanted.options]
+        readable = _ends(wanted.query).encode("utf-8", "replace").decode()
         for mode in await self._modes():
             try:
-                hits = await search.search(scope.current, readable, limit, mode=mode)
-                return [hit.item for hit in hits]
+                return await search.search(
+                    wanted.scope.current,
+                    readable,
+                    wanted.limit,
+                    filter=wanted.condition,
+                    mode=mode,
+                )
             except ConfigurationError as error:
-                if strict:
+                if wanted.strict:
                     raise
                 emit("memory.search_failed", error=error, search=mode or "hybrid")
             except Exception as error:  # noqa: BLE001 - reported; what else there is must do
                 emit("memory.search_failed", error=error, search=mode or "hybrid")
-        return []
+        return None
 
     async def _modes(self) -> list[Mode | None]:
         """Return the search modes, the best first."""

@@ -55,6 +55,11 @@ class Found(NamedTuple):
     mode: Mode
     candidates: Candidates
 
+    @property
+    def fetched(self) -> int:
+        """The number of hits of the search that found more."""
+        return max(len(self.candidates.by_text), len(self.candidates.by_vector))
+
 
 @dataclass(frozen=True, slots=True)
 class Request:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, overload
 
@@ -12,17 +12,20 @@ from typing_extensions import override
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.retrieval.candidates import Finder, Mode, Request, check_mode
+from locus_memory.retrieval.candidates import Finder, Found, Mode, Request, check_mode
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import MARK, unmarked
+from locus_memory.retrieval.embedders.scale import scale_of
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.pack import Packed, pack
+from locus_memory.retrieval.ranking.absolute import Nearness, check_min_score
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.retrieval.ranking.fields import Fields, PassageCache
 from locus_memory.retrieval.ranking.query import Query, read_query
 from locus_memory.retrieval.ranking.ranking import Name, Ranked, blend, prefer_current, rank
+from locus_memory.retrieval.rerankers.scale import reranker_scale
 from locus_memory.store.base import BaseStore
-from locus_memory.store.candidates import Candidate, Candidates
+from locus_memory.store.candidates import Candidate
 from locus_memory.store.item import Namespace, StoreItem, check_limit, check_namespace
 from locus_memory.store.json_values import round_trip
 from locus_memory.store.opening import StoreUser, store_of
@@ -36,6 +39,9 @@ __all__ = ["Hit", "HybridSearch", "Mode", "SearchResult"]
 _OPTIONS: Final = SearchOptions()
 _FIELDS: Final = Fields()
 
+_ENOUGH: Final = 0.1
+"""The share of relevant items in a window below which the next one is not looked at."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -46,12 +52,15 @@ class Hit:
         score: Higher is better; comparable within one result only.
         text: The text of the item, after its speaker if it has one.
         parts: The explanation of its rank, if `explain` was set.
+        relevance: From 0 to 1; comparable between queries, collections and backends. See
+            `locus_memory.retrieval.ranking.absolute`.
     """
 
     item: StoreItem
     score: float
     text: str
     parts: Explanation | None = None
+    relevance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +139,7 @@ class HybridSearch(StoreUser):
         today: Callable[[], date] | None = None,
     ) -> None:
         self.store, self._owned = store_of(store)
+        self._embedder = embedder
         self._finder = Finder(self.store, embedder)
         self._reranker = reranker
         self._options = options
@@ -148,6 +158,7 @@ class HybridSearch(StoreUser):
         recursive: bool = False,
         mode: Mode | None = None,
         explain: bool = False,
+        min_score: float | None = None,
     ) -> SearchResult:
         """Return a page of the items that match a query best.
 
@@ -167,10 +178,12 @@ class HybridSearch(StoreUser):
             mode: `text` or `vector`: only this search; `hybrid`: both, and an error if one is
                 missing or fails; `None`: all available searches.
             explain: Whether each hit explains its rank.
+            min_score: Leave out hits with a lower `relevance`; from 0 to 1. Candidates are fetched
+                until less than a tenth of `SearchOptions.depth` of them are relevant enough.
 
         Raises:
-            InvalidArgumentError: An invalid namespace, query, limit, filter or mode, an empty list
-                of namespaces, or a mode that needs an embedder without one.
+            InvalidArgumentError: An invalid namespace, query, limit, filter, mode or `min_score`,
+                an empty list of namespaces, or a mode that needs an embedder without one.
             ConfigurationError: The vectors in the store are of another model. The message names
                 both.
             InvalidEmbeddingError: The vectors in the store have another dimension, and no mark
@@ -183,51 +196,85 @@ class HybridSearch(StoreUser):
         if not isinstance(query, str):
             raise InvalidArgumentError(f"a query is a string, not {type(query).__name__}")
         end = check_limit(offset, "offset") + check_limit(limit)
+        least = check_min_score(min_score)
         today = None if self._today is None else self._today()
         read = read_query(query, today=today, most_words=self._options.query_words)
         wanted = -(-end // self._options.depth) * self._options.depth
         request = Request(namespaces, read, wanted, filter, recursive)
-        found = await self._finder.find(request, check_mode(mode))
-        ranked = self._rank(read, found.candidates, end, explain=explain)
-        ranked, reranked = await self._rerank(read.text, ranked, offset)
+        found, ranked = await self._found(request, check_mode(mode), end, least, explain=explain)
+        # Whatever the page, a lowest score filters the same ranking, so that pages are consistent.
+        ranked, reranked = await self._rerank(read.text, ranked, offset if least is None else 0)
+        if least is not None:
+            ranked = [each for each in ranked if each.relevance >= least]
         kept = found.candidates.kept
         hits = tuple(_hit(each, kept=kept) for each in ranked[offset:end])
         return SearchResult(hits, found.mode, reranked)
 
-    def _rank(
-        self,
-        query: Query,
-        found: Candidates,
-        end: int,
-        *,
-        explain: bool,
-    ) -> list[Ranked]:
-        """Return a ranking of at least `end` items, if that many were found.
+    async def _found(
+        self, request: Request, mode: Mode | None, end: int, least: float | None, *, explain: bool
+    ) -> tuple[Found, list[Ranked]]:
+        """Return the candidates, and a ranking of at least `end` items, if that many were found.
 
-        The windows of the searches are ranked one after the other. So a later page never changes
-        the earlier ones.
+        With a lowest relevance, `end` items have it. More candidates are fetched for that, until a
+        window has hardly any such item.
+        """
+        while True:
+            found = await self._finder.find(request, mode)
+            ranked: list[Ranked] = []
+            is_last = False
+            for window in self._windows(request.query, found, explain=explain):
+                ranked += window
+                if least is None:
+                    is_last = len(ranked) >= end
+                else:
+                    relevant = sum(each.relevance >= least for each in window)
+                    is_last = relevant < _ENOUGH * len(window)
+                if is_last:
+                    break
+            if least is None or is_last or found.fetched < request.wanted:
+                return found, ranked
+            if sum(each.relevance >= least for each in ranked) >= end:
+                return found, ranked
+            request = replace(request, wanted=2 * request.wanted)
+
+    def _windows(self, query: Query, found: Found, *, explain: bool) -> Iterator[list[Ranked]]:
+        """Yield the windows of the searches, each ranked for itself.
+
+        So a later page never changes the earlier ones.
         """
         depth = self._options.depth
-        by_text, by_vector = found.by_text, found.by_vector
-        ranking: list[Ranked] = []
+        by_text, by_vector = found.candidates.by_text, found.candidates.by_vector
         seen: set[Name] = set()
-        for start in range(0, max(len(by_text), len(by_vector)), depth):
-            if len(ranking) >= end:
-                break
-            seen.update((each.item.namespace, each.item.key) for each in ranking[len(seen) :])
+        lowest: float | None = None
+        for start in range(0, found.fetched, depth):
             places = range(start, start + depth)
-            text, vector = _unseen(by_text, places, seen), _unseen(by_vector, places, seen)
             window = rank(
                 query,
-                text,
-                vector,
+                _unseen(by_text, places, seen),
+                _unseen(by_vector, places, seen),
                 options=self._options,
                 fields=self._fields,
-                read=self._passages.read if found.kept else None,
+                nearness=self._nearness(found, places.stop),
+                read=self._passages.read if found.candidates.kept else None,
                 explain=explain,
             )
-            ranking += _capped(window, ranking[-1].score) if ranking else window
-        return ranking
+            if lowest is not None:
+                window = _capped(window, lowest)
+            lowest = window[-1].score if window else lowest
+            seen.update((each.item.namespace, each.item.key) for each in window)
+            yield window
+
+    def _nearness(self, found: Found, end: int) -> Nearness | None:
+        """Return the cosines of the windows until `end`, the same for every later page."""
+        if self._embedder is None or found.mode == "text":
+            return None
+        by_vector = found.candidates.by_vector
+        known = by_vector[:end]
+        return Nearness(
+            scale_of(self._embedder.name),
+            {(item.namespace, item.key): cosine for item, cosine in known},
+            known[-1].score if len(known) == end else None,
+        )
 
     async def _rerank(
         self, query: str, ranked: list[Ranked], offset: int
@@ -248,7 +295,8 @@ class HybridSearch(StoreUser):
         except Exception as error:  # noqa: BLE001 - reported; the ranking is good without
             emit("retrieval.rerank_failed", error=error, reranker=self._reranker.name)
             return ranked, False
-        blended = blend(best, scores, self._options.rerank_weight)
+        scale = reranker_scale(self._reranker.name)
+        blended = blend(best, scores, self._options.rerank_weight, scale)
         return [*prefer_current(blended, self._fields), *ranked[depth:]], True
 
 
@@ -286,6 +334,7 @@ def _hit(ranked: Ranked, *, kept: bool) -> Hit:
         score=ranked.score,
         text=ranked.passage.spoken,
         parts=ranked.parts,
+        relevance=ranked.relevance,
     )
 
 

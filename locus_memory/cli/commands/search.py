@@ -64,6 +64,7 @@ class _Request:
     limit: int
     offset: int
     condition: dict[str, Any] | None
+    min_score: float | None
     recursive: bool
 
 
@@ -113,6 +114,10 @@ def search(
         str | None,
         typer.Option("--filter", metavar="JSON", help="Filter on the items, a JSON object."),
     ] = None,
+    min_score: Annotated[
+        float | None,
+        typer.Option("--min-score", metavar="X", help="Lowest relevance of a hit, from 0 to 1."),
+    ] = None,
     limit: Limit = 10,
     offset: Offset = 0,
     url: Url = None,
@@ -125,6 +130,8 @@ def search(
     session = Session.of(context, url, as_json=as_json)
     if exact and namespace is None:
         raise UsageError("--exact needs --namespace")
+    if min_score is not None and not 0 <= min_score <= 1:
+        raise UsageError(f"--min-score is a number from 0 to 1, not {min_score:g}")
     request = _Request(
         query=query,
         labels=None if namespace is None else parse_namespace(namespace),
@@ -134,6 +141,7 @@ def search(
         limit=limit,
         offset=offset,
         condition=parse_object(condition, "--filter"),
+        min_score=min_score,
         recursive=not exact,
     )
     found = session.run(partial(_search, request=request))
@@ -166,6 +174,7 @@ async def _search(backend: Backend, *, request: _Request) -> _Found:
             recursive=request.recursive,
             explain=True,
             mode=None if request.mode is None else request.mode.value,
+            min_score=request.min_score,
         )
     if embedder is not None and result.mode != "text":
         await _tell_of_no_vectors(store, roots, result, embedder)
@@ -218,7 +227,9 @@ async def _tell_of_no_vectors(
 
 def _document(found: _Found, request: _Request, *, explain: bool) -> dict[str, Any]:
     items = [
-        hit.item.to_dict() | ({"explanation": hit.parts.to_dict()} if explain and hit.parts else {})
+        hit.item.to_dict()
+        | {"relevance": hit.relevance}
+        | ({"explanation": hit.parts.to_dict()} if explain and hit.parts else {})
         for hit in found.hits
     ]
     return {

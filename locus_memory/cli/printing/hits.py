@@ -60,7 +60,7 @@ def _record(item: StoreItem) -> list[Cell]:
 
 
 def _why(hit: Hit) -> str:
-    return "; ".join(_reasons(hit.parts, hit.score)) if hit.parts is not None else ""
+    return "; ".join(_reasons(hit.parts, hit)) if hit.parts is not None else ""
 
 
 def _where(item: StoreItem) -> Text:
@@ -70,7 +70,7 @@ def _where(item: StoreItem) -> Text:
 def _explained(hit: Hit, query: str) -> Text:
     lines = [_where(hit.item), _said(hit.item, query)]
     if hit.parts is not None:
-        lines += [Text(f"  {reason}", style="dim") for reason in _reasons(hit.parts, hit.score)]
+        lines += [Text(f"  {reason}", style="dim") for reason in _reasons(hit.parts, hit)]
     return Text("\n").join(lines)
 
 
@@ -114,8 +114,9 @@ def _speaker(speakers: Sequence[str], when: str | None) -> Text:
     return shown.append(": ") if shown else shown
 
 
-def _reasons(parts: Explanation, score: float) -> list[str]:
-    """Return the parts of a score, as a sum that the reader can check."""
+def _reasons(parts: Explanation, hit: Hit) -> list[str]:
+    """Return the parts of a score, as a sum that the reader can check, and the relevance."""
+    score = hit.score
     evidence = [
         f"text {parts.text:.2f} (#{parts.text_rank})" if parts.text_rank else "",
         f"vector {parts.vector:.2f} (#{parts.vector_rank})" if parts.vector_rank else "",
@@ -139,4 +140,4 @@ def _reasons(parts: Explanation, score: float) -> list[str]:
         lines.append(f"from a later window, so capped at {score:.2f}")
     if parts.superseded_by is not None:
         lines.append(f"superseded by {visible_name(parts.superseded_by)}")
-    return lines
+    return [*lines, f"relevance {hit.relevance:.2f}"]

@@ -22,7 +22,7 @@ from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.store.item import check_key
 
-__all__ = ["SingleMemories"]
+__all__ = ["SingleMemories", "kinds_of"]
 
 
 class SingleMemories:
@@ -47,7 +47,7 @@ class SingleMemories:
             BackendError: The store failed.
         """
         check_key(key)
-        kinds = _kinds(type)
+        kinds = kinds_of(type)
         found = await asyncio.gather(
             *(self._ledger.history(self._scope, kind, key) for kind in kinds)
         )
@@ -73,7 +73,7 @@ class SingleMemories:
             BackendError: The store failed.
         """
         check_key(key)
-        kinds = _kinds(type)
+        kinds = kinds_of(type)
         if len(kinds) > 1:
             kinds = await self._last_changed(key)
         for kind in kinds:
@@ -96,7 +96,7 @@ class SingleMemories:
             BackendError: The store failed; call it again.
         """
         check_key(key)
-        return sum([await self._ledger.forget(self._scope, kind, key) for kind in _kinds(type)])
+        return sum([await self._ledger.forget(self._scope, kind, key) for kind in kinds_of(type)])
 
     async def memories(
         self,
@@ -118,7 +118,7 @@ class SingleMemories:
         """
         moment = None if at is None else _moment(at)
         now = self._ledger.now() if moment is None else moment.isoformat()
-        for kind in _kinds(type):
+        for kind in kinds_of(type):
             found = (
                 self._ledger.memories(self._scope, kind)
                 if moment is None
@@ -218,7 +218,12 @@ class SingleMemories:
         return sorted(changed, key=lambda kind: changed[kind], reverse=True)[:1]
 
 
-def _kinds(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 - the field's word
+def kinds_of(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 - the field's word
+    """Return the types that an argument names; `None`: all.
+
+    Raises:
+        InvalidArgumentError: The type is unknown.
+    """
     try:
         return list(MemoryType) if type is None else [MemoryType(type)]
     except ValueError:

@@ -32,6 +32,7 @@ class Passage(NamedTuple):
         place: The place in a conversation, or `None`.
         linked: Whether it has links to items that it supersedes or that supersede it.
         words: The stems of its words; of a long text, of its start.
+        title: The title, or an empty string.
     """
 
     text: str
@@ -40,11 +41,20 @@ class Passage(NamedTuple):
     place: Place | None
     linked: bool
     words: Words
+    title: str = ""
 
     @property
     def spoken(self) -> str:
         """The text with its speaker in front, if there is one."""
         return f"{self.speakers[0]}: {self.text}" if self.speakers else self.text
+
+    def having(self, stems: Sequence[str]) -> frozenset[str]:
+        """Return those of the stems that its text, its title or its speakers have."""
+        counts = self.words.counts
+        names = [_stems_of(each) for each in (*self.speakers, self.title) if each]
+        return frozenset(
+            [each for each in stems if each in counts or any(each in name for name in names)]
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +66,7 @@ class Fields:
 
     Attributes:
         text: The text; by default the strings of the whole value.
+        title: The title of the text; its words count for `Hit.relevance`.
         speaker: The speaker.
         role: The role, such as `user` or `assistant`.
         date: The date: ISO 8601, or seconds since the epoch.
@@ -67,6 +78,7 @@ class Fields:
     """
 
     text: tuple[str, ...] = ("text", "content")
+    title: tuple[str, ...] = ("title", "heading")
     speaker: tuple[str, ...] = ("speaker", "name")
     role: tuple[str, ...] = ("role",)
     date: tuple[str, ...] = ("date", "said_at", "timestamp")
@@ -99,6 +111,7 @@ class Fields:
             not told.keys().isdisjoint(self.superseded_by)
             or not told.keys().isdisjoint(self.supersedes),
             words_of(text),
+            _first(told, self.title) or "",
         )
 
     def _place(self, namespace: Namespace, told: Mapping[str, Any]) -> Place | None:
@@ -191,6 +204,11 @@ class Words(NamedTuple):
     def of(cls, stems: Sequence[str]) -> Words:
         """Return the words of a text from its stems, with repeats."""
         return cls(Counter(stems), len(stems))
+
+
+@lru_cache(maxsize=4096)
+def _stems_of(name: str) -> frozenset[str]:
+    return frozenset(tokens(name))
 
 
 @lru_cache(maxsize=4096)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import NamedTuple
 
+from locus_memory.retrieval.embedders.scale import Scale
 from locus_memory.retrieval.options import SearchOptions
+from locus_memory.retrieval.ranking.absolute import Nearness, relevances
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.retrieval.ranking.fields import Fields, Passage
 from locus_memory.retrieval.ranking.fusion import min_max
@@ -37,6 +39,7 @@ class Ranked(NamedTuple):
         passage: The fields that the ranking used.
         score: Higher is better.
         boost: The factor of speaker and date in the score.
+        relevance: From 0 to 1; the same in every search.
         parts: The parts of the score, if requested.
     """
 
@@ -44,6 +47,7 @@ class Ranked(NamedTuple):
     passage: Passage
     score: float
     boost: float = 1.0
+    relevance: float = 0.0
     parts: Explanation | None = None
 
 
@@ -54,6 +58,7 @@ def rank(
     *,
     options: SearchOptions,
     fields: Fields,
+    nearness: Nearness | None = None,
     read: Callable[[StoreItem], Passage] | None = None,
     explain: bool = False,
 ) -> list[Ranked]:
@@ -65,6 +70,7 @@ def rank(
         by_vector: The hits of the vector search, by rank, from 1.
         options: The weights.
         fields: The names of the fields for speaker, date and place.
+        nearness: The cosines, for the relevance; `None`: there was no vector search.
         read: Replaces `fields.read`, which is the default.
         explain: Whether to add the parts of each score, which takes time.
     """
@@ -81,8 +87,10 @@ def rank(
         options,
     )
     scores, boosts = made.scores(), made.boosts()
+    dense = [None if nearness is None else nearness.of(name) for name in numbers]
+    relevant = relevances(query.words, passages, dense)
     ranking = [
-        Ranked(item, passages[number], scores[number], boosts[number])
+        Ranked(item, passages[number], scores[number], boosts[number], relevant[number])
         for number, item in enumerate(items)
     ]
     if explain:
@@ -109,7 +117,8 @@ def _numbered(
 def prefer_current(ranking: list[Ranked], fields: Fields) -> list[Ranked]:
     """Return the ranking in which no item is above one that supersedes it.
 
-    An item that supersedes a better one takes its place and its score; the better one follows it.
+    An item that supersedes a better one takes its place, and the better score and relevance of the
+    two; the better one follows it.
     """
     if not any(each.passage.linked for each in ranking):
         return ranking
@@ -123,15 +132,16 @@ def _standing(ranking: Sequence[Ranked], standing: Standing) -> Ranked:
     ranked = ranking[standing.place]
     risen = ranked if standing.instead_of is None else ranking[standing.instead_of]
     score = max(ranked.score, risen.score)
+    relevance = max(ranked.relevance, risen.relevance)
     if ranked.parts is None:
-        return ranked._replace(score=score)
+        return ranked._replace(score=score, relevance=relevance)
     gained = ranked.parts.succession
     # The parts belong to the score before reranking.
     if ranked.parts.rerank is None:
         gained += score - ranked.score
     by = None if standing.below is None else ranking[standing.below].item.key
     parts = replace(ranked.parts, succession=gained, superseded_by=by)
-    return ranked._replace(score=score, parts=parts)
+    return ranked._replace(score=score, relevance=relevance, parts=parts)
 
 
 _score = attrgetter("score")
@@ -267,7 +277,12 @@ def _diverse(ranked: list[Ranked], balance: float) -> list[Ranked]:
     return [ranked[place] for place in order]
 
 
-def blend(ranked: Sequence[Ranked], scores: Sequence[float], weight: float) -> list[Ranked]:
+def blend(
+    ranked: Sequence[Ranked],
+    scores: Sequence[float],
+    weight: float,
+    scale: Scale | None = None,
+) -> list[Ranked]:
     """Return the ranking with its first items reordered by a reranker's scores.
 
     Both scorings are scaled to 0 to 1 and added. A reranker sees only a text, so its scores get the
@@ -278,6 +293,7 @@ def blend(ranked: Sequence[Ranked], scores: Sequence[float], weight: float) -> l
         ranked: The ranking.
         scores: The reranker's scores of the first `len(scores)` items, higher is better.
         weight: The weight of these scores; that of the hybrid score is 1.
+        scale: The scale of these scores, which then decide the relevance; `None`: it is unknown.
     """
     seen, rest = ranked[: len(scores)], ranked[len(scores) :]
     before = min_max({place: each.score for place, each in enumerate(seen)})
@@ -288,6 +304,7 @@ def blend(ranked: Sequence[Ranked], scores: Sequence[float], weight: float) -> l
     blended = [
         each._replace(
             score=low + (high - low) * (before[place] + weight * after[place]) / (1 + weight),
+            relevance=each.relevance if scale is None else scale.place(scores[place]),
             parts=each.parts and replace(each.parts, rerank=scores[place]),
         )
         for place, each in enumerate(seen)

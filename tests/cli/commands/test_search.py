@@ -258,6 +258,24 @@ def test_explanations_fit_the_terminal(ok, monkeypatch, columns, register):
     assert "\x1b" not in out
 
 
+def test_min_score_leaves_out_what_is_hardly_relevant(ok, run):
+    ok("put", "n", "both", "The grey heron waits.")
+    ok("put", "n", "one", "The grey bridge.")
+    found = {
+        item["key"]: item["relevance"]
+        for item in ok("search", "grey heron", "--json").json["items"]
+    }
+    assert found["both"] == 1
+    assert 0 < found["one"] < 0.6
+    assert keys(ok("search", "grey heron", "--min-score", "0.6", "--json")) == ["both"]
+    assert "relevance 1.00" in ok("search", "grey heron", "--explain", "--min-score", "1").out
+    assert ok("search", "grey whale of Lisbon", "--min-score", ".9").out == "nothing found\n"
+    for bad in ("1.1", "-0.5", "nan"):
+        refused = run("search", "heron", "--min-score", bad)
+        assert refused.code == 2
+        assert "--min-score is a number from 0 to 1" in refused.err
+
+
 def test_a_later_window_says_so(ok, write):
     turns = [{"role": "user", "content": "boat " * (place % 7 + 1)} for place in range(150)]
     ok("import", write("chat.json", turns))

@@ -1,0 +1,118 @@
+"""Scales: the two points that make a model's scores comparable with those of another model.
+
+The cosine of two unrelated texts is about 0 with one model and about 0.4 with another. So a cosine
+is no measure of relevance before two points of the model's own scale are known: the median of
+unrelated texts, and the median of paraphrases. `tests/benchmarks/scales.py` measures them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from locus_memory._internal.quoting import quote
+from locus_memory.errors import ConfigurationError
+
+__all__ = ["Scale", "ScaleTable", "register_scale", "scale_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Two points of a model's scale.
+
+    Attributes:
+        unrelated: The median score of unrelated texts.
+        paraphrase: The median score of a text and its paraphrase.
+
+    Raises:
+        ConfigurationError: The points are not two finite numbers in ascending order.
+    """
+
+    unrelated: float
+    paraphrase: float
+
+    def __post_init__(self) -> None:
+        points: tuple[object, ...] = (self.unrelated, self.paraphrase)
+        numbers = all(isinstance(each, int | float) for each in points)
+        if not numbers or not -math.inf < self.unrelated < self.paraphrase < math.inf:
+            raise ConfigurationError(
+                "a scale has two finite numbers, unrelated < paraphrase, "
+                f"not {quote(points[0])} and {quote(points[1])}"
+            )
+
+    def place(self, score: float) -> float:
+        """Return the score on a line from unrelated, 0, to paraphrase, 1; never outside."""
+        # In this order, a score that is not a number is 0.
+        return min(1.0, max(0.0, (score - self.unrelated) / (self.paraphrase - self.unrelated)))
+
+
+def _known_as(model: str) -> str:
+    return model.rpartition("/")[2].casefold()
+
+
+class ScaleTable:
+    """A table from the names of models to their scales.
+
+    A name may have the owner of the model in front, and its case does not count:
+    `BAAI/bge-small-en-v1.5` is `bge-small-en-v1.5`.
+
+    Args:
+        rows: The measured scales, by the model's name.
+    """
+
+    def __init__(self, rows: Mapping[str, Scale]) -> None:
+        self._rows = {_known_as(model): scale for model, scale in rows.items()}
+
+    def of(self, model: str) -> Scale | None:
+        """Return the scale of a model; `None`: it was not measured."""
+        return self._rows.get(_known_as(model))
+
+    def register(self, model: str, scale: Scale) -> Callable[[], None]:
+        """Set the scale of a model; return a function that restores the former one."""
+        name = _known_as(model)
+        before = self._rows.get(name)
+        self._rows[name] = scale
+
+        def restore() -> None:
+            if self._rows.get(name) is not scale:
+                return
+            if before is None:
+                del self._rows[name]
+            else:
+                self._rows[name] = before
+
+        return restore
+
+
+_TABLE: Final = ScaleTable({"bge-small-en-v1.5": Scale(unrelated=0.383, paraphrase=0.821)})
+"""Measured with a query and a document of each pair, as a search compares them."""
+
+_UNKNOWN: Final = Scale(unrelated=0.3, paraphrase=0.8)
+
+
+def scale_of(model: str) -> Scale:
+    """Return the scale of the cosines of an embedder; of an unknown one, from 0.3 to 0.8.
+
+    Args:
+        model: The embedder's `name`.
+    """
+    return _TABLE.of(model) or _UNKNOWN
+
+
+def register_scale(model: str, *, unrelated: float, paraphrase: float) -> Callable[[], None]:
+    """Set the scale of the cosines of an embedder.
+
+    Args:
+        model: The embedder's `name`.
+        unrelated: The median cosine of unrelated texts.
+        paraphrase: The median cosine of paraphrases.
+
+    Returns:
+        A function that restores the former scale.
+
+    Raises:
+        ConfigurationError: The points are not two finite numbers in ascending order.
+    """
+    return _TABLE.register(model, Scale(unrelated=unrelated, paraphrase=paraphrase))

@@ -1,0 +1,134 @@
+"""Relevance: a score from 0 to 1 that means the same in every search; pure.
+
+The scores of a ranking are stretched for each query: the best hit has a high one even if nothing
+fits. The relevance is not. It is made of the share of the query's words that an item has, and of
+the cosine of the two vectors on the scale of the model. Both are computed here from the items, not
+from the scores of an engine, so they are the same on every backend.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from locus_memory._internal.quoting import quote
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.retrieval.embedders.scale import Scale
+from locus_memory.retrieval.ranking.fields import Passage
+from locus_memory.store.item import Namespace
+
+__all__ = ["Nearness", "check_min_score", "rarities", "relevance", "relevances", "word_shares"]
+
+_BETTER: Final = 0.7
+_MEAN: Final = 0.3
+"""The weights of the better of both parts, and of their mean."""
+
+_FEW: Final = 20
+"""Among fewer items, how often a word occurs says little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """The cosines that a vector search found.
+
+    Attributes:
+        scale: The scale of the embedder.
+        cosines: The cosines of the found items, by namespace and key.
+        beyond: The highest possible cosine of any other item; `None`: any other item has no vector.
+    """
+
+    scale: Scale
+    cosines: Mapping[tuple[Namespace, str], float]
+    beyond: float | None = None
+
+    def of(self, name: tuple[Namespace, str]) -> float | None:
+        """Return the cosine of an item on the scale, from 0 to 1; `None`: it has no vector."""
+        cosine = self.cosines.get(name, self.beyond)
+        return None if cosine is None else self.scale.place(cosine)
+
+
+def rarities(words: Sequence[str], documents: Sequence[Collection[str]]) -> list[float]:
+    """Return the weight of each word: `ln(1 + N / df)`, at least 1 among fewer than 20 documents.
+
+    N is the number of documents, and df the number of those with the word, at least 1. So a word
+    that no document has weighs as much as the rarest one.
+
+    The documents are the candidates of a search, since no store tells how many items have a word.
+    In a search of text and vectors these are all items of a namespace that has no more than the
+    searches fetch. In a larger one, N is too low; df is exact for a word whose items were all
+    found, as those of rare words are. A rare word then weighs more, compared with a common one,
+    than among all items.
+
+    Args:
+        words: Stems, each once.
+        documents: The stems of each document.
+    """
+    total = len(documents)
+    least = 1.0 if total < _FEW else 0.0
+    found = (sum(word in each for each in documents) for word in words)
+    return [max(least, math.log1p(total / max(each, 1))) for each in found]
+
+
+def word_shares(words: Sequence[str], documents: Sequence[Collection[str]]) -> list[float]:
+    """Return the share of the words that each document has, weighted by `rarities`, from 0 to 1.
+
+    A document that gets one more of the words never has a lower share than before.
+
+    Args:
+        words: Stems to look for, each once; at least one.
+        documents: The stems of each document.
+    """
+    weighed = list(zip(words, rarities(words, documents), strict=True))
+    whole = math.fsum(weight for _, weight in weighed)
+    return [
+        min(1.0, math.fsum(weight for word, weight in weighed if word in each) / whole)
+        for each in documents
+    ]
+
+
+def relevance(text: float | None, dense: float | None) -> float:
+    """Return the relevance of an item: 0.7 of the better part and 0.3 of the mean of both.
+
+    Args:
+        text: The share of the query's words that the item has; `None`: the query has no words.
+        dense: The cosine on the model's scale; `None`: there is none. Then the other part decides
+            alone.
+    """
+    if text is None or dense is None:
+        return (dense or 0.0) if text is None else text
+    return _BETTER * max(text, dense) + _MEAN * (text + dense) / 2
+
+
+def relevances(
+    words: Sequence[str], passages: Sequence[Passage], dense: Sequence[float | None]
+) -> list[float]:
+    """Return the relevance of each candidate of a search.
+
+    Args:
+        words: The stems of the query's words, each once.
+        passages: The candidates.
+        dense: The cosine of each on the model's scale; `None`: it has none.
+    """
+    texts: Sequence[float | None] = [None] * len(passages)
+    if words:
+        texts = word_shares(words, [each.having(words) for each in passages])
+    return [relevance(*parts) for parts in zip(texts, dense, strict=True)]
+
+
+def check_min_score(min_score: object) -> float | None:
+    """Return a lowest relevance, or `None`.
+
+    Raises:
+        InvalidArgumentError: It is not a number from 0 to 1.
+    """
+    if min_score is None:
+        return None
+    if (
+        isinstance(min_score, int | float)
+        and not isinstance(min_score, bool)
+        and 0 <= min_score <= 1
+    ):
+        return float(min_score)
+    raise InvalidArgumentError(f"min_score is a number from 0 to 1, not {quote(min_score)}")

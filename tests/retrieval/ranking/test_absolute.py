@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.retrieval.embedders.scale import Scale, ScaleTable, register_scale, scale_of
+from locus_memory.retrieval.ranking.absolute import (
+    Nearness,
+    check_min_score,
+    rarities,
+    relevance,
+    relevances,
+    word_shares,
+)
+from locus_memory.retrieval.ranking.fields import Fields
+from locus_memory.retrieval.rerankers.scale import register_reranker_scale, reranker_scale
+from locus_memory.store.item import StoreItem
+
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
+WORDS = "abcdefgh"
+shares = st.floats(0, 1)
+parts = st.none() | shares
+documents = st.lists(st.sets(st.sampled_from(WORDS)), min_size=1, max_size=60)
+queries = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6, unique=True)
+
+
+def passage(text, **fields):
+    return Fields().read(StoreItem(("n",), "k", {"text": text, **fields}, {}, NOW, NOW))
+
+
+def test_the_formulas():
+    assert relevance(0.8, 0.2) == pytest.approx(0.7 * 0.8 + 0.3 * 0.5)
+    assert relevance(0.4, None) == 0.4
+    assert relevance(None, 0.4) == 0.4
+    assert relevance(None, None) == 0
+    few, many = [{"a"}, {"a", "b"}, set()], [{"a"}] * 30 + [{"b"}] * 10
+    assert rarities("abc", few) == pytest.approx([1, math.log(4), math.log(4)])
+    assert rarities("abc", many) == pytest.approx([math.log(1 + 4 / 3), math.log(5), math.log(41)])
+    assert word_shares("ab", few)[0] == pytest.approx(1 / (1 + math.log(4)))
+
+
+@pytest.mark.parametrize("many", [19, 20])
+def test_a_word_of_all_documents_weighs_1_among_few(many):
+    assert rarities("a", [{"a"}] * many) == pytest.approx([1.0 if many < 20 else math.log(2)])
+
+
+@given(parts, parts)
+def test_a_relevance_is_from_0_to_1(text, dense):
+    assert 0 <= relevance(text, dense) <= 1
+
+
+@given(shares, shares, shares, st.booleans())
+def test_a_better_part_never_lowers_the_relevance(one, other, part, of_text):
+    low, high = sorted((one, other))
+    worse, better = ((low, part), (high, part)) if of_text else ((part, low), (part, high))
+    assert relevance(*worse) <= relevance(*better)
+
+
+@given(queries, documents, st.data())
+def test_one_more_word_of_the_query_never_lowers_a_share(query, found, data):
+    place = data.draw(st.integers(0, len(found) - 1))
+    word = data.draw(st.sampled_from(query))
+    before = word_shares(query, found)[place]
+    found[place] = found[place] | {word}
+    after = word_shares(query, found)[place]
+    assert 0 <= before <= after + 1e-12
+    assert after <= 1
+
+
+@given(queries, documents)
+def test_all_words_are_the_whole_and_none_is_nothing(query, found):
+    both = word_shares(query, [*found, set(query), set()])
+    assert both[-2:] == [pytest.approx(1), 0]
+    assert all(0 <= each <= 1 for each in both)
+
+
+@given(queries, documents, st.randoms())
+def test_the_order_of_documents_does_not_matter(query, found, random):
+    order = random.sample(range(len(found)), len(found))
+    mixed = word_shares(query, [found[each] for each in order])
+    assert mixed == [word_shares(query, found)[each] for each in order]
+
+
+def test_a_rare_word_counts_more_than_a_common_one():
+    found = [{"ada"} for _ in range(40)] + [{"blood"}]
+    common, *_, rare = word_shares(["ada", "blood"], found)
+    assert common < 0.2
+    assert rare > 0.8
+
+
+def test_the_words_of_speaker_and_title_count():
+    found = [
+        passage("Likes green tea"),
+        passage("Green tea", speaker="Ada"),
+        passage("Green", title="About teas"),
+        passage("Nothing"),
+    ]
+    assert relevances(["green", "tea", "ada"], found, [None] * 4) == pytest.approx(
+        [2 / 3, 1, 2 / 3, 0], abs=0.2
+    )
+    assert relevances(["ada"], found, [None] * 4) == [0, 1, 0, 0]
+
+
+def test_without_words_the_cosine_decides_and_without_both_nothing():
+    assert relevances([], [passage("?")] * 2, [0.4, None]) == [0.4, 0]
+
+
+def test_an_item_that_the_vector_search_left_out_is_at_most_as_near_as_its_last_hit():
+    scale, known = Scale(unrelated=0.4, paraphrase=0.8), {(("n",), "a"): 0.6}
+    assert Nearness(scale, known).of((("n",), "a")) == pytest.approx(0.5)
+    assert Nearness(scale, known).of((("n",), "b")) is None
+    assert Nearness(scale, known, beyond=0.5).of((("n",), "b")) == pytest.approx(0.25)
+
+
+@given(st.floats(), st.floats(-20, 20), st.floats(0.001, 20))
+def test_a_scale_stays_from_0_to_1(score, zero, span):
+    assert 0 <= Scale(unrelated=zero, paraphrase=zero + span).place(score) <= 1
+
+
+def test_a_scale_has_two_points():
+    scale = Scale(unrelated=-11, paraphrase=5)
+    assert [scale.place(each) for each in (-20, -11, -3, 5, 9)] == [0, 0, 0.5, 1, 1]
+    assert scale.place(math.nan) == 0
+
+
+@pytest.mark.parametrize("points", [(1, 1), (2, 1), (0, math.inf), (math.nan, 1), ("0", 1)])
+def test_points_that_are_no_scale_are_refused(points):
+    with pytest.raises(ConfigurationError):
+        Scale(unrelated=points[0], paraphrase=points[1])
+
+
+def test_models_have_their_own_scales():
+    assert scale_of("BAAI/bge-small-en-v1.5") == scale_of("BGE-small-en-v1.5")
+    assert scale_of("bge-small-en-v1.5").unrelated > 0.3
+    assert scale_of("never measured") == Scale(unrelated=0.3, paraphrase=0.8)
+    assert reranker_scale("ms-marco-MiniLM-L-12-v2").unrelated < 0
+    assert reranker_scale("never measured") is None
+
+
+def test_a_caller_may_set_a_scale():
+    restore = register_scale("mine", unrelated=0.1, paraphrase=0.5)
+    assert scale_of("me/Mine").place(0.3) == pytest.approx(0.5)
+    restore()
+    assert scale_of("mine") == scale_of("never measured")
+    undo = register_reranker_scale("mine", unrelated=0, paraphrase=10)
+    assert reranker_scale("mine").place(5) == 0.5
+    undo()
+    assert reranker_scale("mine") is None
+
+
+def test_the_last_registration_wins_and_the_former_comes_back():
+    first, second, third = (Scale(unrelated=each, paraphrase=1) for each in (0.1, 0.2, 0.3))
+    table = ScaleTable({"a": first})
+    undo_second = table.register("a", second)
+    undo_third = table.register("a", third)
+    undo_second()
+    assert table.of("a") is third
+    undo_third()
+    assert table.of("a") is second
+
+
+@pytest.mark.parametrize("least", [-0.1, 1.1, math.nan, math.inf, True, "0.5", [], 10**400])
+def test_a_lowest_score_is_from_0_to_1(least):
+    with pytest.raises(InvalidArgumentError, match="min_score is a number from 0 to 1"):
+        check_min_score(least)
+
+
+def test_a_lowest_score_that_is_one():
+    assert [check_min_score(each) for each in (None, 0, 0.5, 1)] == [None, 0, 0.5, 1]
