@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypeGuard
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
 from locus_memory.memory.models import Memory
+from locus_memory.memory.moments import read_moment
 
 __all__ = [
     "DEFAULT_TRUST",
@@ -58,13 +59,8 @@ def age_in_days(memory: Memory, now: datetime) -> float:
         memory: The memory.
         now: The present moment, with a time zone.
     """
-    try:
-        moment = datetime.fromisoformat(str(memory.metadata.get("valid_from")))
-    except ValueError:
-        return math.inf
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (now - moment).total_seconds() / _DAY
+    moment = read_moment(memory.metadata.get("valid_from"))
+    return math.inf if moment is None else (now - moment).total_seconds() / _DAY
 
 
 class Relevant(NamedTuple):

@@ -10,9 +10,10 @@ from typing import Any, Final
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.blend import Blend, Relevant, TrustOf, default_trust
+from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import EXPIRES_AT, Memory, MemoryType, is_expired
-from locus_memory.memory.scope import Scope
+from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.hybrid import HybridSearch, Mode, SearchResult
 from locus_memory.retrieval.options import SearchOptions
@@ -126,12 +127,10 @@ class _Order:
     Attributes:
         selection: The memories that count.
         blend: The order of the hits of a query; `None`: that of the search.
-        trust_of: Returns the trust in a memory, for the blend.
     """
 
     selection: Selection
     blend: Blend | None
-    trust_of: TrustOf
 
 
 class Recall:
@@ -153,6 +152,7 @@ class Recall:
         self._store = store
         self._embedder = embedder
         self._clock = clock
+        self._vitals = VitalsBook(store)
         self._searches = {
             options: HybridSearch(store, embedder, options=options, fields=_FIELDS)
             for options in (*_DEEP, *_DEEP.values())
@@ -167,7 +167,6 @@ class Recall:
         strict: bool = False,
         selection: Selection = _ALL,
         blend: Blend | None = None,
-        trust_of: TrustOf = default_trust,
     ) -> list[Memory]:
         """Return current memories, the best first.
 
@@ -183,7 +182,6 @@ class Recall:
             strict: Whether to raise, rather than report, an error that only the owner can fix.
             selection: The memories that count.
             blend: The order of the hits of a query; `None`: that of the search.
-            trust_of: Returns the trust in a memory, for the blend.
 
         Raises:
             InvalidArgumentError: The limit is not an integer of at least 0, or there is a lowest
@@ -196,7 +194,7 @@ class Recall:
             raise InvalidArgumentError("min_score needs a query to compare memories with")
         if limit == 0:
             return []
-        order = _Order(selection, blend, trust_of)
+        order = _Order(selection, blend)
         search = _Search(scope, query or "", limit, selection.condition, strict)
         found = await self._found(search, order)
         kept = self._unexpired(found)
@@ -252,13 +250,15 @@ class Recall:
         limit = search.limit
         if search.query and (order.blend is not None or order.selection.min_score is not None):
             deep = replace(search, limit=max(limit, _CANDIDATES), deep=True)
-            found = self._relevant(await self._about(deep), order)
+            found = await self._relevant(search.scope, await self._about(deep), order)
         else:
             found = [hit.item for hit in await self._about(search) or ()]
             found += await self._newest(search, found)
         return order.selection.read(_successors_first(found))[:limit]
 
-    def _relevant(self, result: SearchResult | None, order: _Order) -> list[StoreItem]:
+    async def _relevant(
+        self, scope: Scope, result: SearchResult | None, order: _Order
+    ) -> list[StoreItem]:
         """Return the hits that are relevant enough, in the order of the blend."""
         blend, least = order.blend, order.selection.min_score
         if least is None and blend is not None and result is not None:
@@ -269,9 +269,17 @@ class Recall:
             return [hit.item for hit in hits]
         told = [(hit, read_memory(hit.item)) for hit in hits]
         known = [(hit.item, Relevant(memory, hit.relevance)) for hit, memory in told if memory]
+        trust_of: TrustOf = default_trust
+        if blend.name == "trust":
+            trust_of = await self._trusts([each.memory for _, each in known], scope)
         now = timestamp(self._clock())
-        places = blend.order([each for _, each in known], now, order.trust_of)
+        places = blend.order([each for _, each in known], now, trust_of)
         return [known[place][0] for place in places]
+
+    async def _trusts(self, memories: Sequence[Memory], scope: Scope) -> TrustOf:
+        """Return a function from a memory to its trust."""
+        vitals = await self._vitals.of(scope, memories)
+        return lambda memory: vitals[current_key(memory.type, memory.key)].trust
 
     async def _newest(self, search: _Search, found: Sequence[StoreItem]) -> list[StoreItem]:
         """Return the newest memories that were not found, if fewer than wanted were."""

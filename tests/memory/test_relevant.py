@@ -6,6 +6,7 @@ import pytest
 
 from locus_memory.errors import BackendUnavailableError, InvalidArgumentError, InvalidFilterError
 from locus_memory.memory.blend import Blend
+from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.recall import Recall
@@ -124,16 +125,19 @@ async def test_trust_decides_where_the_rest_is_equal(make, store, clock):
         pytest.skip("the store has no text search")
     manager = make()
     await manager.save([fact("a", "Likes tea with milk"), fact("b", "Likes tea with lemon")])
-    recall, blend = Recall(store, clock=clock), Blend(name="trust")
-    for trusted in ("a", "b"):
-        found = await recall.find(
-            Scope(manager.namespace),
-            5,
-            "tea",
-            blend=blend,
-            trust_of=lambda memory, trusted=trusted: float(memory.key == trusted),
-        )
+    recall, scope = Recall(store, clock=clock), Scope(manager.namespace)
+    for day, trusted in enumerate(("a", "b"), 1):
+        moments = [f"2026-01-0{day}T0{hour}" for hour in range(day)]
+        uses = {f"user:{trusted}": lambda _, vitals, moments=moments: used(vitals, moments)}
+        await VitalsBook(store).change(scope, uses)
+        found = await recall.find(scope, 5, "tea", blend=Blend(name="trust"))
         assert found[0].key == trusted
+
+
+def used(vitals, moments):
+    for thread, moment in enumerate(moments):
+        vitals = vitals.used(moment, f"thread{thread}")
+    return vitals
 
 
 async def test_a_run_is_reminded_of_nothing_that_does_not_fit(make, store, clock):
