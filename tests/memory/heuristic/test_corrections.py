@@ -51,6 +51,11 @@ ORDERS = {
         "rule:ask them before deploying",
         "Always ask the user before deploying.",
     ),
+    "Never ever use emojis": ("rule:use emojis", "Never use emojis."),
+    "Please don't use tables in your answers.": (
+        "rule:use tables in your answers",
+        "Do not use tables in your answers.",
+    ),
     "Keep your answers short": ("rule:keep answers short", "Keep answers short."),
     "From now on, no emojis": ("rule:no emojis", "From now on: no emojis."),
     "When I ask for code, always include tests.": (
