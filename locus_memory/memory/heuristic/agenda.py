@@ -110,6 +110,7 @@ NOTE: Final = Rule(
         # Reminding of a story or cheering: "remember that day we met", "you got this".
         r"(?: that (?!you\b|(?:\w+ ){1,3}(?:I|we|you|they|he|she)\b|it's (?:never|always|ok"
         r"|okay)\b)|: ?"
+        r"| (?=(?:I'm|I am)\b|(?:my|our) [^.!?]{2,60} (?:is|are)\b)"
         r"|, (?=my\b|I\b|I'm\b|our\b))(?P<x><REST>)$"
     ),
     MemoryType.USER,

@@ -124,7 +124,8 @@ _DEED: Final = (
 ORDERS: Final[tuple[Rule, ...]] = (
     _order(r"(?:you should |you must )?always (?P<x>(?:<DO>)\b<REST>)", "Always {x}."),
     _order(
-        r"(?:you should |you must )?(?:never|don't ever|do not ever) (?P<x>(?:<DO>|do)\b<REST>)",
+        r"(?:you should |you must )?(?:never(?: ever)?|don't ever|do not ever) "
+        r"(?P<x>(?:<DO>|do)\b<REST>)",
         "Never {x}.",
     ),
     _order(
@@ -132,6 +133,11 @@ ORDERS: Final[tuple[Rule, ...]] = (
         "Do not {x} any more.",
     ),
     _order(rf"(?:don't|do not) {_DONT}(?<!\bmore)(?<!\bagain)", "Do not {x}.", reply=True),
+    _order(
+        rf"(?:don't|do not) (?=.* in your (?:answers|replies|responses)\b)"
+        rf"{_DONT}",
+        "Do not {x}.",
+    ),
     _order(rf"(?:stop|no more|quit) {_STOP}(?: any ?more| again)?", "Do not {x}."),
     _order(
         rf"(?:no more|stop (?:with )?(?:the|all the)|enough with the) (?P<x>{_STYLE})",

@@ -58,9 +58,10 @@ _PIECES: Final = {
     r"|Swiss|French|Italian|Spanish|Portuguese|Dutch|Belgian|Danish|Swedish|Norwegian|Finnish"
     r"|Polish|Czech|Slovak|Hungarian|Romanian|Bulgarian|Greek|Turkish|Russian|Ukrainian|Chinese"
     r"|Japanese|Korean|Indian|Pakistani|Mexican|Brazilian|Argentinian|Chilean|Colombian|African"
-    r"|Asian|European|Nigerian|Egyptian|Iranian|Iraqi|Israeli|Jewish|Muslim|Christian Democrat"
+    r"|Asian|European|Nigerian|Egyptian|Iranian|Iraqi|Israeli|Jewish|Muslim"
     r"|Catholic|Buddhist|Hindu|Legend|Done|Ready|Here|Happy|Sad|Tired|Fine|Good|Great|Okay|OK"
-    r"|Late|Lost|Sick|Busy|Bored|Curious|Not|So|Very|Just|Also|Still|Really)\b",
+    r"|Vegan|Vegetarian|Pescatarian|Diabetic|Coeliac|Celiac|Pregnant|Married|Engaged|Single"
+    r"|Divorced|Widowed|Retired|Unemployed|Deaf|Blind|Autistic|Dyslexic|Late|Lost|Sick|Busy|Bored|Curious|Not|So|Very|Just|Also|Still|Really)\b",
     # Tools and teams to which people move without changing their home.
     "TOOL": r"(?:Python|Rust|Java\w*|Go|Slack|Postgres\w*|MySQL|SQLite|Redis|Mongo\w*|Kubernetes"
     r"|Docker|AWS|Azure|GCP|Linux|Ubuntu|Windows|Mac\w*|GitHub|GitLab|Jira|Linear|Notion|Teams"

@@ -76,6 +76,13 @@ def _home(at: str, content: str) -> Rule:
 
 _WHERE: Final = (
     _home("in|to|at", "The user lives in {x}."),
+    _user(
+        r"<I>(?:'ve| have) <ADV>(?:lived|been living) in (?!<DAYS>)(?P<x><PLACE>)"
+        r" (?:for (?!a while\b)|since |all (?:my|our) li)",
+        "home",
+        "The user lives in {x}.",
+        0.8,
+    ),
     _home("(?P<near>near|outside)", "The user lives {near} {x}."),
     _user(
         r"(?:<IM> <ADV>(?:originally )?from|I (?:originally )?(?:come|hail) from|I grew up in"
@@ -96,7 +103,8 @@ _WORK: Final = (
         0.7,
     ),
     _user(
-        r"(?:I'm|I am) <ADV>(?:an?|the) (?!bit of\b|lot of\b)(?P<x>(?:[\w-]+ ){0,3}?(?:<WORKER>))"
+        r"(?:I'm|I am) <ADV>(?:an?|the) (?!bit of\b|lot of\b|.* by (?:training|education|degree)\b)"
+        r"(?P<x>(?:[\w-]+ ){0,3}?(?:<WORKER>))"
         r"(?= (?:at|for|in|by"
         r"|from|with)\b|$|[.,;!])",
         "job",
@@ -114,12 +122,11 @@ _WORK: Final = (
         0.7,
     ),
     _user(
-        r"(?:I <ADV>work|<IM> <ADV>(?:working|employed)|(?:I'm|I am) (?:an?|the) "
-        r"(?:[\w-]+ ){0,4}?<WORKER>"
-        r"|I (?:work|started)(?: working)? as an? [^.,;!?]{2,40}?|I (?:just )?(?:joined|started at)"
-        r"|I got a (?:new )?job)(?: (?:at|for|with))? (?!<DAYS>|(?:at|for|with)\b"
-        r"|an? (?:company|firm|shop|store|agency"
-        r"|start-?up)\b)(?P<x><CAP>(?: (?:<CAP>|&|of|and"
+        r"(?:(?:I <ADV>work|<IM> <ADV>(?:working|employed)|(?:I'm|I am) (?:an?|the) "
+        r"(?:[\w-]+ ){0,4}?<WORKER>|I (?:work|started)(?: working)? as an? [^.,;!?]{2,40}?"
+        r"|I (?:just )?started|I got a (?:new )?job) (?:at|for|with)|I (?:just )?joined) "
+        r"(?!<DAYS>|an? (?:company|firm|shop|store|agency|start-?up)\b)"
+        r"(?P<x><CAP>(?: (?:<CAP>|&|of|and"
         r"(?= <CAP>)))"
         r"{0,3}|<ORG>)<STOP>",
         "employer",
@@ -201,7 +208,8 @@ _HEALTH: Final = (
         0.95,
     ),
     _user(
-        r"<IM> <ADV>(?:an? )?(?:strict )?(?P<x>vegan|vegetarian|pescatarian|pescetarian)<STOP>",
+        r"<IM> (?!(?:mostly|usually|generally|not)\b)<ADV>(?:an? )?(?:strict )?"
+        r"(?P<x>vegan|vegetarian|pescatarian|pescetarian)<STOP>",
         "diet",
         "The user is {x}.",
         0.9,

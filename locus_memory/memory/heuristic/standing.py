@@ -100,8 +100,9 @@ _EMPTY: Final = frozenset(
 )
 _REACTION: Final = re.compile(
     r"(?i)^(?:to )?(?:think|say|see|hear|know|believe|imagine|hope|admit|point out)\b"
-    r"|\b(?:idea|ideas|suggestion|suggestions|proposal|answer|answers|approach|version|point|attitude"
-    r"|vibe|vibes|sound|look|option|choice|variant|plan)(?: (?:\w|\d+))?$"
+    r"|(?:^|'s? (?:\w+ )?)(?:idea|ideas|suggestion|suggestions|proposal|answer|answers|approach"
+    r"|version|point|attitude|vibe|vibes|sound|look|plan)$"
+    r"|\b(?:option|choice|variant|plan) (?:\w|\d+)$"
     r"|^(?:the|number|option|choice|version|variant|plan|door) (?:\w|\d+|first|second|third|last)$"
     r"|\b(?:first|second|third|last|new|other|old|red|blue|green) ones?\b"
     # Photographs or people: only the talk around it tells.

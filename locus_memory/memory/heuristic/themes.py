@@ -52,7 +52,8 @@ _NAME: Final = re.compile(
 )
 _NO_NAME: Final = frozenset(
     """
-    ai i i'm i've i'd i'll ok tv am pm lol omg asap fyi btw monday tuesday wednesday thursday
+    ai sounds sound looks yup thx wow hmm
+    i i'm i've i'd i'll ok tv am pm lol omg asap fyi btw monday tuesday wednesday thursday
     friday saturday sunday january february march april may june july august september october
     november december mr mrs ms dr christmas easter todo mondays tuesdays wednesdays thursdays
     fridays saturdays sundays
@@ -95,7 +96,9 @@ def names_of(texts: Sequence[str], others: Sequence[str] = ()) -> tuple[str, ...
     firsts = Counter(name for _, name, is_first in found if is_first)
     plain = {word for text in texts for word in text.split() if word.islower()}
     known |= {
-        name for name, times in firsts.items() if times >= _TWICE and name.casefold() not in plain
+        name
+        for name, times in firsts.items()
+        if times >= _TWICE and name.casefold() not in plain and not name.endswith("ing")
     }
     return tuple(
         dict.fromkeys(name for _, name, is_first in found if not is_first or name in known)

@@ -22,7 +22,10 @@ _THIRD: Final = {
     "we": "they",
     "we're": "they are",
     "we've": "they have",
+    "we'd": "they would",
+    "we'll": "they will",
     "us": "them",
+    "ourselves": "themselves",
     "our": "their",
     "ours": "theirs",
     "am": "are",
@@ -47,12 +50,15 @@ _USER: Final = {
     "ours": "the user's",
     "ourselves": "themselves",
 }
+_OURS: Final = frozenset(
+    {"we", "we're", "we've", "we'd", "we'll", "us", "our", "ours", "ourselves"}
+)
 _WORD: Final = re.compile(r"[\w']+")
 _ADVERBS: Final = (
     r"(?:(?:always|never|often|usually|really|also|still|just|only|sometimes|actually|already"
     r"|finally|probably|recently|currently|now|then|ever|almost|both|all|even|\w{3,20}ly) ){0,2}"
 )
-_SUBJECT: Final = re.compile(rf"(?i)\b(?P<who>I|we) (?P<adverbs>{_ADVERBS})(?P<verb>[a-z']+)")
+_SUBJECT: Final = re.compile(rf"(?i)(?:\bI|^we) (?P<adverbs>{_ADVERBS})(?P<verb>[a-z']+)")
 _IRREGULAR: Final = {
     "am": "is",
     "are": "is",
@@ -152,12 +158,20 @@ def third_person(text: str) -> str:
 
 
 def about_user(text: str) -> str:
-    """Return a user's statement with "the user" for the speaker, so that it stands alone."""
+    """Return a user's statement with "the user" for the speaker, so that it stands alone.
+
+    "We" and "our" are "the user" only at the start of the text, else "they" and "their".
+    """
 
     def conjugated(found: re.Match[str]) -> str:
         return f"the user {found['adverbs']}{_singular(found['verb'])}"
 
-    return _replaced(_SUBJECT.sub(conjugated, text), _USER)
+    def told(found: re.Match[str]) -> str:
+        word = found.group().lower()
+        words = _THIRD if word in _OURS and found.start() else _USER
+        return words.get(word, found.group())
+
+    return _WORD.sub(told, _SUBJECT.sub(conjugated, text))
 
 
 def as_user(text: str) -> str:

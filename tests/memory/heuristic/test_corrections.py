@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from locus_memory import AgentState, LLMMemoryManager
 from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.models import Memory
 from locus_memory.messages import Message
@@ -50,6 +51,11 @@ ORDERS = {
     "Always ask me before deploying": (
         "rule:ask them before deploying",
         "Always ask the user before deploying.",
+    ),
+    "Never ever use emojis": ("rule:use emojis", "Never use emojis."),
+    "Please don't use tables in your answers.": (
+        "rule:use tables in your answers",
+        "Do not use tables in your answers.",
     ),
     "Keep your answers short": ("rule:keep answers short", "Keep answers short."),
     "From now on, no emojis": ("rule:no emojis", "From now on: no emojis."),
@@ -248,3 +254,27 @@ async def test_only_the_message_just_before_is_confirmed():
     tool = Message.user("Yes, exactly.")
     before = Message.system("You live in Graz, right?")
     assert await HeuristicExtractor().extract([before, tool], ()) == ()
+
+
+async def test_a_manager_supersedes_what_is_corrected(tmp_path):
+    turns = [
+        "My name is Bob. I live in Vienna.",
+        "It's Graz, not Vienna.",
+        "From now on, call me Ada.",
+        "No, don't use mocks",
+    ]
+    async with LLMMemoryManager(f"sqlite:{tmp_path / 'memory.db'}") as memory:
+        messages = ()
+        for text in turns:
+            messages = (*messages, Message.user(text), Message.assistant("Noted."))
+            await memory.on_session_end(
+                AgentState(messages=messages, metadata={"thread_id": "talk"})
+            )
+        kept = {each.key: each.content async for each in memory.memories()}
+        assert kept == {
+            "name": "The user's name is Ada.",
+            "home": "The user lives in Graz.",
+            "rule:use mocks": "Do not use mocks.",
+        }
+        past = [each.content for each in await memory.history("home")]
+    assert past == ["The user lives in Graz.", "The user lives in Vienna."]

@@ -103,6 +103,10 @@ def test_a_session_about_a_trip():
             "The user asked whether to migrate the billing service to Kubernetes.",
         ),
         (
+            "We believe that our schools in Graz need more teachers.",
+            "The user believes that their schools in Graz need more teachers.",
+        ),
+        (
             "I told you that my daughter Mia plays chess on Fridays.",
             "The user told the assistant that the user's daughter Mia plays chess on Fridays.",
         ),
