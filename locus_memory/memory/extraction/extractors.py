@@ -164,7 +164,7 @@ class LLMExtractor:
         return lines, build_prompt(system, lines, memories, budget, self._count)
 
     async def _ask(self, shown: Prompt, parse: Callable[[str, str], _Read]) -> _Read:
-        prompt = shown.messages
+        prompt: tuple[Message, Message] = shown.messages
         data = prompt[1].content or ""
         answer = await self._answer(prompt)
         try:
