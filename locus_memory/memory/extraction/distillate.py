@@ -24,6 +24,7 @@ from locus_memory.memory.models import Memory, MemoryChange
 
 __all__ = [
     "DISTILLATE_SCHEMA",
+    "DRAFT_LISTS",
     "Claim",
     "Distillate",
     "DistilledAnswer",
@@ -38,7 +39,10 @@ _LONGEST_SUMMARY, _LONGEST_ENTRY, _LONGEST_CLAIM = 600, 300, 300
 _MOST_CLAIMS: Final = 20
 _LONGEST_READ: Final = 20_000
 _LONGEST_ERROR: Final = 600
-_LISTS: Final = {"topics": 8, "entities": 12, "decisions": 10, "action_items": 10}
+
+DRAFT_LISTS: Final = {"topics": 8, "entities": 12, "decisions": 10, "action_items": 10}
+"""The lists of an episode, and the most entries of each."""
+
 # A list that a model wrote as one text.
 _SEPARATOR: Final = re.compile(r"\s*(?:;|\n+(?:[-*\u2022]|\d+[.)])?)\s*")
 
@@ -125,7 +129,7 @@ def _schema() -> str:
         "required": ["summary"],
         "properties": {
             "summary": {"type": "string", "maxLength": _LONGEST_SUMMARY},
-            **{name: texts(most) for name, most in _LISTS.items()},
+            **{name: texts(most) for name, most in DRAFT_LISTS.items()},
             "salience": {"type": "number", "minimum": 0, "maximum": 1},
         },
     }
@@ -211,7 +215,7 @@ def _draft(value: Any) -> Draft | None:
     if not summary:
         raise InvalidArgumentError("episode.summary: a text that is not empty is expected")
     salience = read_importance(named.get("salience"))
-    lists = {name: _entries(named.get(name)) for name in _LISTS}
+    lists = {name: _entries(named.get(name)) for name in DRAFT_LISTS}
     return Draft(summary=summary, salience=0.5 if salience is None else salience, **lists)
 
 
