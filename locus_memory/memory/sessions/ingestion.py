@@ -164,7 +164,11 @@ def said_messages(messages: Any) -> list[Any]:
     Raises:
         InvalidArgumentError: They are not messages.
     """
-    listed: list[Any] = [messages] if isinstance(messages, str | Mapping) else list(messages)
+    # A message that is a pydantic model is iterable as well.
+    is_one = isinstance(messages, str | Mapping) or hasattr(messages, "role")
+    if not is_one and not isinstance(messages, Iterable):
+        raise InvalidArgumentError(f"messages are a list, not {quote(messages)}")
+    listed: list[Any] = [messages] if is_one else list(messages)
     return conversation([_message(each, place) for place, each in enumerate(listed)])
 
 
