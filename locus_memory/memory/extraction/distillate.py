@@ -43,8 +43,9 @@ _LONGEST_ERROR: Final = 600
 DRAFT_LISTS: Final = {"topics": 8, "entities": 12, "decisions": 10, "action_items": 10}
 """The lists of an episode, and the most entries of each."""
 
-# A list that a model wrote as one text.
-_SEPARATOR: Final = re.compile(r"\s*(?:;|\n+(?:[-*\u2022]|\d+[.)])?)\s*")
+# A list that a model wrote as one text, and the bullet before an entry of it.
+_SEPARATOR: Final = re.compile(r";|\n")
+_BULLET: Final = re.compile(r"\s*(?:[-*\u2022]|\d+[.)])\s+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +222,7 @@ def _draft(value: Any) -> Draft | None:
 
 def _entries(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
-        value = _SEPARATOR.split(value)
+        value = [_BULLET.sub("", entry, count=1) for entry in _SEPARATOR.split(value)]
     if not isinstance(value, list):
         return ()
     listed: list[Any] = value
