@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,6 +50,13 @@ _KEY_WORDS = 4
 _KEY_LENGTH = 64
 
 
+class Origin(StrEnum):
+    """The origin of a memory."""
+
+    USER = "user"
+    TOOL = "tool"
+
+
 def list_memories(
     context: typer.Context,
     *,
@@ -62,6 +70,9 @@ def list_memories(
         typer.Option(
             "--query", metavar="WORDS", help="Only with one of these words, now or earlier."
         ),
+    ] = None,
+    origin: Annotated[
+        Origin | None, typer.Option("--origin", help="Only with this origin.")
     ] = None,
     sources: Annotated[
         bool, typer.Option("--sources", help="Also show the source messages.")
@@ -87,6 +98,7 @@ def list_memories(
             user=user,
             all_users=all_users,
             kind=kind,
+            origin=origin,
             query=query,
             limit=limit,
             offset=offset,
@@ -105,6 +117,7 @@ async def _list(
     user: str | None,
     all_users: bool,
     kind: Kind | None,
+    origin: Origin | None,
     query: str | None,
     limit: int,
     offset: int,
@@ -112,7 +125,14 @@ async def _list(
     manager = open_manager(backend.store, prefix)
     wanted = [None, *await users(backend, manager)] if all_users else [user]
     document = await collect(
-        backend, manager, wanted, kind=kind, query=query, limit=limit, offset=offset
+        backend,
+        manager,
+        wanted,
+        kind=kind,
+        origin=origin,
+        query=query,
+        limit=limit,
+        offset=offset,
     )
     if not document["total"] and user is None and not all_users:
         document["others"] = await users(backend, manager)
@@ -125,6 +145,7 @@ async def collect(
     wanted: list[str | None],
     *,
     kind: Kind | None = None,
+    origin: Origin | None = None,
     query: str | None = None,
     limit: int = 100,
     offset: int = 0,
@@ -133,7 +154,8 @@ async def collect(
     found: list[tuple[str | None, Memory]] = []
     for user in wanted:
         scoped = manager if user is None else manager.for_user(user)
-        found += [(user, each) for each in await _recall(scoped, kind, query)]
+        recalled = await _recall(scoped, kind, query)
+        found += [(user, each) for each in recalled if origin is None or _is_of(each, origin)]
     if query is None:
         found.sort(key=lambda each: str(each[1].metadata.get("valid_from") or ""), reverse=True)
     sources = Sources(backend)
@@ -149,6 +171,12 @@ async def collect(
         "more": len(found[end:]),
         "next": end if found[end:] else None,
     }
+
+
+def _is_of(memory: Memory, origin: Origin) -> bool:
+    from locus_memory.memory.models import is_of_tool  # noqa: PLC0415 - help must be quick
+
+    return is_of_tool(memory) == (origin is Origin.TOOL)
 
 
 async def _recall(manager: LLMMemoryManager, kind: Kind | None, query: str | None) -> list[Memory]:

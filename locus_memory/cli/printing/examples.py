@@ -41,6 +41,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory forget --query 'blood test' --user noor --threads --dry-run",
             "locus-memory forget --user noor --yes",
         ),
+        "ingest": (
+            "locus-memory ingest march.jsonl --user noor --date 2026-03-01",
+            "locus-memory ingest old.json --agent support --skip-extraction",
+        ),
         "threads": (
             "locus-memory threads --prefix noor-",
             "locus-memory threads --after noor-trip --limit 20",

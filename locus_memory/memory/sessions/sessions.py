@@ -90,7 +90,6 @@ class Sessions:
         check_key(conversation_id)
         at = moment_of(session_date, self.now())
         marked = marked_turns(turns, None if session_date is None else at)
-        await self.worker.start()
         return await self.ingestion.run(
             scope, agent_id, conversation_id, marked, at, skips_extraction=skip_extraction
         )
