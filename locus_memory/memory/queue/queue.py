@@ -219,7 +219,7 @@ class ExtractionQueue:
         for _ in range(_ATTEMPTS):
             cursor, version = await self._cursor(scope, thread)
             moved, messages = cursor.noting(turns)
-            if not messages:
+            if moved == cursor:
                 return 0
             job = Job("", 0, scope.namespace, thread, messages, moved, queued_at=at)
             self._cursors.discard(scope.lane(thread))

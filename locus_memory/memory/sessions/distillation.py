@@ -22,6 +22,7 @@ from locus_memory.memory.models import Memory
 from locus_memory.memory.queue.queue import Job
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.sessions.candidates import Sifted, sift
+from locus_memory.memory.sessions.transcribing import Transcriber
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Delete, Put
 
@@ -63,24 +64,27 @@ class Ended:
         jobs: The jobs that are done.
         findings: What is written; `None`: nothing.
         counts: What to count, once it is written.
+        erased: What is erased from the transcript.
     """
 
     store: BaseStore
     jobs: Sequence[Job]
     findings: _Findings | None = None
     counts: Counter[str] = field(default_factory=Counter[str])
+    erased: Sequence[Delete] = ()
 
     async def operations(self) -> Sequence[Put | Delete]:
         """Return the writes; the episode comes last: where it is, everything else is."""
         found = self.findings
         if found is None:
-            return ()
+            return self.erased
         scope = Scope(self.jobs[0].namespace)
         changes = {
             name: partial(_mentioned, key=found.key, salience=salience)
             for name, salience in found.sifted.mentioned.items()
         }
-        operations = await VitalsBook(self.store).planned(scope, changes, is_first=True)
+        operations: list[Put | Delete] = [*self.erased]
+        operations += await VitalsBook(self.store).planned(scope, changes, is_first=True)
         if found.distilled.identity:
             facts = found.distilled.identity
             operations += await IdentityBook(self.store).planned(
@@ -113,10 +117,14 @@ class Distillation:
         store: The store, which the service never closes.
         extraction: Calls the extractor and checks its answer.
         ledger: Writes the changes of memories.
+        record: Writes the transcript.
     """
 
-    def __init__(self, store: BaseStore, extraction: Extraction, ledger: Ledger) -> None:
+    def __init__(
+        self, store: BaseStore, extraction: Extraction, ledger: Ledger, record: Transcriber
+    ) -> None:
         self._store = store
+        self._record = record
         self._extraction = extraction
         self._ledger = ledger
         self._counts: dict[str, Counter[str]] = {}
@@ -145,9 +153,11 @@ class Distillation:
         """
         counts = self._counts.get(jobs[0].lane, Counter[str]())
         done = await self._done_before(jobs)
-        if done or _characters(jobs) < _LEAST:
-            return Ended(self._store, done or jobs, counts=counts)
-        return Ended(self._store, jobs, await self._findings(jobs), counts)
+        is_over = bool(done) or _characters(jobs) < _LEAST
+        findings = None if is_over else await self._findings(jobs)
+        ended = done or jobs
+        erased = await self._record.secrets(ended)
+        return Ended(self._store, ended, findings, counts, erased)
 
     async def _done_before(self, jobs: Sequence[Job]) -> list[Job]:
         """Return the first jobs, if an episode of them was written but they were not deleted."""

@@ -56,7 +56,7 @@ class Sessions:
             return cls(queue, Worker(queue, extraction.run, options, clock=clock), ledger.now, None)
         record = Transcriber(is_passive=tending.passive, allow_secrets=options.allow_secrets)
         queue = ExtractionQueue(store, scope, ledger.now, record)
-        distillation = Distillation(store, extraction, ledger)
+        distillation = Distillation(store, extraction, ledger, record)
         worker = Worker(
             queue,
             distillation.run,
@@ -69,7 +69,7 @@ class Sessions:
             clock=clock,
             pace=Pace(by_session=True, is_manual=tending.extraction_mode == "manual"),
         )
-        return cls(queue, worker, ledger.now, Ingestion(queue, worker, distillation))
+        return cls(queue, worker, ledger.now, Ingestion(queue, worker, distillation, record))
 
     async def ingest(
         self,

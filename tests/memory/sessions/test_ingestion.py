@@ -76,6 +76,19 @@ async def test_turns_can_be_recorded_first_and_distilled_later(tend, either):
     assert len(await transcript(either)) == 6
 
 
+async def test_what_is_only_recorded_holds_no_secret(tend, either):
+    """A turn without its secret is not new again; `allow_secrets` keeps it."""
+    turns = [*TURNS[:1], {"user": "My password is hunter2!"}]
+    manager = tend()
+    for new in (2, 0):
+        answer = await manager.ingest("helper", "c", turns, skip_extraction=True)
+        assert answer["turns"] == new
+    assert await transcript(either) == list(TURNS[0].values())
+    allowing = tend(allow_secrets=True)
+    await allowing.ingest("helper", "d", turns, skip_extraction=True)
+    assert len(await transcript(either, "d")) == 3
+
+
 async def test_a_failing_model_leaves_the_turns_pending(tend, either):
     manager = tend(extract_fn=Distiller(ConnectionError()))
     assert (await manager.ingest("helper", "c", TURNS))["pending"] == 1
