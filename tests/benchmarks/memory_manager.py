@@ -11,7 +11,7 @@ from statistics import median
 from rows import Row
 
 from locus_memory.backends.sqlite.store import SQLiteStore
-from locus_memory.memory.extraction.distillate import Distillate, Draft
+from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.options import TendingOptions
@@ -43,7 +43,7 @@ class Distiller(NothingToSay):
 
     async def distill(self, messages, memories):
         self.calls += 1
-        return Distillate(episode=Draft(summary=f"{len(messages)} messages"))
+        return Distillate(episode=EpisodeDraft(summary=f"{len(messages)} messages"))
 
 
 async def turns(folder: Path) -> list[Row]:

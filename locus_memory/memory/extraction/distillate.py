@@ -25,10 +25,10 @@ from locus_memory.memory.models import Memory, MemoryChange
 __all__ = [
     "DISTILLATE_SCHEMA",
     "DRAFT_LISTS",
-    "Claim",
     "Distillate",
     "DistilledAnswer",
-    "Draft",
+    "EpisodeDraft",
+    "IdentityClaim",
     "parse_distillate",
 ]
 
@@ -49,7 +49,7 @@ _BULLET: Final = re.compile(r"\s*(?:[-*\u2022]|\d+[.)])\s+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class EpisodeDraft:
     """An episode without its place and its moments.
 
     Attributes:
@@ -70,7 +70,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class IdentityClaim:
     """A sentence about who the user is, to be true for years.
 
     Attributes:
@@ -95,8 +95,8 @@ class Distillate:
     """
 
     changes: Sequence[MemoryChange | Memory] = ()
-    episode: Draft | None = None
-    identity: tuple[Claim, ...] = ()
+    episode: EpisodeDraft | None = None
+    identity: tuple[IdentityClaim, ...] = ()
     is_missing: bool = False
 
 
@@ -113,8 +113,8 @@ class DistilledAnswer:
     """
 
     changes: tuple[AnsweredChange, ...] = ()
-    episode: Draft | None = None
-    identity: tuple[Claim, ...] = ()
+    episode: EpisodeDraft | None = None
+    identity: tuple[IdentityClaim, ...] = ()
     is_missing: bool = False
     refused: tuple[str, ...] = ()
 
@@ -197,7 +197,7 @@ def _part(refused: list[str], read: Callable[[Any], _Value], value: Any) -> _Val
         return None
 
 
-def _draft(value: Any) -> Draft | None:
+def _draft(value: Any) -> EpisodeDraft | None:
     """Return the episode; a text alone is its summary.
 
     Raises:
@@ -217,7 +217,7 @@ def _draft(value: Any) -> Draft | None:
         raise InvalidArgumentError("episode.summary: a text that is not empty is expected")
     salience = read_importance(named.get("salience"))
     lists = {name: _entries(named.get(name)) for name in DRAFT_LISTS}
-    return Draft(summary=summary, salience=0.5 if salience is None else salience, **lists)
+    return EpisodeDraft(summary=summary, salience=0.5 if salience is None else salience, **lists)
 
 
 def _entries(value: Any) -> tuple[str, ...]:
@@ -229,11 +229,11 @@ def _entries(value: Any) -> tuple[str, ...]:
     return tuple(each.strip() for each in listed if isinstance(each, str) and each.strip())
 
 
-def _claims(value: Any, refused: list[str]) -> tuple[Claim, ...]:
+def _claims(value: Any, refused: list[str]) -> tuple[IdentityClaim, ...]:
     if value is None:
         return ()
     listed: list[Any] = value if isinstance(value, list) else [value]
-    found: list[Claim] = []
+    found: list[IdentityClaim] = []
     for number, each in enumerate(listed[:_MOST_CLAIMS]):
         try:
             found.append(_claim(each))
@@ -242,7 +242,7 @@ def _claims(value: Any, refused: list[str]) -> tuple[Claim, ...]:
     return tuple(found)
 
 
-def _claim(value: Any) -> Claim:
+def _claim(value: Any) -> IdentityClaim:
     """Return an identity fact, also from a text alone.
 
     Raises:
@@ -255,4 +255,4 @@ def _claim(value: Any) -> Claim:
     text = neutralise(read_text(named, "text", _LONGEST_CLAIM))
     if not text:
         raise InvalidArgumentError(".text: a text that is not empty is expected")
-    return Claim(text, read_numbers(named.get("messages")))
+    return IdentityClaim(text, read_numbers(named.get("messages")))

@@ -11,7 +11,12 @@ from typing import Any, Final, TypeVar, cast
 from locus_memory._internal.neutral import neutralise
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.memory.extraction.distillate import DRAFT_LISTS, Claim, Distillate, Draft
+from locus_memory.memory.extraction.distillate import (
+    DRAFT_LISTS,
+    Distillate,
+    EpisodeDraft,
+    IdentityClaim,
+)
 from locus_memory.memory.extraction.origin import Speakers
 from locus_memory.memory.extraction.thread import read_document, text_of
 from locus_memory.memory.layers.identity import IdentityFact
@@ -98,7 +103,7 @@ class Distilled:
     """
 
     edits: list[Statement | Retirement]
-    episode: Draft | None
+    episode: EpisodeDraft | None
     identity: list[IdentityFact]
 
 
@@ -196,7 +201,9 @@ class Extraction:
         edits = (self._checked(change, origin, speakers) for change in changes)
         return [edit for edit in edits if edit is not None]
 
-    def _fact(self, claim: Claim, origin: Origin, speakers: Speakers) -> IdentityFact | None:
+    def _fact(
+        self, claim: IdentityClaim, origin: Origin, speakers: Speakers
+    ) -> IdentityFact | None:
         """Return an identity fact; one from a tool is refused."""
         if speakers.is_of_tool(claim.sources, claim.text):
             self._refuse("identity cannot come from a tool")
@@ -210,7 +217,7 @@ class Extraction:
             message_ids=tuple(origin.ids(claim.sources)),
         )
 
-    def _without_secrets(self, draft: Draft) -> Draft:
+    def _without_secrets(self, draft: EpisodeDraft) -> EpisodeDraft:
         """Return an episode without the texts that look like secrets; its summary never ends."""
 
         def kept(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -287,7 +294,7 @@ def origin_of(jobs: Sequence[Job]) -> Origin:
     return Origin([read_document(each) for each in found], numbers, jobs[0].thread, moments)
 
 
-def digest_of(messages: Sequence[Any]) -> Draft | None:
+def digest_of(messages: Sequence[Any]) -> EpisodeDraft | None:
     """Return the rule-based digest of a session as an episode; `None`: nothing is worth it."""
     try:
         rules = import_module("locus_memory.memory.heuristic.digest")
@@ -297,7 +304,7 @@ def digest_of(messages: Sequence[Any]) -> Draft | None:
     if found is None or not neutralise(found.summary):
         return None
     lists = {name: tuple(getattr(found, name)) for name in DRAFT_LISTS}
-    return Draft(summary=found.summary, salience=found.salience, **lists)
+    return EpisodeDraft(summary=found.summary, salience=found.salience, **lists)
 
 
 def _memory_of(change: object, origin: Origin) -> Memory:

@@ -18,9 +18,9 @@ from locus_memory.errors import InvalidArgumentError, ModelAnswerError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.answer import Answer, AnsweredChange, parse_answer
 from locus_memory.memory.extraction.distillate import (
-    Claim,
     Distillate,
     DistilledAnswer,
+    IdentityClaim,
     parse_distillate,
 )
 from locus_memory.memory.extraction.prompt import (
@@ -134,7 +134,7 @@ class LLMExtractor:
             changes=self._bounded(_mapped(answered.changes, lines, memories)),
             episode=answered.episode,
             identity=tuple(
-                Claim(each.text, _places(each.sources, lines)) for each in answered.identity
+                IdentityClaim(each.text, _places(each.sources, lines)) for each in answered.identity
             ),
             is_missing=answered.is_missing,
         )

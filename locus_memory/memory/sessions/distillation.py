@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from locus_memory.events import emit
-from locus_memory.memory.extraction.distillate import Draft
+from locus_memory.memory.extraction.distillate import EpisodeDraft
 from locus_memory.memory.extraction.extraction import Distilled, Extraction, origin_of
 from locus_memory.memory.layers.episodes import Episode, episode_key, episode_put, read_episode
 from locus_memory.memory.layers.identity import IdentityBook
@@ -233,7 +233,7 @@ def _began(jobs: Sequence[Job]) -> str:
     return next((job.queued_at for job in jobs if job.queued_at is not None), _UNKNOWN)
 
 
-def _episode_of(jobs: Sequence[Job], draft: Draft | None) -> Episode | None:
+def _episode_of(jobs: Sequence[Job], draft: EpisodeDraft | None) -> Episode | None:
     if draft is None:
         return None
     numbers = [each["number"] for job in jobs for each in job.messages]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError, ModelAnswerError
-from locus_memory.memory.extraction.distillate import Claim, Draft, parse_distillate
+from locus_memory.memory.extraction.distillate import EpisodeDraft, IdentityClaim, parse_distillate
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.messages import Message
 from locus_memory.testing.model import FakeModel
@@ -26,9 +26,9 @@ def answer_of(**parts):
 
 def test_all_parts_are_read():
     read = parse_distillate(json.dumps(WHOLE))
-    assert read.episode == Draft(summary="Ada moved.", topics=("move",), salience=0.7)
+    assert read.episode == EpisodeDraft(summary="Ada moved.", topics=("move",), salience=0.7)
     assert [each.key for each in read.changes] == ["home"]
-    assert read.identity == (Claim("Ada.", (1,)),)
+    assert read.identity == (IdentityClaim("Ada.", (1,)),)
     assert (read.is_missing, read.refused) == (False, ())
 
 
@@ -77,7 +77,7 @@ def test_joined_lists_and_a_bare_summary_are_accepted():
     assert (read.summary, read.topics) == ("Ada moved.", ("move", "Graz"))
     assert read.decisions == ("one", "two")
     bare = parse_distillate(answer_of(episode="Ada moved.")).episode
-    assert bare == Draft(summary="Ada moved.")
+    assert bare == EpisodeDraft(summary="Ada moved.")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ async def test_a_session_costs_one_call_and_a_repair_a_second_one():
     system, user = model.calls[0]
     assert "episode" in (system.content or "")
     assert "1. user: I am Ada.\n2. assistant: Hello." in (user.content or "")
-    assert made.identity == (Claim("Ada.", (1,)),)
+    assert made.identity == (IdentityClaim("Ada.", (1,)),)
     assert len(model.calls) == 2
     with pytest.raises(ModelAnswerError):
         await extractor.distill(said, [])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.memory.extraction.distillate import Distillate, Draft
+from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.options import TendingOptions
@@ -33,7 +33,7 @@ class Distiller:
             raise answer
         if answer is not None:
             return answer
-        return Distillate(episode=Draft(summary=" / ".join(texts)[:600]))
+        return Distillate(episode=EpisodeDraft(summary=" / ".join(texts)[:600]))
 
     async def extract(self, messages, memories):
         raise AssertionError("a session is distilled")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.memory.extraction.distillate import Claim, Distillate, Draft
+from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft, IdentityClaim
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.manager import LLMMemoryManager
@@ -70,8 +70,8 @@ class Keen:
         )
         return Distillate(
             changes=(fact,),
-            episode=Draft(summary=f"{len(messages)} messages"),
-            identity=(Claim("The user's name is Ada."),),
+            episode=EpisodeDraft(summary=f"{len(messages)} messages"),
+            identity=(IdentityClaim("The user's name is Ada."),),
         )
 
     async def extract(self, messages, memories):

@@ -23,7 +23,7 @@ TALKING = """
 import asyncio, sys
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.events import subscribe
-from locus_memory.memory.extraction.distillate import Distillate, Draft
+from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
 from locus_memory.memory.options import TendingOptions
@@ -45,7 +45,7 @@ class Slow:
         say("called")
         fact = MemoryChange(op="add", type=MemoryType.PROJECT, key=messages[0].content[:12],
                             content=f"{messages[0].content[:12]} is done.")
-        return Distillate(changes=(fact,), episode=Draft(summary=messages[0].content))
+        return Distillate(changes=(fact,), episode=EpisodeDraft(summary=messages[0].content))
 
 async def main(path, name):
     store = SQLiteStore(path)
