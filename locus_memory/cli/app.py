@@ -18,6 +18,7 @@ from locus_memory.cli.commands import (
     evaluate,
     forget,
     identity,
+    ingest,
     items,
     memories,
     models,
@@ -79,6 +80,7 @@ app.add_typer(
     rich_help_panel=_MEMORIES,
 )
 _add("episodes", identity.list_episodes, _MEMORIES)
+_add("ingest", ingest.ingest, _MEMORIES)
 _threads.callback()(thread_list.list_threads)
 _threads.command("rm", cls=Command, epilog="\n".join(EXAMPLES["threads rm"]))(
     thread_list.remove_threads

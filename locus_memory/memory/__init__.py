@@ -4,7 +4,7 @@ A run recalls memories before it calls the model (`recall.py`, `inject.py`), and
 messages for extraction when it ends. The ledger keeps every version, so any change can be undone.
 
 Read `base.py` and `models.py` first, then `manager.py`, which calls the folders: `queue/`,
-`extraction/`, `ledger/`, `layers/`, `forgetting/`, `secrets/`.
+`extraction/`, `sessions/`, `ledger/`, `layers/`, `forgetting/`, `secrets/`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from locus_memory._internal.lazy import lazy_names
 
 if TYPE_CHECKING:
     from locus_memory.memory.base import BaseMemoryManager, NoopMemoryManager
+    from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft, IdentityClaim
     from locus_memory.memory.extraction.extractors import (
         FunctionExtractor,
         LLMExtractor,
@@ -34,7 +35,9 @@ else:
         __name__,
         {
             "BaseMemoryManager": "base",
+            "Distillate": "extraction.distillate",
             "Episode": "layers.episodes",
+            "EpisodeDraft": "extraction.distillate",
             "ExtractionOptions": "options",
             "Extractor": "models",
             "ForgetReport": "forgetting.forget",
@@ -42,6 +45,7 @@ else:
             "FunctionExtractor": "extraction.extractors",
             "HeuristicExtractor": "heuristic.extractor",
             "Identity": "layers.identity",
+            "IdentityClaim": "extraction.distillate",
             "IdentityFact": "layers.identity",
             "LLMExtractor": "extraction.extractors",
             "LLMMemoryManager": "manager",
@@ -61,7 +65,9 @@ else:
 
 __all__ = [
     "BaseMemoryManager",
+    "Distillate",
     "Episode",
+    "EpisodeDraft",
     "ExtractionOptions",
     "Extractor",
     "ForgetReport",
@@ -69,6 +75,7 @@ __all__ = [
     "FunctionExtractor",
     "HeuristicExtractor",
     "Identity",
+    "IdentityClaim",
     "IdentityFact",
     "LLMExtractor",
     "LLMMemoryManager",

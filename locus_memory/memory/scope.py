@@ -15,6 +15,7 @@ from locus_memory.store.item import Namespace, check_namespace
 __all__ = [
     "NamespaceResolver",
     "Scope",
+    "agent_of",
     "current_key",
     "namespace_of",
     "split_key",
@@ -148,6 +149,12 @@ def thread_of(state: Any) -> str:
     if isinstance(thread_id, str) and thread_id:
         return thread_id
     return str(getattr(state, "run_id", None) or "thread")
+
+
+def agent_of(state: Any) -> str | None:
+    """Return the run's `agent_id` in the metadata, if there is one."""
+    agent_id = _metadata(state).get("agent_id")
+    return agent_id if isinstance(agent_id, str) and agent_id else None
 
 
 def _metadata(state: Any) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from statistics import median
 from rows import Row
 
 from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.options import TendingOptions
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 
@@ -31,6 +33,17 @@ class NothingToSay:
 
     async def extract(self, messages, memories):
         return []
+
+
+class Distiller(NothingToSay):
+    """An extractor that makes an episode of each session."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def distill(self, messages, memories):
+        self.calls += 1
+        return Distillate(episode=EpisodeDraft(summary=f"{len(messages)} messages"))
 
 
 async def turns(folder: Path) -> list[Row]:
@@ -61,6 +74,50 @@ async def turns(folder: Path) -> list[Row]:
         ]
         await manager.close()
     return rows
+
+
+async def sessions(folder: Path) -> list[Row]:
+    """The end of a turn of a memory that tends itself, on sqlite, with many memories."""
+    generator = random.Random(7)
+    words = ["".join(generator.choices(SYLLABLES, k=3)) for _ in range(VOCABULARY)]
+
+    def sentence(count: int) -> str:
+        return " ".join(generator.choices(words, k=count))
+
+    async with SQLiteStore(folder / "tending.db") as store:
+        filler = LLMMemoryManager(store, max_memories=STORED)
+        await filler.for_user("ada").save(
+            Memory(kind, f"fact_{n}", f"Ada said {sentence(8)} in {n}.")
+            for n in range(STORED)
+            for kind in [list(MemoryType)[n % len(MemoryType)]]
+        )
+        model = Distiller()
+        manager = LLMMemoryManager(
+            store, extract_fn=model, max_memories=STORED, tending=TendingOptions()
+        )
+        await manager.open()
+        ends = [
+            taken
+            for thread in range(TURNS // THREAD)
+            for taken in await _session(manager, f"thread {thread}", sentence)
+        ]
+        await manager.sync_now()
+        await manager.close()
+    detail = f"p95 {sorted(ends)[int(len(ends) * 0.95)] * 1e3:.2f} ms, {model.calls} calls"
+    name = f"end of a turn, buffered for its session, {STORED:,} stored, ms"
+    return [Row(name, median(ends) * 1e3, 2, detail)]
+
+
+async def _session(
+    manager: LLMMemoryManager, thread: str, sentence: Callable[[int], str]
+) -> list[float]:
+    state = AgentState(metadata={"user_id": "ada", "thread_id": thread})
+    taken = []
+    for _ in range(THREAD):
+        said = Message.user(sentence(30)), Message.assistant(sentence(60))
+        state = state.with_messages(said)
+        taken.append(await _timed(manager.on_session_end(state)))
+    return taken
 
 
 async def _row(

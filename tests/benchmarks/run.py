@@ -14,7 +14,7 @@ from checkpoints import against_raw, cold_load, large_states, saves, sizes
 from conversation_managers import applied, asks
 from imports import imports
 from injection import budgets
-from memory_manager import turns
+from memory_manager import sessions, turns
 from redisearch import server_search
 from rows import Row, table
 from servers import server_crowd, server_recall, server_saves, server_sizes, server_store
@@ -29,6 +29,7 @@ MEASURES = (
     puts_and_gets,
     vectors,
     turns,
+    sessions,
     budgets,
     asks,
     applied,

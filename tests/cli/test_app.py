@@ -17,7 +17,7 @@ from locus_memory.events import subscribe
 
 COMMANDS = [
     "demo", "doctor", "verify", "chat",
-    "memories", "remember", "history", "undo", "forget", "identity", "episodes",
+    "memories", "remember", "history", "undo", "forget", "identity", "episodes", "ingest",
     "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import",
     "export",
     "ls", "get", "put", "rm", "search", "reembed", "eval", "models",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,6 +49,13 @@ _ALL = 2**31
 _NAMED = 5
 
 
+class Origin(StrEnum):
+    """The origin of a memory."""
+
+    USER = "user"
+    TOOL = "tool"
+
+
 def list_memories(
     context: typer.Context,
     *,
@@ -67,6 +75,9 @@ def list_memories(
         typer.Option(
             "--at", metavar="MOMENT", help="As of this moment, such as 2026-03-01T10:00; UTC."
         ),
+    ] = None,
+    origin: Annotated[
+        Origin | None, typer.Option("--origin", help="Only with this origin.")
     ] = None,
     sources: Annotated[
         bool, typer.Option("--sources", help="Also show the source messages.")
@@ -94,6 +105,7 @@ def list_memories(
             user=user,
             all_users=all_users,
             kind=kind,
+            origin=origin,
             query=query,
             at=at,
             limit=limit,
@@ -113,6 +125,7 @@ async def _list(
     user: str | None,
     all_users: bool,
     kind: Kind | None,
+    origin: Origin | None,
     query: str | None,
     at: str | None,
     limit: int,
@@ -121,7 +134,15 @@ async def _list(
     manager = open_manager(backend.store, prefix)
     wanted = [None, *await users(backend, manager)] if all_users else [user]
     document = await collect(
-        backend, manager, wanted, kind=kind, query=query, at=at, limit=limit, offset=offset
+        backend,
+        manager,
+        wanted,
+        kind=kind,
+        origin=origin,
+        query=query,
+        at=at,
+        limit=limit,
+        offset=offset,
     )
     if not document["total"] and user is None and not all_users:
         document["others"] = await users(backend, manager)
@@ -134,6 +155,7 @@ async def collect(
     wanted: list[str | None],
     *,
     kind: Kind | None = None,
+    origin: Origin | None = None,
     query: str | None = None,
     at: str | None = None,
     limit: int = 100,
@@ -143,7 +165,8 @@ async def collect(
     found: list[tuple[str | None, Memory]] = []
     for user in wanted:
         scoped = manager if user is None else manager.for_user(user)
-        found += [(user, each) for each in await _recall(scoped, kind, query, at)]
+        recalled = await _recall(scoped, kind, query, at)
+        found += [(user, each) for each in recalled if origin is None or _is_of(each, origin)]
     if query is None:
         found.sort(key=lambda each: str(each[1].metadata.get("valid_from") or ""), reverse=True)
     sources = Sources(backend)
@@ -159,6 +182,12 @@ async def collect(
         "more": len(found[end:]),
         "next": end if found[end:] else None,
     }
+
+
+def _is_of(memory: Memory, origin: Origin) -> bool:
+    from locus_memory.memory.models import is_of_tool  # noqa: PLC0415 - help must be quick
+
+    return is_of_tool(memory) == (origin is Origin.TOOL)
 
 
 async def _recall(

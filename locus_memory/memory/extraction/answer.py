@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
@@ -12,7 +12,18 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.answer_json import Reading, read_documents
 from locus_memory.memory.models import MemoryType
 
-__all__ = ["SCHEMA", "Answer", "AnsweredChange", "parse_answer"]
+__all__ = [
+    "CHANGE_SCHEMA",
+    "SCHEMA",
+    "Answer",
+    "AnsweredChange",
+    "parse_answer",
+    "read_changes",
+    "read_importance",
+    "read_numbers",
+    "read_text",
+    "the_answer",
+]
 
 Op = Literal["add", "update", "delete"]
 
@@ -23,8 +34,6 @@ _GRADES: Final = {"critical": 1.0, "high": 0.8, "medium": 0.5, "normal": 0.5, "l
 # The number of a message as the prompt writes it; `m1` is the number of a memory.
 _NUMBER: Final = re.compile(r"(?:message |#)?(\d{1,6})\.?", re.IGNORECASE)
 _PERCENT: Final = re.compile(r"(\d{1,3}) ?%")
-# An answer that contains changes, but from which no document could be parsed.
-_BROKEN: Final = re.compile(r"[\"']changes[\"']\s*:")
 _FENCE: Final = re.compile(r"```\w*")
 
 
@@ -62,7 +71,7 @@ class Answer:
     refused: tuple[str, ...] = ()
 
 
-def _schema() -> str:
+def _change_schema() -> dict[str, Any]:
     properties = {
         "op": {"enum": list(_OPS)},
         "type": {"enum": [kind.value for kind in MemoryType]},
@@ -71,11 +80,17 @@ def _schema() -> str:
         "importance": {"type": "number", "minimum": 0, "maximum": 1},
         "messages": {"type": "array", "items": {"type": "integer", "minimum": 1}},
     }
-    change = {"type": "object", "required": ["op", "type", "key"], "properties": properties}
-    changes = {"changes": {"type": "array", "items": change}}
+    return {"type": "object", "required": ["op", "type", "key"], "properties": properties}
+
+
+def _schema() -> str:
+    changes = {"changes": {"type": "array", "items": CHANGE_SCHEMA}}
     schema = {"type": "object", "required": ["changes"], "properties": changes}
     return json.dumps(schema, separators=(",", ":"))
 
+
+CHANGE_SCHEMA: Final = _change_schema()
+"""The JSON Schema of one change."""
 
 SCHEMA: Final = _schema()
 """The JSON Schema of an answer."""
@@ -97,55 +112,75 @@ def parse_answer(text: str, prompt: str = "") -> Answer:
         InvalidArgumentError: There is no answer, two answers differ, one has no end, or none of
             its changes is valid. The message tells how to repair it, and quotes nothing.
     """
-    changes = _changes_in(read_documents(text), "".join(prompt.split()))
-    if isinstance(changes, Mapping):
-        changes = [changes]
+    answer = the_answer(read_documents(text), prompt, ("changes",))
+    read = read_changes(answer if isinstance(answer, list) else answer["changes"])
+    if read.refused and not read.changes:
+        raise InvalidArgumentError("; ".join(read.refused)[:_LONGEST_ERROR])
+    return read
+
+
+def read_changes(changes: Any) -> Answer:
+    """Return the changes of an answer, each parsed alone; one object is a list of one.
+
+    Raises:
+        InvalidArgumentError: They are not a list.
+    """
     if changes is None:
         return Answer()
+    if isinstance(changes, Mapping):
+        changes = [changes]
     if not isinstance(changes, list):
         raise InvalidArgumentError("changes: a list is expected")
     listed: list[Any] = changes
-    answer = _each_read(listed)
-    if answer.refused and not answer.changes:
-        raise InvalidArgumentError("; ".join(answer.refused)[:_LONGEST_ERROR])
-    return answer
+    return _each_read(listed)
 
 
-def _changes_in(found: Reading, prompt: str) -> Any:
-    """Return the changes of the one answer."""
+def the_answer(found: Reading, prompt: str, names: Sequence[str]) -> Any:
+    """Return the one answer among the documents: an object, or a list of changes alone.
+
+    A document that requests something and is in the prompt word for word is a quotation.
+
+    Args:
+        found: The documents.
+        prompt: The prompt of the model.
+        names: The names of the parts of an answer, the changes first.
+
+    Raises:
+        InvalidArgumentError: There is no answer, two answers differ, or one has no end.
+    """
+    shown = "".join(prompt.split())
     answers = [
         document.value
         for document in found.documents
-        if _is_answer(document.value)
-        and not (_asks(document.value) and "".join(document.source.split()) in prompt)
+        if _is_answer(document.value, names)
+        and not (
+            any(_parts_of(document.value, names)) and "".join(document.source.split()) in shown
+        )
     ]
     # With a space inside the brackets, it is an open box of a checklist.
     is_empty = any(document.source == "[]" for document in found.documents)
-    if _BROKEN.search(found.rest):
+    if re.search(rf"[\"'](?:{'|'.join(names)})[\"']\s*:", found.rest):
         raise InvalidArgumentError("there is a JSON object in it that cannot be read to its end")
     if not answers and len(found.documents) == 1 and is_empty and not _said(found.rest):
         return []
     if not answers:
-        raise InvalidArgumentError('there is no JSON object with a list "changes" in it')
-    listed = [_list_of(answer) for answer in answers]
-    if any(each != listed[-1] for each in listed) or (is_empty and listed[-1]):
+        raise InvalidArgumentError(f'there is no JSON object with a list "{names[0]}" in it')
+    listed = [_parts_of(answer, names) for answer in answers]
+    if any(each != listed[-1] for each in listed) or (is_empty and any(listed[-1])):
         raise InvalidArgumentError("there are several JSON objects in it that differ: give one")
-    return listed[-1]
+    return answers[-1]
 
 
-def _is_answer(value: Any) -> bool:
+def _is_answer(value: Any, names: Sequence[str]) -> bool:
     if isinstance(value, dict):
-        return "changes" in value
+        return any(name in value for name in names)
     return bool(value) and all(isinstance(each, dict) and "op" in each for each in value)
 
 
-def _list_of(answer: Any) -> Any:
-    return answer["changes"] if isinstance(answer, dict) else answer
-
-
-def _asks(answer: Any) -> bool:
-    """Return whether an answer requests a change; only such answers can be quotations."""
-    return bool(_list_of(answer))
+def _parts_of(answer: Any, names: Sequence[str]) -> tuple[Any, ...]:
+    if isinstance(answer, list):
+        return (answer, *(None for _ in names[1:]))
+    return tuple(answer.get(name) for name in names)
 
 
 def _said(rest: str) -> str:
@@ -176,10 +211,10 @@ def _read(change: Any) -> AnsweredChange:
     return AnsweredChange(
         op=cast("Op", op),
         type=MemoryType(_word(fields, "type", tuple(MemoryType))),
-        key=_text(fields, "key", _LONGEST_KEY),
-        content="" if op == "delete" else _text(fields, "content", _LONGEST_CONTENT),
-        importance=_importance(fields.get("importance")),
-        messages=_numbers(fields.get("messages")),
+        key=read_text(fields, "key", _LONGEST_KEY),
+        content="" if op == "delete" else read_text(fields, "content", _LONGEST_CONTENT),
+        importance=read_importance(fields.get("importance")),
+        messages=read_numbers(fields.get("messages")),
     )
 
 
@@ -191,7 +226,13 @@ def _word(fields: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
     return word
 
 
-def _text(fields: Mapping[str, Any], name: str, longest: int) -> str:
+def read_text(fields: Mapping[str, Any], name: str, longest: int) -> str:
+    """Return a text of an object.
+
+    Raises:
+        InvalidArgumentError: It is empty, too long or not a text; the message begins with the
+            field.
+    """
     said = fields.get(name)
     if not isinstance(said, str) or not said.strip():
         raise InvalidArgumentError(f".{name}: a text that is not empty is expected")
@@ -200,7 +241,7 @@ def _text(fields: Mapping[str, Any], name: str, longest: int) -> str:
     return said.strip()
 
 
-def _importance(said: Any) -> float | None:
+def read_importance(said: Any) -> float | None:
     """Return a number from 0 to 1; `None` for any other value."""
     if isinstance(said, str):
         word = said.strip().lower()
@@ -219,7 +260,8 @@ def _number(word: str) -> float | None:
         return None
 
 
-def _numbers(said: Any) -> tuple[int, ...]:
+def read_numbers(said: Any) -> tuple[int, ...]:
+    """Return the numbers of messages that a model wrote, in a list or alone."""
     listed: list[Any] = said if isinstance(said, list) else [said]
     return tuple(number for each in listed if (number := _place(each)) is not None)
 

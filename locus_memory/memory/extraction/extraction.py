@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any, Final, TypeVar, cast
 
+from locus_memory._internal.neutral import neutralise
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
+from locus_memory.memory.extraction.distillate import (
+    DRAFT_LISTS,
+    Distillate,
+    EpisodeDraft,
+    IdentityClaim,
+)
 from locus_memory.memory.extraction.origin import Speakers
 from locus_memory.memory.extraction.thread import read_document, text_of
+from locus_memory.memory.layers.identity import IdentityFact
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import (
     ORIGIN,
@@ -28,7 +37,16 @@ from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.store.item import check_key
 from locus_memory.store.json_values import encode_json
 
-__all__ = ["Extraction", "Origin", "as_memories", "as_memory", "check_length"]
+__all__ = [
+    "Distilled",
+    "Extraction",
+    "Origin",
+    "as_memories",
+    "as_memory",
+    "check_length",
+    "digest_of",
+    "origin_of",
+]
 
 _SHOWN: Final = 40
 """How many current memories an extractor gets."""
@@ -37,6 +55,10 @@ _LONGEST: Final = 2_000
 """The most characters of an extracted memory: a longer text is not a fact."""
 
 _MOST_IDS: Final = 50
+
+_LEFT_OUT: Final = "The summary of this session is left out: it looks like it holds a secret."
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +92,21 @@ class Origin:
         return getattr(self.messages[place], "id", None) or f"#{self.numbers[place]}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distilled:
+    """What an extraction makes of a session, checked and with its sources.
+
+    Attributes:
+        edits: The memories to write and to retire.
+        episode: The episode, or `None`.
+        identity: The identity facts.
+    """
+
+    edits: list[Statement | Retirement]
+    episode: EpisodeDraft | None
+    identity: list[IdentityFact]
+
+
 class Extraction:
     """A service that calls an extractor and writes its changes.
 
@@ -95,27 +132,109 @@ class Extraction:
             TimeoutError: The extractor took too long.
             Exception: Any error of the extractor or the store.
         """
-        scope, found = Scope(jobs[0].namespace), [each for job in jobs for each in job.messages]
-        numbers = [each["number"] for each in found]
-        moments = [job.queued_at for job in jobs for _ in job.messages]
-        origin = Origin([read_document(each) for each in found], numbers, jobs[0].thread, moments)
+        scope, origin = Scope(jobs[0].namespace), origin_of(jobs)
         edits = await self.edits(scope, origin)
         written = await self._ledger.apply(scope, edits)
-        emit("memory.extracted", messages=len(found), changes=len(edits), memories=len(written))
+        emit(
+            "memory.extracted",
+            messages=len(origin.messages),
+            changes=len(edits),
+            memories=len(written),
+        )
 
     async def edits(self, scope: Scope, origin: Origin) -> list[Statement | Retirement]:
         """Return the memories that an extractor writes and retires, each with its source."""
         if not origin.messages:
             return []
+        changes = await self._ask(scope, origin, self._extractor.extract)
+        return await self._edits_of(changes, origin, Speakers(origin.messages))
+
+    async def distilled(self, scope: Scope, origin: Origin) -> Distilled:
+        """Return what an extractor makes of a session, checked as by `edits`.
+
+        An extractor without `distill` makes changes only. An identity fact from a tool is refused,
+        and texts that look like secrets are left out.
+
+        Raises:
+            TimeoutError: The extractor took too long.
+            Exception: Any error of the extractor or the store.
+        """
+        distill: Any = getattr(self._extractor, "distill", None)
+        if callable(distill):
+            ask = cast("Callable[..., Awaitable[Distillate]]", distill)
+            made = await self._ask(scope, origin, ask)
+        else:
+            changes = await self._ask(scope, origin, self._extractor.extract)
+            made = Distillate(changes=changes, is_missing=True)
+        speakers = Speakers(origin.messages)
+        edits = await self._edits_of(made.changes, origin, speakers)
+        if made.identity and not made.changes:
+            await speakers.read()
+        draft = made.episode if made.episode or not made.is_missing else digest_of(origin.messages)
+        return Distilled(
+            edits=edits,
+            episode=None if draft is None else self._without_secrets(draft),
+            identity=[
+                fact
+                for claim in made.identity
+                if (fact := self._fact(claim, origin, speakers)) is not None
+            ],
+        )
+
+    async def _ask(
+        self,
+        scope: Scope,
+        origin: Origin,
+        ask: Callable[[Sequence[Any], Sequence[Memory]], Awaitable[_Answer]],
+    ) -> _Answer:
+        """Return the answer of an extractor, which gets the memories that it may change."""
         said = "\n".join(text_of(each) for each in origin.messages if each.role != "tool")
         async with asyncio.timeout(self._options.extract_timeout):
             known = await self._recall.find(scope, _SHOWN, said)
-            changes = await self._extractor.extract(origin.messages, known)
-        speakers = Speakers(origin.messages)
+            return await ask(origin.messages, known)
+
+    async def _edits_of(
+        self, changes: Sequence[MemoryChange | Memory], origin: Origin, speakers: Speakers
+    ) -> list[Statement | Retirement]:
         if changes:
             await speakers.read()
         edits = (self._checked(change, origin, speakers) for change in changes)
         return [edit for edit in edits if edit is not None]
+
+    def _fact(
+        self, claim: IdentityClaim, origin: Origin, speakers: Speakers
+    ) -> IdentityFact | None:
+        """Return an identity fact; one from a tool is refused."""
+        if speakers.is_of_tool(claim.sources, claim.text):
+            self._refuse("identity cannot come from a tool")
+            return None
+        if not self._may_hold(claim.text, "identity"):
+            return None
+        return IdentityFact(
+            text=claim.text,
+            at=origin.said_at(claim.sources) or self._ledger.now(),
+            thread_id=origin.thread,
+            message_ids=tuple(origin.ids(claim.sources)),
+        )
+
+    def _without_secrets(self, draft: EpisodeDraft) -> EpisodeDraft:
+        """Return an episode without the texts that look like secrets; its summary never ends."""
+
+        def kept(texts: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(text for text in texts if self._may_hold(text, "episode"))
+
+        return replace(
+            draft,
+            summary=draft.summary if self._may_hold(draft.summary, "episode") else _LEFT_OUT,
+            topics=kept(draft.topics),
+            entities=kept(draft.entities),
+            decisions=kept(draft.decisions),
+            action_items=kept(draft.action_items),
+        )
+
+    def _refuse(self, reason: str) -> None:
+        error = InvalidArgumentError(reason)
+        emit("memory.change_refused", error=error, extractor=self._extractor.name, reason=reason)
 
     def _checked(
         self, change: object, origin: Origin, speakers: Speakers
@@ -126,10 +245,7 @@ class Extraction:
             change.sources, change.content
         )
         if isinstance(change, MemoryChange) and is_of_tool and change.type == MemoryType.FEEDBACK:
-            reason = "feedback cannot come from a tool"
-            error = InvalidArgumentError(reason)
-            name = self._extractor.name
-            emit("memory.change_refused", error=error, extractor=name, reason=reason)
+            self._refuse("feedback cannot come from a tool")
             return None
         return self._edit(change, origin, {ORIGIN: TOOL} if is_of_tool else {})
 
@@ -157,12 +273,38 @@ class Extraction:
         return Statement(memory, said_at) if self._may_keep(memory) else None
 
     def _may_keep(self, memory: Memory) -> bool:
+        kind = memory.type.value
+        return self._may_hold(memory.content, kind) and self._may_hold(memory.key, kind)
+
+    def _may_hold(self, text: str, type: str) -> bool:  # noqa: A002 - the field's word
+        """Return whether a text may be kept; it may not, with an event, if it holds a secret."""
         if self._options.allow_secrets:
             return True
-        kind = find_secret(memory.content) or find_secret(memory.key)
+        kind = find_secret(text)
         if kind is not None:
-            emit("memory.secret_dropped", type=memory.type.value, kind=kind)
+            emit("memory.secret_dropped", type=type, kind=kind)
         return kind is None
+
+
+def origin_of(jobs: Sequence[Job]) -> Origin:
+    """Return the messages of the jobs of one thread."""
+    found = [each for job in jobs for each in job.messages]
+    numbers = [each["number"] for each in found]
+    moments = [job.queued_at for job in jobs for _ in job.messages]
+    return Origin([read_document(each) for each in found], numbers, jobs[0].thread, moments)
+
+
+def digest_of(messages: Sequence[Any]) -> EpisodeDraft | None:
+    """Return the rule-based digest of a session as an episode; `None`: nothing is worth it."""
+    try:
+        rules = import_module("locus_memory.memory.heuristic.digest")
+    except ModuleNotFoundError:
+        return None
+    found: Any = rules.digest(messages)
+    if found is None or not neutralise(found.summary):
+        return None
+    lists = {name: tuple(getattr(found, name)) for name in DRAFT_LISTS}
+    return EpisodeDraft(summary=found.summary, salience=found.salience, **lists)
 
 
 def _memory_of(change: object, origin: Origin) -> Memory:

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 from locus_memory._internal.offload import call, in_thread
 from locus_memory._internal.quoting import quote
@@ -16,11 +16,18 @@ from locus_memory.chat.usage import report_usage
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, count_tokens
 from locus_memory.errors import InvalidArgumentError, ModelAnswerError
 from locus_memory.events import emit
-from locus_memory.memory.extraction.answer import AnsweredChange, parse_answer
+from locus_memory.memory.extraction.answer import Answer, AnsweredChange, parse_answer
+from locus_memory.memory.extraction.distillate import (
+    Distillate,
+    DistilledAnswer,
+    IdentityClaim,
+    parse_distillate,
+)
 from locus_memory.memory.extraction.prompt import (
     Line,
     Prompt,
     build_prompt,
+    distilling_text,
     lines_of,
     system_text,
 )
@@ -35,6 +42,8 @@ _LONGEST_REPAIR = 4000
 # A prompt of more characters is built in a worker thread: this takes a few milliseconds.
 _LARGE = 50_000
 _NUMBERED: Final = re.compile(r"m(\d{1,6})")
+
+_Read = TypeVar("_Read", Answer, DistilledAnswer)
 
 
 class LLMExtractor:
@@ -84,6 +93,7 @@ class LLMExtractor:
         self._max_changes = max_changes
         self._count: TokenCounter = as_token_counter(token_counter)
         self._system = system_text(instructions)
+        self._distilling = distilling_text(instructions)
         if max_changes < 1:
             raise InvalidArgumentError(f"max_changes is 1 or more, not {max_changes}")
         needed = count_tokens([Message.system(self._system)], self._count) + _MIN_SPACE
@@ -100,31 +110,66 @@ class LLMExtractor:
         Raises:
             ModelAnswerError: Neither the answer nor the repaired one is readable.
         """
-        size = sum(len(each.content) for each in messages if isinstance(each.content, str))
-        build = partial(self._build, tuple(messages), tuple(memories))
-        lines, prompt = build() if size < _LARGE else await in_thread(build)
+        lines, prompt = await self._prepared(self._system, self._budget, messages, memories)
         if prompt is None:
             return ()
-        _report_clipping(prompt)
-        answered = await self._ask(prompt.messages)
-        changes = _mapped(answered, lines, memories)
+        answered = await self._ask(prompt, parse_answer)
+        return self._bounded(_mapped(answered.changes, lines, memories))
+
+    async def distill(self, messages: Sequence[Any], memories: Sequence[Memory]) -> Distillate:
+        """Return the changes, the episode and the identity facts of a session, with one call.
+
+        The task is longer than that of an extraction: if `max_prompt_tokens` has no room beside
+        it, the prompt has as many more tokens.
+
+        Raises:
+            ModelAnswerError: Neither the answer nor the repaired one is readable.
+        """
+        task = count_tokens([Message.system(self._distilling)], self._count)
+        budget = max(self._budget, task + _MIN_SPACE)
+        lines, prompt = await self._prepared(self._distilling, budget, messages, memories)
+        if prompt is None:
+            return Distillate()
+        answered = await self._ask(prompt, parse_distillate)
+        return Distillate(
+            changes=self._bounded(_mapped(answered.changes, lines, memories)),
+            episode=answered.episode,
+            identity=tuple(
+                IdentityClaim(each.text, _places(each.sources, lines)) for each in answered.identity
+            ),
+            is_missing=answered.is_missing,
+        )
+
+    def _bounded(self, changes: Sequence[MemoryChange]) -> tuple[MemoryChange, ...]:
         if len(changes) > self._max_changes:
             surplus = len(changes) - self._max_changes
             emit("memory.changes_dropped", extractor=self.name, dropped=surplus)
         return tuple(changes[: self._max_changes])
 
-    def _build(
-        self, messages: Sequence[Any], memories: Sequence[Memory]
+    async def _prepared(
+        self, system: str, budget: int, messages: Sequence[Any], memories: Sequence[Memory]
     ) -> tuple[list[Line], Prompt | None]:
-        lines = lines_of(messages, self._budget)
+        size = sum(len(each.content) for each in messages if isinstance(each.content, str))
+        build = partial(self._build, system, budget, tuple(messages), tuple(memories))
+        lines, prompt = build() if size < _LARGE else await in_thread(build)
+        if prompt is not None:
+            _report_clipping(prompt)
+        return lines, prompt
+
+    def _build(
+        self, system: str, budget: int, messages: Sequence[Any], memories: Sequence[Memory]
+    ) -> tuple[list[Line], Prompt | None]:
+        lines = lines_of(messages, budget)
         if not lines:
             return lines, None
-        return lines, build_prompt(self._system, lines, memories, self._budget, self._count)
+        return lines, build_prompt(system, lines, memories, budget, self._count)
 
-    async def _ask(self, prompt: tuple[Message, Message]) -> tuple[AnsweredChange, ...]:
-        answer, shown = await self._answer(prompt), prompt[1].content or ""
+    async def _ask(self, shown: Prompt, parse: Callable[[str, str], _Read]) -> _Read:
+        prompt: tuple[Message, Message] = shown.messages
+        data = prompt[1].content or ""
+        answer = await self._answer(prompt)
         try:
-            return self._read(answer, shown)
+            return self._read(parse(answer, data))
         except InvalidArgumentError as error:
             repair = [
                 *prompt,
@@ -132,18 +177,17 @@ class LLMExtractor:
                 Message.user(f"That is not valid: {error}. Answer again, with the JSON only."),
             ]
         try:
-            return self._read(await self._answer(repair), shown)
+            return self._read(parse(await self._answer(repair), data))
         except InvalidArgumentError as error:
             invalid = ModelAnswerError(f"the model's answer is not readable, twice: {error}")
             emit("memory.extraction_invalid", error=invalid, extractor=self.name, reason=str(error))
             raise invalid from None
 
-    def _read(self, answer: str, shown: str) -> tuple[AnsweredChange, ...]:
-        read = parse_answer(answer, shown)
+    def _read(self, read: _Read) -> _Read:
         for reason in read.refused:
             error = InvalidArgumentError(reason)
             emit("memory.change_refused", error=error, extractor=self.name, reason=reason)
-        return read.changes
+        return read
 
     async def _answer(self, prompt: Sequence[Message]) -> str:
         answer = await called(self.model, prompt)
@@ -254,7 +298,6 @@ def _mapped(
         if name not in known and each.op == "delete":
             continue
         op: Literal["update", "add"] = "update" if name in known else "add"
-        places = (lines[n - 1].place for n in each.messages if 1 <= n <= len(lines))
         changes.append(
             MemoryChange(
                 op="delete" if each.op == "delete" else op,
@@ -262,10 +305,15 @@ def _mapped(
                 key=name[1],
                 content="" if each.op == "delete" else each.content,
                 importance=each.importance,
-                sources=tuple(dict.fromkeys(places)),
+                sources=_places(each.messages, lines),
             )
         )
     return changes
+
+
+def _places(numbers: Iterable[int], lines: Sequence[Line]) -> tuple[int, ...]:
+    """Return the positions of messages from their numbers in the prompt."""
+    return tuple(dict.fromkeys(lines[n - 1].place for n in numbers if 1 <= n <= len(lines)))
 
 
 def _name(

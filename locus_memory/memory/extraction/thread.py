@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, Self
 
@@ -14,6 +14,7 @@ from locus_memory.store.json_values import encode_json
 __all__ = [
     "Cursor",
     "Fork",
+    "MarkedTurn",
     "conversation",
     "document",
     "fork_of",
@@ -130,6 +131,19 @@ def fork_of(state: Any) -> Fork | None:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkedTurn:
+    """A turn of a conversation that is ingested.
+
+    Attributes:
+        mark: The same for the same turn at the same place of the conversation, and no other one.
+        messages: A `document` of each of its messages.
+    """
+
+    mark: str
+    messages: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Cursor:
     """The position in a thread up to which its messages were seen.
 
@@ -138,12 +152,15 @@ class Cursor:
         count: How many were seen in all, including messages that were trimmed since.
         tail: Fingerprints of the last messages seen, oldest first.
         sequence: How many times messages of the thread were queued.
+        marks: The marks of the turns that were ingested, oldest first; `~` is before the mark of
+            one that was only recorded.
     """
 
     place: int = 0
     count: int = 0
     tail: tuple[str, ...] = ()
     sequence: int = 0
+    marks: tuple[str, ...] = ()
 
     def unseen(self, said: Sequence[Any]) -> tuple[int, int]:
         """Return the position of the first unseen message in the conversation.
@@ -155,7 +172,6 @@ class Cursor:
 
         Returns:
             The position, and how many messages the thread had before it.
-            The place, and how many messages the thread had before it.
         """
         length = len(self.tail)
         last = list(map(_fingerprint, said[max(0, self.place - length) : self.place]))
@@ -179,7 +195,33 @@ class Cursor:
             before: The count that `unseen` returned.
         """
         tail = tuple(map(_fingerprint, said[-_TAIL:]))
-        return type(self)(len(said), before + len(said) - start, tail, self.sequence + 1)
+        count = before + len(said) - start
+        return replace(self, place=len(said), count=count, tail=tail, sequence=self.sequence + 1)
+
+    def taking(self, turns: Sequence[MarkedTurn]) -> tuple[Cursor, list[dict[str, Any]]] | None:
+        """Return the cursor behind the turns that were not ingested yet, and their messages.
+
+        A message of a turn that was recorded before says so. `None`: there are no such turns.
+        """
+        known = set(self.marks)
+        new = [turn for turn in _distinct(turns) if turn.mark not in known]
+        messages = [
+            {**each, "recorded": f"~{turn.mark}" in known} for turn in new for each in turn.messages
+        ]
+        if not messages:
+            return None
+        taken = {f"~{turn.mark}" for turn in new}
+        marks = (*(mark for mark in self.marks if mark not in taken), *(t.mark for t in new))
+        moved = replace(self, marks=marks, sequence=self.sequence + 1)
+        return _numbered(moved, messages)
+
+    def noting(self, turns: Sequence[MarkedTurn]) -> tuple[Cursor, list[dict[str, Any]]]:
+        """Return the cursor with the marks of turns that are only recorded, and their messages."""
+        known = set(self.marks)
+        new = [t for t in _distinct(turns) if not known & {t.mark, f"~{t.mark}"}]
+        messages = [{**each, "recorded": False} for turn in new for each in turn.messages]
+        moved = replace(self, marks=(*self.marks, *(f"~{turn.mark}" for turn in new)))
+        return _numbered(moved, messages)
 
     def forked(self, said: Sequence[Any], shared: int) -> Self:
         """Return the first cursor of a fork of the thread.
@@ -200,12 +242,25 @@ class Cursor:
             "count": self.count,
             "tail": list(self.tail),
             "sequence": self.sequence,
+            **({"marks": list(self.marks)} if self.marks else {}),
         }
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Self:
         """Return the cursor of a value that `to_value` returned."""
-        return cls(value["place"], value["count"], tuple(value["tail"]), value["sequence"])
+        marks = tuple(value.get("marks", ()))
+        return cls(value["place"], value["count"], tuple(value["tail"]), value["sequence"], marks)
+
+
+def _numbered(
+    cursor: Cursor, messages: Sequence[dict[str, Any]]
+) -> tuple[Cursor, list[dict[str, Any]]]:
+    numbered = [{**each, "number": n} for n, each in enumerate(messages, cursor.count + 1)]
+    return replace(cursor, count=cursor.count + len(messages)), numbered
+
+
+def _distinct(turns: Sequence[MarkedTurn]) -> list[MarkedTurn]:
+    return list({turn.mark: turn for turn in turns}.values())
 
 
 def _meets(marks: Sequence[str], place: int, tail: Sequence[str]) -> bool:

@@ -14,7 +14,7 @@ from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put, StoreItem, check_limit
 
-__all__ = ["Episode", "EpisodeBook", "episode_put", "read_episode"]
+__all__ = ["Episode", "EpisodeBook", "episode_key", "episode_put", "read_episode"]
 
 _LONGEST_SUMMARY: Final = 600
 _LONGEST_ENTRY: Final = 300
@@ -73,8 +73,7 @@ class Episode:
         A repeat after a crash may cover more turns than the first attempt, but it begins with the
         same one: it replaces the episode, and never adds a second one.
         """
-        mark = blake2b(self.session_id.encode(), digest_size=8).hexdigest()
-        return f"{self.started_at}/{mark}/{self.turns[0]:08}"
+        return episode_key(self.session_id, self.started_at, self.turns[0])
 
     @property
     def text(self) -> str:
@@ -100,6 +99,12 @@ class Episode:
             return cls(**named)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError("a stored value that is not an episode") from error
+
+
+def episode_key(session_id: str, started_at: str, first: int) -> str:
+    """Return the store key of an episode, from the moment and the number of its first message."""
+    mark = blake2b(session_id.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return f"{started_at}/{mark}/{first:08}"
 
 
 class EpisodeBook:

@@ -207,6 +207,18 @@ class IdentityBook:
             return changed
         raise VersionConflictError(0, 1)
 
+    async def planned(self, scope: Scope, change: Callable[[Identity], Identity]) -> list[Put]:
+        """Return the put of a changed identity, for the caller to write with other items.
+
+        It is empty if nothing changes; else it names the version that it replaces.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        identity, version = await self._stored(scope)
+        changed = change(identity)
+        return [] if changed == identity else [identity_put(scope, changed, version)]
+
     async def _stored(self, scope: Scope) -> tuple[Identity, int]:
         item = await self._store.get_item(scope.identity, _KEY)
         if item is None:

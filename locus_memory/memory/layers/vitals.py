@@ -184,23 +184,39 @@ class VitalsBook:
         """
         left, done = dict(changes), dict[str, Vitals]()
         for _ in range(_ATTEMPTS):
-            found = await asyncio.gather(*(self._stored(scope, name) for name in left))
-            made = {
-                name: (left[name](memory, old), old, version)
-                for name, (memory, old, version) in zip(left, found, strict=True)
-                if memory is not None
-            }
+            made = await self._made(scope, left)
             done |= {name: new for name, (new, _, _) in made.items()}
-            puts = [
-                vitals_put(scope, name, new, version)
-                for name, (new, old, version) in made.items()
-                if new != old
-            ]
-            refused = await self._refused(puts)
+            refused = await self._refused(_puts(scope, made))
             left = {name: change for name, change in left.items() if name in refused}
             if not left:
                 return done
         raise VersionConflictError(0, 1)
+
+    async def planned(
+        self, scope: Scope, changes: Mapping[str, VitalsChange], *, is_first: bool = False
+    ) -> list[Put]:
+        """Return the puts of changed vital signs, for the caller to write with other items.
+
+        Args:
+            scope: The scope.
+            changes: As for `change`.
+            is_first: Whether a memory without a record gets one even if nothing changes.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        return _puts(scope, await self._made(scope, changes), is_first=is_first)
+
+    async def _made(
+        self, scope: Scope, changes: Mapping[str, VitalsChange]
+    ) -> dict[str, tuple[Vitals, Vitals, int]]:
+        """Return the new and old vital signs of current memories, and the stored versions."""
+        found = await asyncio.gather(*(self._stored(scope, name) for name in changes))
+        return {
+            name: (changes[name](memory, old), old, version)
+            for name, (memory, old, version) in zip(changes, found, strict=True)
+            if memory is not None
+        }
 
     async def _refused(self, puts: Sequence[Put]) -> set[str]:
         """Write, and return the keys of the puts for which another writer was faster."""
@@ -230,6 +246,16 @@ class VitalsBook:
             return None, _NOTHING, 0
         value, version = (None, 0) if item is None else (item.value, item.version)
         return memory, _read(value, memory), version
+
+
+def _puts(
+    scope: Scope, made: Mapping[str, tuple[Vitals, Vitals, int]], *, is_first: bool = False
+) -> list[Put]:
+    return [
+        vitals_put(scope, name, new, version)
+        for name, (new, old, version) in made.items()
+        if new != old or (is_first and version == 0)
+    ]
 
 
 def _read(value: Any, memory: Memory) -> Vitals:

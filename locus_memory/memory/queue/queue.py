@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.errors import VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.batch import write_together
-from locus_memory.memory.extraction.thread import Cursor, Fork, document, is_worth_reading
+from locus_memory.memory.extraction.thread import (
+    Cursor,
+    Fork,
+    MarkedTurn,
+    document,
+    is_worth_reading,
+)
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore, scan_all
-from locus_memory.store.item import Namespace, Put, StoreItem
+from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 
-__all__ = ["ExtractionQueue", "Job"]
+__all__ = ["ExtractionQueue", "Job", "Outcome"]
 
 _ATTEMPTS: Final = 100
 _DIGITS: Final = 16
 _REMEMBERED: Final = 1_024
 """The number of threads whose cursors are cached."""
+
+_News = tuple[Cursor, list[dict[str, Any]]]
+"""The cursor behind new messages, and their documents with their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,7 @@ class Job:
         attempts: How often it was tried.
         lease: The lease of the process that works on it, or `None`.
         queued_at: The moment it was queued, ISO 8601 in UTC; `None` if unknown.
+        agent: The agent, if it is known.
     """
 
     key: str
@@ -50,6 +60,7 @@ class Job:
     attempts: int = 0
     lease: Mapping[str, Any] | None = None
     queued_at: str | None = None
+    agent: str | None = None
 
     @property
     def lane(self) -> str:
@@ -68,7 +79,9 @@ class Job:
 
     def to_value(self) -> dict[str, Any]:
         """Return the job as plain JSON."""
+        agent = {} if self.agent is None else {"agent": self.agent}
         return {
+            **agent,
             "namespace": list(self.namespace),
             "thread": self.thread,
             "messages": self.messages,
@@ -93,10 +106,28 @@ class Job:
                 value["attempts"],
                 value["lease"],
                 value.get("queued_at"),
+                value.get("agent"),
             )
         except (KeyError, TypeError) as error:
             emit("memory.queue_unreadable", error=error)
             return None
+
+
+class Outcome(Protocol):
+    """The results of jobs of one thread, which are written together with their deletion."""
+
+    @property
+    def jobs(self) -> Sequence[Job]:
+        """The jobs that are done, oldest first."""
+        ...
+
+    async def operations(self) -> Sequence[Put | Delete]:
+        """Return the writes, planned on what is stored now; called again if that changed."""
+        ...
+
+    def written(self) -> None:
+        """Report the results, once they are written."""
+        ...
 
 
 class ExtractionQueue:
@@ -106,49 +137,122 @@ class ExtractionQueue:
         store: The store, which the queue never closes.
         scope: The scope whose namespace has the queue.
         now: Returns the present moment, ISO 8601 in UTC.
+        record: Returns what is written together with a new job, always the same for the same
+            job; `None`: nothing.
     """
 
-    def __init__(self, store: BaseStore, scope: Scope, now: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        store: BaseStore,
+        scope: Scope,
+        now: Callable[[], str],
+        record: Callable[[Job], Sequence[Put]] | None = None,
+    ) -> None:
         self._store = store
         self._now = now
+        self._record = record
         self._namespace = scope.queue
         self._cursors = RecentlyUsed[tuple[Cursor, int]](_REMEMBERED)
 
     async def add(
-        self, scope: Scope, thread: str, said: Sequence[Any], fork: Fork | None = None
+        self,
+        scope: Scope,
+        thread: str,
+        said: Sequence[Any],
+        fork: Fork | None = None,
+        agent: str | None = None,
     ) -> Job | None:
         """Queue the new messages of a conversation, and move the thread's cursor behind them.
 
         A thread without a cursor starts with that of the thread from which it was forked, as far
         as their messages are the same.
 
-        Both are written together: atomically if the store has transactions. Without transactions,
-        the job is written first. If its process is killed before it moves the cursor, a later
-        call of `add` moves it.
+        Both are written together, with what `record` returns: atomically if the store has
+        transactions. Without transactions, the job is written first. If its process is killed
+        before it moves the cursor, a later call of `add` moves it.
 
         Returns:
             The job; `None` if there are no new messages, and nothing was written.
         """
-        for _ in range(_ATTEMPTS):
-            cursor, version = await self._cursor(scope, thread)
+
+        async def news(cursor: Cursor, version: int) -> _News | None:
             if version == 0 and fork is not None:
                 cursor = (await self._cursor(scope, fork.thread))[0].forked(said, fork.shared)
             start, before = cursor.unseen(said)
             if not is_worth_reading(said[start:]):
                 return None
-            moved = cursor.after(said, start, before)
             messages = [
                 {**document(message), "number": number}
                 for number, message in enumerate(said[start:], before + 1)
             ]
+            return cursor.after(said, start, before), messages
+
+        return await self._queued(scope, thread, news, self._now(), agent)
+
+    async def add_turns(
+        self, scope: Scope, thread: str, turns: Sequence[MarkedTurn], at: str, agent: str
+    ) -> Job | None:
+        """Queue the turns of a conversation that are not yet known by their marks, as `add`.
+
+        Args:
+            scope: The scope of the memories.
+            thread: The name of the conversation.
+            turns: Turns of it, oldest first.
+            at: The moment of all of them, ISO 8601 in UTC.
+            agent: The agent.
+        """
+
+        async def news(cursor: Cursor, version: int) -> _News | None:
+            del version
+            return cursor.taking(turns)
+
+        return await self._queued(scope, thread, news, at, agent)
+
+    async def record_turns(
+        self, scope: Scope, thread: str, turns: Sequence[MarkedTurn], at: str
+    ) -> int:
+        """Write what `record` returns for turns that are not yet known, without a job.
+
+        Returns:
+            How many turns were new.
+        """
+        for _ in range(_ATTEMPTS):
+            cursor, version = await self._cursor(scope, thread)
+            moved, messages = cursor.noting(turns)
+            if moved == cursor:
+                return 0
+            job = Job("", 0, scope.namespace, thread, messages, moved, queued_at=at)
+            self._cursors.discard(scope.lane(thread))
+            with suppress(VersionConflictError):
+                await write_together(
+                    self._store, [*self._recorded(job), _cursor_put(scope, job, version)]
+                )
+                return len(moved.marks) - len(cursor.marks)
+        raise VersionConflictError(0, 1)
+
+    async def _queued(
+        self,
+        scope: Scope,
+        thread: str,
+        news: Callable[[Cursor, int], Awaitable[_News | None]],
+        at: str,
+        agent: str | None,
+    ) -> Job | None:
+        """Write a job of the new messages; asks again for them while another writer is faster."""
+        for _ in range(_ATTEMPTS):
+            cursor, version = await self._cursor(scope, thread)
+            found = await news(cursor, version)
+            if found is None:
+                return None
+            moved, messages = found
             key = f"{scope.lane(thread)}{moved.sequence:0{_DIGITS}}"
-            queued_at = self._now()
-            job = Job(key, 1, scope.namespace, thread, messages, moved, queued_at=queued_at)
+            job = Job(key, 1, scope.namespace, thread, messages, moved, queued_at=at, agent=agent)
             # Until the write succeeds, the stored cursor is unknown.
             self._cursors.discard(scope.lane(thread))
             try:
                 await write_together(
-                    self._store, [self._put(job, 0), _cursor_put(scope, job, version)]
+                    self._store,
+                    [self._put(job, 0), *self._recorded(job), _cursor_put(scope, job, version)],
                 )
             except VersionConflictError:
                 await self._adopt(scope, key, version)
@@ -156,6 +260,9 @@ class ExtractionQueue:
                 self._cursors.put(scope.lane(thread), (moved, version + 1))
                 return job
         raise VersionConflictError(0, 1)
+
+    def _recorded(self, job: Job) -> Sequence[Put]:
+        return () if self._record is None else self._record(job)
 
     async def _cursor(self, scope: Scope, thread: str) -> tuple[Cursor, int]:
         """Return a thread's cursor and the store's version of it, 0 if there is none.
@@ -198,6 +305,42 @@ class ExtractionQueue:
             await self._settle(jobs[-1])
         await self._store.delete_batch([(self._namespace, job.key) for job in jobs])
 
+    async def complete(self, outcome: Outcome) -> bool:
+        """Write the results of jobs, delete the jobs, and move the cursor behind them, at once.
+
+        All of it is atomic if the store has transactions. Without transactions, the results are
+        written first, and the first job is deleted last: as long as it exists, the work can be
+        repeated.
+
+        Returns:
+            Whether it is written; `False`: another process has the jobs now, or they were erased.
+        """
+        jobs = outcome.jobs
+        for _ in range(_ATTEMPTS):
+            if not self._store.capabilities.transactions and not await self._holds(jobs[0]):
+                return False
+            head, *rest = [Delete(namespace=self._namespace, key=job.key) for job in jobs]
+            operations = [
+                *await outcome.operations(),
+                *await self._settling(jobs[-1]),
+                *reversed(rest),
+                replace(head, if_version=jobs[0].version),
+            ]
+            try:
+                await write_together(self._store, operations)
+            except VersionConflictError:
+                self._cursors.discard(jobs[0].lane)
+                if not await self._holds(jobs[0]):
+                    return False
+            else:
+                return True
+        raise VersionConflictError(0, 1)
+
+    async def _holds(self, job: Job) -> bool:
+        """Return whether nobody changed a job since this process claimed it."""
+        item = await self._store.get_item(self._namespace, job.key)
+        return item is not None and item.version == job.version
+
     async def fail(self, jobs: Sequence[Job], most: int) -> list[Job]:
         """Leave jobs for another attempt; the attempt of the first is counted already.
 
@@ -218,13 +361,17 @@ class ExtractionQueue:
 
         Once the job is deleted, nothing else records that its messages were seen.
         """
+        with suppress(VersionConflictError):
+            await write_together(self._store, await self._settling(job))
+
+    async def _settling(self, job: Job) -> list[Put]:
         scope = Scope(job.namespace)
         known = self._cursors.get(job.lane)
         if known is None or known[0].sequence < job.cursor.sequence:
             cursor, version = await self._stored(scope, job.thread)
             if cursor.sequence < job.cursor.sequence:
-                with suppress(VersionConflictError):
-                    await write_together(self._store, [_cursor_put(scope, job, version)])
+                return [*self._recorded(job), _cursor_put(scope, job, version)]
+        return []
 
     async def _replace(self, job: Job) -> Job | None:
         try:
@@ -239,7 +386,9 @@ class ExtractionQueue:
         job = None if item is None else Job.from_item(item)
         if job is not None:
             with suppress(VersionConflictError):
-                await write_together(self._store, [_cursor_put(scope, job, version)])
+                await write_together(
+                    self._store, [*self._recorded(job), _cursor_put(scope, job, version)]
+                )
 
     def _put(self, job: Job, version: int) -> Put:
         value = job.to_value()

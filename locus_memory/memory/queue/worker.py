@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context, copy_context
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -14,9 +15,11 @@ from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
 from locus_memory.memory.options import ExtractionOptions
 from locus_memory.memory.queue.lease import Lease
-from locus_memory.memory.queue.queue import ExtractionQueue, Job
+from locus_memory.memory.queue.queue import ExtractionQueue, Job, Outcome
+from locus_memory.store.encoding import decode_namespace
+from locus_memory.store.item import Namespace
 
-__all__ = ["Worker"]
+__all__ = ["EAGER", "Pace", "Worker"]
 
 _SLACK: Final = 10.0
 """Seconds that a lease lasts beyond the extractor's limit: to save the memories."""
@@ -25,6 +28,26 @@ _AT_ONCE: Final = 4
 """How many threads are extracted from at the same time in the background."""
 
 _BACKOFF: Final = 4
+
+_ENDLESS: Final = 2**31
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """When a worker handles the jobs of a thread.
+
+    Attributes:
+        by_session: A thread is handled once it was quiet for `batch_quiet`, or once another thread
+            of the same scope has a job; and no job is ever dropped.
+        is_manual: Nothing is handled until `drain` insists on it.
+    """
+
+    by_session: bool = False
+    is_manual: bool = False
+
+
+EAGER: Final = Pace()
+"""A thread is handled at once, or as soon as enough of its messages wait."""
 
 
 class Worker:
@@ -35,23 +58,31 @@ class Worker:
 
     Args:
         queue: The jobs.
-        handle: Does the work of the jobs of one thread, and raises its errors.
+        handle: Does the work of the jobs of one thread, and raises its errors. Its outcome is
+            written together with the deletion of the jobs; `None`: everything is written already.
         options: When a thread is extracted from, and how long that may take.
         clock: Returns seconds since the epoch.
+        pace: When a thread is handled.
     """
 
     def __init__(
         self,
         queue: ExtractionQueue,
-        handle: Callable[[Sequence[Job]], Awaitable[None]],
+        handle: Callable[[Sequence[Job]], Awaitable[Outcome | None]],
         options: ExtractionOptions,
         *,
         clock: Callable[[], float],
+        pace: Pace = EAGER,
     ) -> None:
         self._queue = queue
         self._handle = handle
         self._options = options
         self._clock = clock
+        self._pace = pace
+        # The thread of each scope that got the last job.
+        self._latest: dict[Namespace, str] = {}
+        self._insisted: set[str] = set()
+        self._parked: set[str] = set()
         self._known: dict[str, set[str]] = {}
         self._failed: set[str] = set()
         self._closed = False
@@ -77,7 +108,7 @@ class Worker:
         self._started = True
         taken_up = False
         try:
-            taken_up = await self._take_up()
+            taken_up = await self._take_up(None)
         finally:
             self._started = taken_up
 
@@ -89,20 +120,39 @@ class Worker:
             is_awaited: Whether the work is part of the run that queued the job.
         """
         self._known.setdefault(job.lane, set()).add(job.key)
-        return self._wake(job.lane, context=copy_context() if is_awaited else None)
+        if not self._pace.by_session:
+            return self._wake(job.lane, context=copy_context() if is_awaited else None)
+        self._bind()
+        before = self._latest.get(job.namespace, job.lane)
+        self._latest[job.namespace] = job.lane
+        if not self._pace.is_manual:
+            if before != job.lane and before in self._known:
+                self._wake(before, forced=True)
+            self._wake_later(job.lane)
+        return None
 
-    async def drain(self) -> int:
+    async def drain(self, scope: Namespace | None = None, *, insists: bool = False) -> int:
         """Try all waiting jobs, and wait for them; returns how many jobs still wait.
 
         A failed job waits for the next time.
+
+        Args:
+            scope: Only the jobs of this scope; `None`: all.
+            insists: Also try jobs that the pace leaves alone, and jobs that ended their process
+                at each attempt.
         """
         self._bind()
-        await self._take_up()
-        for lane in list(self._known):
-            self._wake(lane, forced=True)
+        await self._take_up(scope, insists=insists)
         while running := self._running():
             await asyncio.wait(running)
-        return self.pending
+        return sum(len(names) for lane, names in self._known.items() if _is_in(lane, scope))
+
+    async def flush(self, lane: str) -> None:
+        """Try the waiting jobs of a thread now, and wait for them."""
+        if not self._pace.is_manual:
+            task = self._wake(lane, forced=True)
+            if task is not None:
+                await asyncio.wait([task])
 
     async def close(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound, then clean up
         """Drain for at most `timeout` seconds; unfinished jobs stay queued."""
@@ -134,17 +184,21 @@ class Worker:
         inline = self._options.extract_mode == "inline"
         self._slots = nullcontext() if inline else asyncio.Semaphore(_AT_ONCE)
 
-    async def _take_up(self) -> bool:
+    async def _take_up(self, scope: Namespace | None, *, insists: bool = False) -> bool:
         """Find jobs in the store and wake their threads; returns whether that worked."""
         try:
-            keys = await self._queue.names()
+            found = _by_lane(await self._queue.names())
         except Exception as error:  # noqa: BLE001 - reported; it is tried again at the next run
             emit("memory.queue_failed", error=error)
-            return False
-        for lane, names in _by_lane(keys).items():
+            found = None
+        for lane, names in (found or {}).items():
             self._known[lane] = self._known.get(lane, set()) | names
-            self._wake(lane, forced=True)
-        return True
+        if insists or not self._pace.is_manual:
+            for lane in [each for each in self._known if _is_in(each, scope)]:
+                if insists:
+                    self._insisted.add(lane)
+                self._wake(lane, forced=True)
+        return found is not None
 
     def _wake(
         self, lane: str, *, forced: bool = False, context: Context | None = None
@@ -167,7 +221,7 @@ class Worker:
     def _wake_later(self, lane: str) -> None:
         """Wake a thread once it has been quiet long enough; a new job delays that."""
         self._stop_timer(lane)
-        if not self._closed:
+        if not (self._closed or self._pace.is_manual):
             wake = partial(self._wake, lane, forced=True)
             pause = self._pauses.pop(lane, self._options.batch_quiet)
             self._timers[lane] = asyncio.get_running_loop().call_later(pause, wake)
@@ -196,6 +250,7 @@ class Worker:
             self._failed.add(lane)
         finally:
             self._forced.discard(lane)
+            self._insisted.discard(lane)
             self._tasks.pop(lane, None)
             if self._known.get(lane):
                 self._wake_later(lane)
@@ -205,25 +260,45 @@ class Worker:
         jobs = await self._queue.waiting(lane)
         self._known[lane] = {job.key for job in jobs}
         if not jobs:
-            del self._known[lane]
+            self._leave(lane)
             return False
         waiting = sum(len(job.messages) for job in jobs)
         if waiting < self._options.batch_messages and lane not in self._forced:
+            return False
+        if self._is_parked(lane, jobs[0]):
             return False
         now = self._clock()
         with Lease(now + self._options.extract_timeout + _SLACK) as lease:
             head = await self._queue.claim(jobs[0], lease, now)
             return head is not None and await self._attempt(lane, [head, *jobs[1:]])
 
+    def _leave(self, lane: str) -> None:
+        """Forget a thread without jobs."""
+        del self._known[lane]
+        scope = decode_namespace(lane)[:-1]
+        if self._latest.get(scope) == lane:
+            del self._latest[scope]
+
+    def _is_parked(self, lane: str, job: Job) -> bool:
+        """Return whether a job waits until somebody insists: each attempt ended its process."""
+        spent = job.attempts >= self._options.max_attempts and job.lease is not None
+        if not (self._pace.by_session and spent) or lane in self._insisted:
+            return False
+        if lane not in self._parked:
+            self._parked.add(lane)
+            error = LocusMemoryError("the process ended during each attempt")
+            emit("memory.extract_parked", error=error, thread=job.thread, attempts=job.attempts)
+        return True
+
     async def _attempt(self, lane: str, jobs: Sequence[Job]) -> bool:
         head = jobs[0]
-        if head.attempts > self._options.max_attempts:
+        if head.attempts > self._options.max_attempts and not self._pace.by_session:
             # Each attempt ended its process, and another one would too.
             await self._queue.finish([head])
             self._drop(lane, [head], LocusMemoryError("the process ended during each attempt"))
             return True
         try:
-            await self._handle(jobs)
+            outcome = await self._handle(jobs)
         except (GeneratorExit, KeyboardInterrupt):
             # Nothing can be awaited after these errors.
             raise
@@ -233,17 +308,32 @@ class Worker:
                 raise
             await self._fail(lane, jobs, error)
             return False
-        await self._queue.finish(jobs)
-        self._known[lane] -= {job.key for job in jobs}
+        if outcome is None:
+            await self._queue.finish(jobs)
+            done = jobs
+        else:
+            done = await self._complete(outcome)
+        self._known[lane] -= {job.key for job in done}
         self._retry()
-        return True
+        # A session that goes on meanwhile waits for its next pause.
+        return len(done) < len(jobs) if self._pace.by_session and done else bool(done)
+
+    async def _complete(self, outcome: Outcome) -> Sequence[Job]:
+        """Write an outcome; returns its jobs, or none if another process has them now."""
+        if not await self._queue.complete(outcome):
+            return ()
+        outcome.written()
+        return outcome.jobs
 
     async def _fail(self, lane: str, jobs: Sequence[Job], error: BaseException) -> None:
         attempts = jobs[0].attempts
         emit("memory.extract_failed", error=error, thread=jobs[0].thread, attempts=attempts)
         self._failed.add(lane)
-        self._pauses[lane] = self._options.batch_quiet * _BACKOFF ** (attempts - 1)
-        self._drop(lane, await self._queue.fail(jobs, self._options.max_attempts), error)
+        most = self._options.max_attempts
+        steps = min(attempts, most) if self._pace.by_session else attempts
+        self._pauses[lane] = self._options.batch_quiet * _BACKOFF ** (steps - 1)
+        spent = await self._queue.fail(jobs, _ENDLESS if self._pace.by_session else most)
+        self._drop(lane, spent, error)
 
     async def _give_back(self, job: Job) -> None:
         try:
@@ -268,6 +358,10 @@ class Worker:
         for lane in list(self._failed):
             self._failed.discard(lane)
             self._wake(lane)
+
+
+def _is_in(lane: str, scope: Namespace | None) -> bool:
+    return scope is None or decode_namespace(lane)[:-1] == scope
 
 
 def _by_lane(keys: Iterable[str]) -> dict[str, set[str]]:

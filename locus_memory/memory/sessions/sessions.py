@@ -1,0 +1,95 @@
+"""The sessions of a manager: their queue, their worker, and how both work together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from locus_memory.errors import ConfigurationError
+from locus_memory.memory.extraction.extraction import Extraction
+from locus_memory.memory.ledger.ledger import Ledger
+from locus_memory.memory.options import ExtractionOptions, TendingOptions
+from locus_memory.memory.queue.queue import ExtractionQueue
+from locus_memory.memory.queue.worker import Pace, Worker
+from locus_memory.memory.scope import Scope
+from locus_memory.memory.sessions.distillation import Distillation
+from locus_memory.memory.sessions.ingestion import Ingested, Ingestion, marked_turns, moment_of
+from locus_memory.memory.sessions.transcribing import Transcriber
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import check_key
+
+__all__ = ["Sessions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """The queue and the worker of a manager.
+
+    Attributes:
+        queue: The turns that wait.
+        worker: Extracts from them, or distils the sessions.
+        now: Returns the present moment, ISO 8601 in UTC.
+        ingestion: Ingests conversations; `None`: the memory does not tend itself.
+    """
+
+    queue: ExtractionQueue
+    worker: Worker
+    now: Callable[[], str]
+    ingestion: Ingestion | None
+
+    @classmethod
+    def of(
+        cls,
+        store: BaseStore,
+        scope: Scope,
+        ledger: Ledger,
+        extraction: Extraction,
+        *,
+        options: ExtractionOptions,
+        tending: TendingOptions,
+        clock: Callable[[], float],
+    ) -> Self:
+        """Return the sessions of a manager that tends its memory, or that only extracts."""
+        if not tending.enabled:
+            queue = ExtractionQueue(store, scope, ledger.now)
+            return cls(queue, Worker(queue, extraction.run, options, clock=clock), ledger.now, None)
+        record = Transcriber(is_passive=tending.passive, allow_secrets=options.allow_secrets)
+        queue = ExtractionQueue(store, scope, ledger.now, record)
+        distillation = Distillation(store, extraction, ledger, record)
+        worker = Worker(
+            queue,
+            distillation.run,
+            replace(
+                options,
+                extract_mode="background",
+                batch_messages=0,
+                batch_quiet=tending.summary_debounce_seconds,
+            ),
+            clock=clock,
+            pace=Pace(by_session=True, is_manual=tending.extraction_mode == "manual"),
+        )
+        return cls(queue, worker, ledger.now, Ingestion(queue, worker, distillation, record))
+
+    async def ingest(
+        self,
+        scope: Scope,
+        agent_id: str,
+        conversation_id: str,
+        turns: Iterable[Any],
+        *,
+        session_date: str | None,
+        skip_extraction: bool,
+    ) -> Ingested:
+        """Ingest turns of a conversation, as the manager says."""
+        if self.ingestion is None:
+            raise ConfigurationError(
+                "ingest needs a memory that tends itself: pass tending=TendingOptions()"
+            )
+        check_key(agent_id)
+        check_key(conversation_id)
+        at = moment_of(session_date, self.now())
+        marked = marked_turns(turns, None if session_date is None else at)
+        return await self.ingestion.run(
+            scope, agent_id, conversation_id, marked, at, skips_extraction=skip_extraction
+        )

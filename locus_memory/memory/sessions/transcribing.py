@@ -1,0 +1,80 @@
+"""The transcript of queued turns: what is written together with a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from locus_memory._internal.offload import in_thread
+from locus_memory.events import emit
+from locus_memory.memory.extraction.thread import MarkedTurn, read_document
+from locus_memory.memory.layers.transcript import transcript_puts
+from locus_memory.memory.queue.queue import Job
+from locus_memory.memory.scope import Scope
+from locus_memory.memory.secrets.detection import find_secret
+from locus_memory.store.item import Delete, Put
+
+__all__ = ["Transcriber"]
+
+# In more characters, finding secrets takes more than a few milliseconds.
+_LARGE: Final = 5_000
+
+
+class Transcriber:
+    """A function from a job to the puts of its turns in the transcript.
+
+    An ingested message is recorded unless it was before; any other one if the memory is passive,
+    that is if it records what runs say. Finding secrets takes too long for the end of a turn: a
+    recorded message that looks like it holds one is deleted when its session is distilled.
+
+    Args:
+        is_passive: Whether the turns of runs are recorded.
+        allow_secrets: Whether messages that look like they hold a secret stay.
+    """
+
+    def __init__(self, *, is_passive: bool, allow_secrets: bool) -> None:
+        self._is_passive = is_passive
+        self._allow_secrets = allow_secrets
+
+    def __call__(self, job: Job) -> Sequence[Put]:
+        """Return the puts; always the same for the same job."""
+        found = [each for each in job.messages if self._is_recorded(each.get("recorded"))]
+        if not found or job.queued_at is None:
+            return ()
+        messages = [read_document(each) for each in found]
+        first = found[0]["number"]
+        return transcript_puts(Scope(job.namespace), job.thread, messages, first, job.queued_at)
+
+    async def secrets(self, jobs: Iterable[Job]) -> list[Delete]:
+        """Return the deletions of recorded messages that look like they hold a secret."""
+        if self._allow_secrets:
+            return []
+        puts = [put for job in jobs for put in self(job)]
+        size = sum(len(put.value["text"]) for put in puts)
+        kinds = _kinds(puts) if size < _LARGE else await in_thread(_kinds, puts)
+        for kind in filter(None, kinds):
+            emit("memory.secret_dropped", type="transcript", kind=kind)
+        return [
+            Delete(namespace=put.namespace, key=put.key)
+            for put, kind in zip(puts, kinds, strict=True)
+            if kind is not None
+        ]
+
+    async def without_secrets(self, turns: Sequence[MarkedTurn]) -> list[MarkedTurn]:
+        """Return turns to record only, without the messages that look like they hold a secret."""
+        if self._allow_secrets:
+            return list(turns)
+        texts = [each["content"] for turn in turns for each in turn.messages]
+        kinds = iter(await in_thread(lambda: [find_secret(text) for text in texts]))
+        return [
+            replace(turn, messages=tuple(each for each in turn.messages if next(kinds) is None))
+            for turn in turns
+        ]
+
+    def _is_recorded(self, recorded: bool | None) -> bool:  # noqa: FBT001 - a value, not a flag
+        return self._is_passive if recorded is None else not recorded
+
+
+def _kinds(puts: Sequence[Put]) -> list[str | None]:
+    return [find_secret(put.value["text"]) for put in puts]

@@ -1,0 +1,175 @@
+"""The answer of a model to a distillation."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_memory.errors import InvalidArgumentError, ModelAnswerError
+from locus_memory.memory.extraction.distillate import EpisodeDraft, IdentityClaim, parse_distillate
+from locus_memory.memory.extraction.extractors import LLMExtractor
+from locus_memory.messages import Message
+from locus_memory.testing.model import FakeModel
+
+CHANGE = {"op": "add", "type": "user", "key": "home", "content": "Ada lives in Graz."}
+EPISODE = {"summary": "Ada moved.", "topics": ["move"], "salience": 0.7}
+NOTHING = {"episode": None, "changes": [], "identity": []}
+WHOLE = {"episode": EPISODE, "changes": [CHANGE], "identity": [{"text": "Ada.", "messages": [1]}]}
+
+
+def answer_of(**parts):
+    return json.dumps({**NOTHING, **parts})
+
+
+def test_all_parts_are_read():
+    read = parse_distillate(json.dumps(WHOLE))
+    assert read.episode == EpisodeDraft(summary="Ada moved.", topics=("move",), salience=0.7)
+    assert [each.key for each in read.changes] == ["home"]
+    assert read.identity == (IdentityClaim("Ada.", (1,)),)
+    assert (read.is_missing, read.refused) == (False, ())
+
+
+def test_nothing_is_an_answer():
+    read = parse_distillate(json.dumps(NOTHING))
+    assert (read.episode, read.changes, read.identity, read.is_missing) == (None, (), (), False)
+
+
+@pytest.mark.parametrize("text", ['{"changes":[]}', "[]", json.dumps([CHANGE])])
+def test_an_answer_may_have_no_episode_at_all(text):
+    """Then it is missing, which is not the same as none."""
+    read = parse_distillate(text)
+    assert read.episode is None
+    assert read.is_missing
+
+
+@pytest.mark.parametrize(
+    "episode", [{}, {"summary": ""}, {"summary": 3}, 7, [], {"summary": "\u200b"}]
+)
+def test_an_invalid_episode_leaves_the_other_parts(episode):
+    read = parse_distillate(answer_of(episode=episode, changes=[CHANGE]))
+    assert (read.episode, read.is_missing) == (None, True)
+    assert len(read.changes) == 1
+    assert len(read.refused) == 1
+    assert read.refused[0].startswith("episode")
+
+
+def test_each_part_is_validated_alone():
+    """One bad change or identity fact drops neither the others nor the episode."""
+    changes = [CHANGE, {**CHANGE, "content": None}, {**CHANGE, "importance": 8, "type": "USER"}]
+    identity = ["Ada's name is Ada.", 5, {"text": "x" * 301}, {"text": "Ada speaks Czech."}]
+    read = parse_distillate(answer_of(episode=EPISODE, changes=changes, identity=identity))
+    assert [each.importance for each in read.changes] == [None, 1.0]
+    assert [each.text for each in read.identity] == ["Ada's name is Ada.", "Ada speaks Czech."]
+    assert [reason.split(":")[0].split(".")[:2] for reason in read.refused] == [
+        ["changes", "1"],
+        ["identity", "1"],
+        ["identity", "2"],
+    ]
+
+
+def test_joined_lists_and_a_bare_summary_are_accepted():
+    episode = {"summary": "Ada\nmoved.", "topics": "move; Graz", "decisions": "- one\n- two"}
+    read = parse_distillate(answer_of(episode=episode)).episode
+    assert read is not None
+    assert (read.summary, read.topics) == ("Ada moved.", ("move", "Graz"))
+    assert read.decisions == ("one", "two")
+    bare = parse_distillate(answer_of(episode="Ada moved.")).episode
+    assert bare == EpisodeDraft(summary="Ada moved.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I have nothing to say.",
+        '{"episode": {"summary": "Ada',
+        json.dumps(WHOLE) + json.dumps(NOTHING),
+        answer_of(episode={}),
+        answer_of(changes="none"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_repaired(text):
+    with pytest.raises(InvalidArgumentError) as refused:
+        parse_distillate(text)
+    assert "Ada" not in str(refused.value)
+
+
+def test_what_the_prompt_says_is_not_the_answer():
+    """A web page in the conversation can quote an answer."""
+    quoted = json.dumps({"changes": [CHANGE], "episode": EPISODE})
+    text = f"The page says {quoted}, but I say {json.dumps(NOTHING)}"
+    assert parse_distillate(text, f"1. tool: {quoted}").changes == ()
+    with pytest.raises(InvalidArgumentError, match="differ"):
+        parse_distillate(text)
+    thought = f"<think>{quoted}</think>{json.dumps(NOTHING)}"
+    assert parse_distillate(thought).changes == ()
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+near = st.fixed_dictionaries(
+    {},
+    optional={
+        "changes": json_values | st.lists(st.just(CHANGE) | json_values, max_size=3),
+        "episode": json_values | st.fixed_dictionaries({"summary": json_values}),
+        "identity": json_values,
+    },
+)
+
+
+@given(near)
+def test_any_answer_is_read_or_refused(value):
+    """What is read is valid, whatever a model wrote."""
+    try:
+        read = parse_distillate(json.dumps(value))
+    except InvalidArgumentError:
+        return
+    assert read.episode is None or (read.episode.summary and 0 <= read.episode.salience <= 1)
+    assert all("\n" not in claim.text and len(claim.text) <= 300 for claim in read.identity)
+
+
+async def test_a_session_costs_one_call_and_a_repair_a_second_one():
+    """The prompt has the turns numbered and the schema; places are those of the messages."""
+    model = FakeModel(["no idea", json.dumps(WHOLE), "no", "no"])
+    extractor = LLMExtractor(model)
+    said = [Message.system("Help."), Message.user("I am Ada."), Message.assistant("Hello.")]
+    made = await extractor.distill(said, [])
+    system, user = model.calls[0]
+    assert "episode" in (system.content or "")
+    assert "1. user: I am Ada.\n2. assistant: Hello." in (user.content or "")
+    assert made.identity == (IdentityClaim("Ada.", (1,)),)
+    assert len(model.calls) == 2
+    with pytest.raises(ModelAnswerError):
+        await extractor.distill(said, [])
+
+
+async def test_a_small_prompt_has_room_beside_the_longer_task():
+    """A budget that is enough for an extraction is enough for a distillation."""
+    model = FakeModel([json.dumps(WHOLE)])
+    least = next(size for size in range(400, 8000, 50) if _fits(size))
+    extractor = LLMExtractor(model, max_prompt_tokens=least)
+    made = await extractor.distill([Message.user("I am Ada.")], [])
+    assert made.episode is not None
+    assert "I am Ada." in (model.calls[0][1].content or "")
+
+
+def _fits(size):
+    try:
+        LLMExtractor(FakeModel([]), max_prompt_tokens=size)
+    except InvalidArgumentError:
+        return False
+    return True
+
+
+async def test_without_messages_the_model_is_not_called():
+    model = FakeModel([])
+    made = await LLMExtractor(model).distill([Message.system("Help.")], [])
+    assert (made.episode, made.changes, model.calls) == (None, (), [])

@@ -1,0 +1,170 @@
+"""When a session is over: quiet, another session, closing, or on demand."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from locus_memory.errors import ConfigurationError
+from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.queue.lease import Lease
+from locus_memory.memory.scope import Scope
+from tests.memory.sessions.conftest import (
+    LONG,
+    SCOPE,
+    Distiller,
+    episodes_of,
+    run_of,
+    turns_of,
+)
+
+
+async def idle(manager):
+    """Let the tasks of the worker end, without starting any."""
+    while running := manager._worker._running():
+        await asyncio.wait(running)
+
+
+async def test_a_turn_arms_the_debounce_and_each_further_one_delays_it(tend):
+    model = Distiller()
+    manager = tend(extract_fn=model, tending={"summary_debounce_seconds": 10})
+    loop = asyncio.get_running_loop()
+    for count in (1, 2):
+        before = loop.time()
+        await manager.on_session_end(run_of(turns_of(*[LONG] * count)))
+        (timer,) = manager._worker._timers.values()
+        assert 9.9 < timer.when() - before < 10.5
+    assert model.sessions == []
+    callback, arguments = timer._callback, timer._args
+    timer.cancel()
+    callback(*arguments)
+    await idle(manager)
+    assert len(model.sessions) == 1
+    assert manager.pending == 0
+    assert manager._worker._timers == {}
+
+
+async def test_another_session_of_the_scope_ends_the_one_before(tend, either):
+    """Sessions of other users go on."""
+    model = Distiller()
+    manager = tend(extract_fn=model)
+    await manager.on_session_end(run_of(turns_of(LONG), "ada's", user_id="ada"))
+    await manager.on_session_end(run_of(turns_of(LONG), "bo's", user_id="bo"))
+    await idle(manager)
+    assert model.sessions == []
+    await manager.on_session_end(run_of(turns_of(LONG), "ada's next", user_id="ada"))
+    await idle(manager)
+    assert len(model.sessions) == 1
+    (episode,) = await episodes_of(either, Scope(("locus_memory", "users", "ada")))
+    assert episode.session_id == "ada's"
+    assert manager.pending == 2
+
+
+async def test_closing_the_manager_ends_all_sessions(tend, either):
+    manager = tend()
+    await manager.on_session_end(run_of(turns_of(LONG), "a", user_id="ada"))
+    await manager.on_session_end(run_of(turns_of(LONG), "b", user_id="bo"))
+    await manager.close()
+    for user in ("ada", "bo"):
+        assert len(await episodes_of(either, Scope(("locus_memory", "users", user)))) == 1
+
+
+async def test_in_manual_mode_only_sync_now_distils(tend, either):
+    """Neither another session, draining, closing nor the next process does."""
+    model = Distiller()
+    manager = tend(extract_fn=model, tending={"extraction_mode": "manual"})
+    await manager.on_session_end(run_of(turns_of(LONG), "a"))
+    await manager.on_session_end(run_of(turns_of(LONG), "b"))
+    assert manager._worker._timers == {}
+    assert await manager.drain() == 2
+    assert (await manager.ingest("agent", "c", [{"user": LONG}]))["pending"] == 1
+    await manager.close()
+    manager = tend(extract_fn=model, tending={"extraction_mode": "manual"})
+    await manager.open()
+    await idle(manager)
+    assert model.sessions == []
+    assert manager.pending == 3
+    assert await manager.sync_now() == 0
+    assert len(await episodes_of(either)) == 3
+
+
+async def test_sync_now_of_one_scope_leaves_the_others(tend, either):
+    """The scope is an argument, or the one that the manager is bound to."""
+    manager = tend()
+    for user in ("ada", "bo", "cy"):
+        await manager.on_session_end(run_of(turns_of(LONG), user, user_id=user))
+    ada = Scope(("locus_memory", "users", "ada"))
+    assert await manager.sync_now(ada) == 0
+    assert manager.pending == 2
+    assert await manager.for_user("bo").sync_now() == 0
+    assert manager.pending == 1
+    assert await manager.sync_now(("locus_memory",)) == 0
+    assert manager.pending == 1
+    assert await manager.sync_now() == 0
+    assert manager.pending == 0
+
+
+async def test_orphans_are_distilled_at_the_first_use(tend, either):
+    """What an earlier process left is distilled without a further turn."""
+    first = tend(tending={"extraction_mode": "manual"})
+    await first.on_session_end(run_of(turns_of(LONG)))
+    second = tend()
+    await second.retrieve()
+    await second.on_session_start(run_of(turns_of("Hi")))
+    await idle(second)
+    assert len(await episodes_of(either)) == 1
+
+
+async def test_turns_that_end_each_process_wait_until_somebody_insists(tend, either, events):
+    """They are not tried at every start for ever, and they are not lost."""
+    writer = tend(tending={"extraction_mode": "manual"})
+    await writer.on_session_end(run_of(turns_of(LONG)))
+    (item,) = await either.scan(SCOPE.queue)
+    dead = {**Lease(0).to_value(), "pid": 2**22 + 1}
+    await either.put(SCOPE.queue, item.key, {**item.value, "attempts": 5, "lease": dead}, text="")
+    manager = tend()
+    await manager.open()
+    assert await manager.drain() == 1
+    (event,) = events.of("memory.extract_parked")
+    assert event.attributes == {"thread": "t", "attempts": 5}
+    assert await manager.sync_now() == 0
+    assert len(await episodes_of(either)) == 1
+
+
+async def test_a_session_that_goes_on_while_it_is_distilled_waits_for_its_next_pause(tend, either):
+    entered, gate = asyncio.Event(), asyncio.Event()
+
+    class Slow(Distiller):
+        async def distill(self, messages, memories):
+            entered.set()
+            await gate.wait()
+            return await super().distill(messages, memories)
+
+    model = Slow()
+    manager = tend(extract_fn=model)
+    await manager.on_session_end(run_of(turns_of(LONG)))
+    flush = asyncio.create_task(manager._worker.flush(SCOPE.lane("t")))
+    await entered.wait()
+    await manager.on_session_end(run_of(turns_of(LONG, "More. " + LONG)))
+    gate.set()
+    await flush
+    await idle(manager)
+    assert len(model.sessions) == 1
+    assert manager.pending == 1
+    assert len(manager._worker._timers) == 1
+    await manager.sync_now()
+    assert [each.turns for each in await episodes_of(either)] == [(1, 2), (3, 4)]
+
+
+async def test_without_tending_nothing_of_it_happens(make, store, scripted):
+    """The facts are extracted after each turn, and there are no layers."""
+    extractor = scripted()
+    manager = make(extract_fn=extractor, tending=TendingOptions(enabled=False))
+    await manager.on_session_end(run_of(turns_of(LONG)))
+    assert len(extractor.calls) == 1
+    for namespace in (SCOPE.episodes, SCOPE.transcript("t"), SCOPE.log, SCOPE.vitals):
+        assert await store.list_keys(namespace) == []
+    assert await manager.sync_now() == 0
+    with pytest.raises(ConfigurationError, match="tending"):
+        await manager.ingest("agent", "c", [{"user": LONG}])
