@@ -13,6 +13,7 @@ from typing_extensions import override
 from locus_memory._internal.options import Keywords
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
+from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
@@ -45,6 +46,9 @@ from locus_memory.memory.scope import (
     thread_of,
     user_namespace,
 )
+from locus_memory.memory.tending.report import ConsolidationReport
+from locus_memory.memory.tending.rewriting.report import FactsReport
+from locus_memory.memory.tending.tender import Moment, Tender, model_of
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
@@ -140,6 +144,15 @@ class LLMMemoryManager(BaseMemoryManager):
         self._inline = extraction.extract_mode == "inline"
         self._queue = ExtractionQueue(self._store, self._scope, self._ledger.now)
         self._worker = Worker(self._queue, self._extraction.run, extraction, clock=clock)
+        self._tender = Tender(
+            self._store,
+            self._ledger,
+            self._tending,
+            prefix=self.namespace_prefix,
+            resolved=namespace_resolver is not None,
+            clock=clock,
+            model=model_of(extractor),
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._store!r}, namespace={self.namespace!r})"
@@ -297,6 +310,44 @@ class LLMMemoryManager(BaseMemoryManager):
             async for memory in self._ledger.memories(self._scope, kind):
                 yield memory
 
+    async def consolidate(
+        self,
+        scope: Namespace | None = None,
+        now: Moment | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> ConsolidationReport:
+        """Let memories fade, merge, move to the history or end, as far as it is time for it.
+
+        Salience falls, episodes that say the same are merged, facts that recent episodes mention
+        rise, and unused ones move to the history, from which `undo` brings them back. Episodes,
+        transcripts and log entries older than their retention are erased. If the extractor calls a
+        model, it writes the narrative, and once a day tidies the facts, see `consolidate_facts`.
+
+        Args:
+            scope: The namespace of one owner's memories; `None`: the scope that this manager is
+                bound to, else all scopes below `namespace_prefix`, those of users included.
+            now: The moment; `None`: the present one.
+            dry_run: Only report; nothing is written.
+
+        Raises:
+            InvalidArgumentError: `now` is not a moment.
+            BackendError: The store failed; call it again.
+        """
+        return await self._tender.consolidate(self._of(scope), now, dry_run=dry_run)
+
+    async def consolidate_facts(
+        self,
+        model: ChatModel,
+        *,
+        scope: Namespace | None = None,
+        dry_run: bool = False,
+        batch: int = 60,
+    ) -> FactsReport:
+        """Let a model tidy the facts; see `locus_memory.memory.consolidate_facts`."""
+        owner = self._of(scope)
+        return await self._tender.consolidate_facts(owner, model, dry_run=dry_run, batch=batch)
+
     @override
     async def on_session_start(self, state: State) -> State:
         """Return the state with what its scope remembers after its system prompt.
@@ -316,7 +367,7 @@ class LLMMemoryManager(BaseMemoryManager):
             if scoped is not None:
                 await scoped.on_session_end(state)
             return
-        await self._worker.start()
+        await self._start()
         try:
             said = conversation(state.messages)
             job = await self._queue.add(self._scope, thread_of(state), said, fork_of(state))
@@ -343,7 +394,7 @@ class LLMMemoryManager(BaseMemoryManager):
     async def open(self) -> None:
         """Connect now, and take up what an earlier process left, rather than on first use."""
         await self._store.open()
-        await self._worker.start()
+        await self._start()
 
     @override
     async def close(self) -> None:
@@ -354,6 +405,7 @@ class LLMMemoryManager(BaseMemoryManager):
         if self._bound:
             return
         try:
+            await self._tender.close()
             await self._worker.close(self._drain_timeout)
         finally:
             if self._owned:
@@ -362,12 +414,22 @@ class LLMMemoryManager(BaseMemoryManager):
     @override
     async def _recalled(self, query: str | None) -> list[Memory]:
         async with asyncio.timeout(self._recall_timeout):
-            await self._worker.start()
+            await self._start()
             try:
                 return await super()._recalled(query)
             except ConfigurationError:
                 # Reported there, where words must do.
                 return await self._recall.find(self._scope, self.retrieve_limit, query)
+
+    async def _start(self) -> None:
+        """Take up what an earlier process left, and consolidate in the background if it is time."""
+        await self._worker.start()
+        self._tender.touch()
+
+    def _of(self, scope: Namespace | None) -> Scope | None:
+        if scope is not None:
+            return Scope(scope)
+        return self._scope if self._bound else None
 
     async def _of_run(self, state: Any) -> Self | None:
         """Return this manager bound to the scope of a run; `None`: the run has no memory."""
