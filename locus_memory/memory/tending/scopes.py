@@ -31,7 +31,9 @@ async def scopes_below(store: BaseStore, prefix: Namespace, *, resolved: bool) -
     if not store.capabilities.list_namespaces:
         return [Scope(prefix)]
     found: set[Namespace] = set()
-    for suffix in (*((layer,) for layer in _LAYERS), ("transcript", "*")):
+    # Of a resolver, a scope that is named `transcript` must not look like turns of its parent.
+    turns = () if resolved else (("transcript", "*"),)
+    for suffix in (*((layer,) for layer in _LAYERS), *turns):
         after: Namespace | None = None
         while page := await store.list_namespaces(prefix, _PAGE, suffix=suffix, after=after):
             owners = (each[: -len(suffix)] for each in page)
@@ -49,6 +51,6 @@ def _is_scope(owner: Namespace, prefix: Namespace, *, resolved: bool) -> bool:
     if owner[: len(prefix)] != prefix:
         return False
     if not resolved:
-        return owner == prefix or owner == user_namespace(prefix, owner[-1])
+        return owner == prefix or owner == user_namespace(prefix, owner[len(owner) - 1])
     is_history = len(owner) > 1 and owner[-2] == "history" and owner[-1] in _TYPES
     return not is_history and owner[-1] != "transcript"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from locus_memory._internal.quoting import quote
 from locus_memory.chat.base import ChatModel
@@ -31,8 +31,9 @@ Moment = datetime | float | str
 def model_of(extractor: object) -> ChatModel | None:
     """Return the model of an extractor that calls one; `None` if it has no use for instructions."""
     model: Any = getattr(extractor, "model", None)
-    follows = callable(model) and getattr(model, "follows_instructions", True)
-    return model if follows else None
+    if not callable(model) or not getattr(model, "follows_instructions", True):
+        return None
+    return cast("ChatModel", model)
 
 
 class Tender:

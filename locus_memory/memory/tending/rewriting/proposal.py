@@ -76,7 +76,11 @@ def read_proposal(answer: str, call: Call, prompt: str = "") -> Proposal:
     operations: list[Operation] = []
     refused: list[str] = []
     used: set[int] = set()
-    for stated in _operations(answer, "".join(prompt.split())):
+    listed = _operations(answer, "".join(prompt.split()))
+    # Those that are refused count: the answer wanted them.
+    if sum(map(_is_retirement, listed)) * _MOST_RETIRED > len(call.facts):
+        return Proposal((), ("the answer retires more than a third of the facts",))
+    for stated in listed:
         try:
             operation = _read(stated, call, used)
         except InvalidArgumentError as error:
@@ -84,10 +88,15 @@ def read_proposal(answer: str, call: Call, prompt: str = "") -> Proposal:
             continue
         used.update(operation.places)
         operations.append(operation)
-    retired = sum(each.op == "retire" for each in operations)
-    if retired * _MOST_RETIRED > len(call.facts):
-        return Proposal((), (*refused, "the answer retires more than a third of the facts"))
     return Proposal(tuple(operations), tuple(refused))
+
+
+def _is_retirement(stated: Any) -> bool:
+    return isinstance(stated, Mapping) and _name(stated) == "retire"
+
+
+def _name(stated: Mapping[str, Any]) -> str:
+    return str(stated.get("op")).strip().casefold()
 
 
 def _operations(answer: str, prompt: str) -> list[Any]:
@@ -119,7 +128,7 @@ def _read(stated: Any, call: Call, used: Collection[int]) -> Operation:
     """
     if not isinstance(stated, Mapping):
         raise InvalidArgumentError("an operation is not an object")
-    read = _READERS.get(str(stated.get("op")).strip().casefold())
+    read = _READERS.get(_name(stated))
     if read is None:
         raise InvalidArgumentError("an operation is unknown")
     operation = read(stated, call)
@@ -197,10 +206,9 @@ _READERS: Final[Mapping[str, Callable[[Mapping[str, Any], Call], Operation]]] = 
 def _place(number: Any, call: Call) -> int:
     if isinstance(number, str) and number.strip().isdecimal():
         number = int(number.strip()[:6])
-    is_known = isinstance(number, int) and not isinstance(number, bool)
-    if not is_known or not 1 <= number <= len(call.facts):
-        raise InvalidArgumentError("an operation names an unknown fact")
-    return int(number) - 1
+    if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= len(call.facts):
+        return number - 1
+    raise InvalidArgumentError("an operation names an unknown fact")
 
 
 def _moment(memory: Memory) -> float:
