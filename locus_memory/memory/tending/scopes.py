@@ -51,6 +51,11 @@ def _is_scope(owner: Namespace, prefix: Namespace, *, resolved: bool) -> bool:
     if owner[: len(prefix)] != prefix:
         return False
     if not resolved:
-        return owner == prefix or owner == user_namespace(prefix, owner[len(owner) - 1])
-    is_history = len(owner) > 1 and owner[-2] == "history" and owner[-1] in _TYPES
-    return not is_history and owner[-1] != "transcript"
+        return owner == prefix or _is_user(owner, prefix)
+    is_history = owner[-2:-1] == ("history",) and _TYPES.issuperset(owner[-1:])
+    return not is_history and owner[-1:] != ("transcript",)
+
+
+def _is_user(owner: Namespace, prefix: Namespace) -> bool:
+    rest = owner[len(prefix) :]
+    return bool(rest) and owner == user_namespace(prefix, rest[-1])
