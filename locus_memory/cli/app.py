@@ -14,6 +14,7 @@ import typer
 from locus_memory import __version__
 from locus_memory.cli.commands import (
     chat,
+    consolidate,
     doctor,
     evaluate,
     forget,
@@ -67,6 +68,7 @@ _add("remember", memories.remember, _MEMORIES)
 _add("history", memories.history, _MEMORIES)
 _add("undo", memories.undo, _MEMORIES)
 _add("forget", forget.forget, _MEMORIES)
+_add("consolidate", consolidate.consolidate, _MEMORIES)
 _threads.callback()(thread_list.list_threads)
 _threads.command("rm", cls=Command, epilog="\n".join(EXAMPLES["threads rm"]))(
     thread_list.remove_threads

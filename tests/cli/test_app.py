@@ -17,7 +17,7 @@ from locus_memory.events import subscribe
 
 COMMANDS = [
     "demo", "doctor", "verify", "chat",
-    "memories", "remember", "history", "undo", "forget",
+    "memories", "remember", "history", "undo", "forget", "consolidate",
     "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import",
     "export",
     "ls", "get", "put", "rm", "search", "reembed", "eval", "models",
@@ -33,6 +33,7 @@ READING = [
     ("history", "k"),
     ("undo", "k"),
     ("forget", "k"),
+    ("consolidate",),
     ("threads",),
     ("checkpoints", "t"),
     ("show", "t"),

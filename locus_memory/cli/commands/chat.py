@@ -8,6 +8,7 @@ import typer
 
 from locus_memory.cli.options.common import Url
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix
+from locus_memory.cli.options.models import BaseUrl, ModelName, open_model
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.outcome import UsageError
 
@@ -37,14 +38,8 @@ def chat(
     user: Annotated[
         str | None, typer.Option("--user", metavar="ID", help="User who talks; none by default.")
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", metavar="NAME", help="Model of an OpenAI-compatible endpoint."),
-    ] = None,
-    base_url: Annotated[
-        str | None,
-        typer.Option("--base-url", metavar="URL", help="Endpoint of the model; it gets no key."),
-    ] = None,
+    model: ModelName = None,
+    base_url: BaseUrl = None,
     scripted: Annotated[
         bool, typer.Option("--scripted", help="Answer by a few rules; the default without --model.")
     ] = False,
@@ -88,17 +83,6 @@ def chat(
 
 
 def _open_model(name: str | None, base_url: str | None) -> Model:
-    from locus_memory.chat.openai.model import OpenAIChat  # noqa: PLC0415 - help must be quick
-    from locus_memory.chat.scripted import ScriptedModel  # noqa: PLC0415
-    from locus_memory.errors import ConfigurationError, MissingDriverError  # noqa: PLC0415
+    from locus_memory.chat.scripted import ScriptedModel  # noqa: PLC0415 - help must be quick
 
-    if name is None:
-        return ScriptedModel()
-    try:
-        return OpenAIChat(name, base_url=base_url)
-    except MissingDriverError:
-        raise
-    except ConfigurationError:
-        raise UsageError(
-            "--model needs OPENAI_API_KEY, or an endpoint named with --base-url"
-        ) from None
+    return ScriptedModel() if name is None else open_model(name, base_url)

@@ -13,6 +13,7 @@ from locus_memory.cli.options.names import parse_namespace
 if TYPE_CHECKING:
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import Extractor
+    from locus_memory.memory.options import TendingOptions
     from locus_memory.store.base import BaseStore
 
 __all__ = [
@@ -65,6 +66,7 @@ def open_manager(
     store: BaseStore,
     prefix: str,
     extractor: Extractor | Callable[..., Any] | None = None,
+    tending: TendingOptions | None = None,
 ) -> LLMMemoryManager:
     """Return a manager of the memories in the namespace that `--namespace` names.
 
@@ -82,6 +84,7 @@ def open_manager(
         max_memories=_NO_LIMIT,
         history_limit=_NO_LIMIT,
         extraction=ExtractionOptions(extract_mode="background", drain_timeout=_PATIENCE),
+        tending=tending,
     )
 
 

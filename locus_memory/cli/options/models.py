@@ -9,14 +9,18 @@ import typer
 from locus_memory.cli.printing.outcome import UsageError
 
 if TYPE_CHECKING:
+    from locus_memory.chat.openai.model import OpenAIChat
     from locus_memory.retrieval.embedders.base import Embedder
     from locus_memory.retrieval.rerankers.base import Reranker
 
 __all__ = [
     "EMBEDDER_VARIABLE",
+    "BaseUrl",
     "EmbedderOption",
+    "ModelName",
     "RerankerOption",
     "open_embedder",
+    "open_model",
     "open_reranker",
 ]
 
@@ -39,6 +43,35 @@ RerankerOption = Annotated[
         help="Reranker of the best hits: late-interaction or cross-encoder.",
     ),
 ]
+
+ModelName = Annotated[
+    str | None,
+    typer.Option("--model", metavar="NAME", help="Model of an OpenAI-compatible endpoint."),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option("--base-url", metavar="URL", help="Endpoint of the model; it gets no key."),
+]
+
+
+def open_model(name: str, base_url: str | None) -> OpenAIChat:
+    """Return the chat model with this name.
+
+    Raises:
+        UsageError: There is no key for it, and no endpoint.
+        MissingDriverError: The client of the endpoint is not installed.
+    """
+    from locus_memory.chat.openai.model import OpenAIChat  # noqa: PLC0415 - help must be quick
+    from locus_memory.errors import ConfigurationError, MissingDriverError  # noqa: PLC0415
+
+    try:
+        return OpenAIChat(name, base_url=base_url)
+    except MissingDriverError:
+        raise
+    except ConfigurationError:
+        raise UsageError(
+            "--model needs OPENAI_API_KEY, or an endpoint named with --base-url"
+        ) from None
 
 
 def open_embedder(name: str) -> Embedder:

@@ -41,6 +41,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory forget --query 'blood test' --user noor --threads --dry-run",
             "locus-memory forget --user noor --yes",
         ),
+        "consolidate": (
+            "locus-memory consolidate --dry-run",
+            "locus-memory consolidate --user ada --retention-days 90",
+        ),
         "threads": (
             "locus-memory threads --prefix noor-",
             "locus-memory threads --after noor-trip --limit 20",
