@@ -24,8 +24,8 @@ from locus_memory.store.base import BaseStore
 
 __all__ = ["Consolidator"]
 
-_LEASE: Final = 900.0
-"""The seconds of a lease, which is renewed before each slow step."""
+_LEASE: Final = 3_600.0
+"""The seconds of a lease, which is renewed before a model is asked about the facts."""
 
 
 class Consolidator:
