@@ -139,6 +139,8 @@ class BlockingMemoryManager(Blocking, of="locus_memory.memory.base.BaseMemoryMan
         undo = _Blocks(LLMMemoryManager.undo)
         forget = _Blocks(LLMMemoryManager.forget)
         memories = _Yields(LLMMemoryManager.memories)
+        consolidate = _Blocks(LLMMemoryManager.consolidate)
+        consolidate_facts = _Blocks(LLMMemoryManager.consolidate_facts)
         open = _Blocks(BaseMemoryManager.open)
         close = _Blocks(BaseMemoryManager.close)
 

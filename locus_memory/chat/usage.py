@@ -30,7 +30,9 @@ class Usage:
     extraction_tokens: int = 0
 
 
-def report_usage(answer: Any, purpose: Literal["answer", "extraction", "reflection"]) -> None:
+def report_usage(
+    answer: Any, purpose: Literal["answer", "extraction", "reflection", "tending"]
+) -> None:
     """Emit the event `model.answered` with the `usage` of an answer's metadata."""
     metadata = getattr(answer, "metadata", None)
     told = metadata.get("usage") if isinstance(metadata, Mapping) else None

@@ -14,6 +14,7 @@ import typer
 from locus_memory import __version__
 from locus_memory.cli.commands import (
     chat,
+    consolidate,
     doctor,
     evaluate,
     forget,
@@ -81,6 +82,7 @@ app.add_typer(
 )
 _add("episodes", identity.list_episodes, _MEMORIES)
 _add("ingest", ingest.ingest, _MEMORIES)
+_add("consolidate", consolidate.consolidate, _MEMORIES)
 _threads.callback()(thread_list.list_threads)
 _threads.command("rm", cls=Command, epilog="\n".join(EXAMPLES["threads rm"]))(
     thread_list.remove_threads

@@ -4,6 +4,7 @@ A run recalls memories before it calls the model (`recall.py`, `inject.py`), and
 messages for extraction when it ends. The ledger keeps every version, so any change can be undone.
 
 Read `base.py` and `models.py` first, then `manager.py`, which calls the folders: `queue/`,
+`extraction/`, `ledger/`, `layers/`, `tending/`, `forgetting/`, `secrets/`.
 `extraction/`, `sessions/`, `ledger/`, `layers/`, `forgetting/`, `secrets/`.
 """
 
@@ -30,16 +31,22 @@ if TYPE_CHECKING:
     from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
     from locus_memory.memory.options import ExtractionOptions, RecallOptions, TendingOptions
     from locus_memory.memory.secrets.detection import find_secret
+    from locus_memory.memory.tending.report import ConsolidationReport
+    from locus_memory.memory.tending.rewriting.consolidation import consolidate_facts
+    from locus_memory.memory.tending.rewriting.report import FactsChange, FactsReport
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "BaseMemoryManager": "base",
+            "ConsolidationReport": "tending.report",
             "Distillate": "extraction.distillate",
             "Episode": "layers.episodes",
             "EpisodeDraft": "extraction.distillate",
             "ExtractionOptions": "options",
             "Extractor": "models",
+            "FactsChange": "tending.rewriting.report",
+            "FactsReport": "tending.rewriting.report",
             "ForgetReport": "forgetting.forget",
             "ForgottenMemory": "forgetting.forget",
             "FunctionExtractor": "extraction.extractors",
@@ -58,6 +65,7 @@ else:
             "TendingOptions": "options",
             "Vitals": "layers.vitals",
             "as_extractor": "extraction.extractors",
+            "consolidate_facts": "tending.rewriting.consolidation",
             "find_secret": "secrets.detection",
             "forget": "forgetting.forget",
         },
@@ -65,11 +73,14 @@ else:
 
 __all__ = [
     "BaseMemoryManager",
+    "ConsolidationReport",
     "Distillate",
     "Episode",
     "EpisodeDraft",
     "ExtractionOptions",
     "Extractor",
+    "FactsChange",
+    "FactsReport",
     "ForgetReport",
     "ForgottenMemory",
     "FunctionExtractor",
@@ -88,6 +99,7 @@ __all__ = [
     "TendingOptions",
     "Vitals",
     "as_extractor",
+    "consolidate_facts",
     "find_secret",
     "forget",
 ]

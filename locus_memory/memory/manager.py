@@ -23,10 +23,10 @@ from locus_memory.memory.extraction.extraction import (
     as_memories,
     check_length,
 )
-from locus_memory.memory.extraction.extractors import LLMExtractor, as_extractor
+from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of
-from locus_memory.memory.layers.episodes import Episode, EpisodeBook
-from locus_memory.memory.layers.identity import IdentityBook, OwnIdentity
+from locus_memory.memory.layers.episodes import EpisodeBook
+from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.ledger import Ledger, Limits, Statement
 from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory, MemoryType
@@ -38,7 +38,6 @@ from locus_memory.memory.options import (
     check_callable,
     check_embedder,
 )
-from locus_memory.memory.queue.queue import Job
 from locus_memory.memory.recall import Recall, Selection
 from locus_memory.memory.scope import (
     NamespaceResolver,
@@ -48,20 +47,22 @@ from locus_memory.memory.scope import (
     thread_of,
     user_namespace,
 )
-from locus_memory.memory.sessions.ingestion import Ingested, new_thread, said_messages
 from locus_memory.memory.sessions.sessions import Sessions
+from locus_memory.memory.tending.tender import Tender, model_of
 from locus_memory.memory.verbs.explicit import ExplicitMemories
+from locus_memory.memory.verbs.layers import LayerVerbs
+from locus_memory.memory.verbs.sessions import SessionVerbs
 from locus_memory.memory.verbs.single import kinds_of
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Namespace, check_key, check_namespace
+from locus_memory.store.item import Namespace, check_namespace
 
 __all__ = ["LLMMemoryManager"]
 
 
-class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
+class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryManager):
     """Memories in any store: extracted, kept with their history, recalled by relevance.
 
     The memories of a run are those of its scope. A run whose state's metadata has a `user_id`
@@ -143,7 +144,7 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
         self._blend = recall.blending()
         extractor = as_extractor(extract_fn)
         self._hybrid = HybridSearch(self._store, embedder)
-        self._model = extractor.model if isinstance(extractor, LLMExtractor) else None
+        self._model = model_of(extractor)
         self._allow_secrets = extraction.allow_secrets
         self._extraction = Extraction(extractor, self._ledger, self._recall, extraction)
         self._identities = IdentityBook(self._store)
@@ -163,6 +164,15 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
             clock=clock,
         )
         self._queue, self._worker = self._sessions.queue, self._sessions.worker
+        self._tender = Tender(
+            self._store,
+            self._ledger,
+            self._tending,
+            prefix=self.namespace_prefix,
+            resolved=namespace_resolver is not None,
+            clock=clock,
+            model=self._model,
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._store!r}, namespace={self.namespace!r})"
@@ -171,20 +181,6 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
     def namespace(self) -> Namespace:
         """Where the memories are that the methods work on."""
         return self._scope.namespace
-
-    @property
-    def identity(self) -> OwnIdentity:
-        """Who the owner of the memories is: what a person fixed, and what was derived."""
-        return OwnIdentity(self._identities, self._scope, self._ledger.now)
-
-    async def episodes(self, limit: int = 20) -> list[Episode]:
-        """Return the digests of the newest sessions.
-
-        Raises:
-            InvalidArgumentError: `limit` is not an integer of at least 0.
-            BackendError: The store failed.
-        """
-        return await self._episodes.newest(self._scope, limit)
 
     def scoped(self, namespace: Namespace) -> Self:
         """Return this manager bound to another namespace, whatever a run's state says.
@@ -300,7 +296,7 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
             if scoped is not None:
                 await scoped.on_session_end(state)
             return
-        await self._worker.start()
+        await self._start()
         try:
             said = conversation(state.messages)
             job = await self._queue.add(
@@ -311,71 +307,6 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
             return
         await self._take_up(job)
 
-    async def add(
-        self, messages: Any, *, user_id: str | None = None, thread_id: str | None = None
-    ) -> int:
-        """Queue messages for extraction as at the end of a run, without a state.
-
-        Args:
-            messages: Messages, or dicts with `role` and `content`; a text is one of the user.
-            user_id: Whose memories they become; `None`: those that the manager is bound to.
-            thread_id: Their thread, of which seen messages are left out; `None`: a new one.
-
-        Returns:
-            How many messages are new.
-
-        Raises:
-            InvalidArgumentError: They are not messages, or the user or the thread has no name.
-            BackendError: The store failed; nothing is queued.
-        """
-        view = self if user_id is None else self.for_user(user_id)
-        thread = new_thread() if thread_id is None else check_key(thread_id)
-        said = said_messages(messages)
-        await view._worker.start()  # noqa: SLF001 - it is one of us
-        job = await view._queue.add(view._scope, thread, said)  # noqa: SLF001 - it is one of us
-        await self._take_up(job)
-        return 0 if job is None else len(job.messages)
-
-    async def ingest(
-        self,
-        agent_id: str,
-        conversation_id: str,
-        turns: Iterable[Mapping[str, str]],
-        *,
-        session_date: str | None = None,
-        skip_extraction: bool = False,
-    ) -> Ingested:
-        """Ingest turns of a conversation of the past, and distil them at once.
-
-        All turns of a call are one session. Repeating a call changes nothing, and one with more
-        turns adds those: a turn is known by its date, its place in the call and its texts.
-
-        Args:
-            agent_id: The agent of the conversation.
-            conversation_id: Its name; the thread of its episodes.
-            turns: Mappings with `user`, `assistant` or both, oldest first.
-            session_date: The moment of all turns, ISO 8601; `None`: now.
-            skip_extraction: Whether the turns are only recorded in the transcript; another call
-                can distil them later.
-
-        Returns:
-            `turns`, `episodes` and `facts` that are new, and `pending`, the jobs of the
-            conversation that still wait: because the extractor failed, or in manual mode.
-
-        Raises:
-            ConfigurationError: The memory does not tend itself: it has no `tending`.
-            InvalidArgumentError: A name, a turn or the date is invalid; nothing is ingested.
-            BackendError: The store failed; call it again.
-        """
-        return await self._sessions.ingest(
-            self._scope,
-            agent_id,
-            conversation_id,
-            turns,
-            session_date=session_date,
-            skip_extraction=skip_extraction,
-        )
-
     @override
     async def drain(self) -> int:
         """Extract from all that waits in the store, once; returns how many jobs still wait.
@@ -383,19 +314,6 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
         In the manual mode of `tending`, nothing is extracted: see `sync_now`.
         """
         return await self._worker.drain()
-
-    async def sync_now(self, scope: Scope | Namespace | None = None) -> int:
-        """Distil all sessions that wait, also in manual mode; returns how many jobs still wait.
-
-        Args:
-            scope: Only the sessions of it; `None`: of the scope the manager is bound to, or all.
-        """
-        if scope is None and self._bound:
-            scope = self._scope
-        namespace = scope.namespace if isinstance(scope, Scope) else scope
-        return await self._worker.drain(
-            None if namespace is None else check_namespace(namespace), insists=True
-        )
 
     @property
     @override
@@ -407,7 +325,7 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
     async def open(self) -> None:
         """Connect now, and take up what an earlier process left, rather than on first use."""
         await self._store.open()
-        await self._worker.start()
+        await self._start()
 
     @override
     async def close(self) -> None:
@@ -418,6 +336,7 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
         if self._bound:
             return
         try:
+            await self._tender.close()
             await self._worker.close(self._drain_timeout)
         finally:
             if self._owned:
@@ -426,7 +345,7 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
     @override
     async def _recalled(self, query: str | None) -> list[Memory]:
         async with asyncio.timeout(self._recall_timeout):
-            await self._worker.start()
+            await self._start()
             try:
                 return await super()._recalled(query)
             except ConfigurationError:
@@ -435,11 +354,10 @@ class LLMMemoryManager(ExplicitMemories, BaseMemoryManager):
                     self._scope, self.retrieve_limit, query, blend=self._blend
                 )
 
-    async def _take_up(self, job: Job | None) -> None:
-        task = None if job is None else self._worker.add(job, is_awaited=self._inline)
-        if self._inline and task is not None:
-            # Not awaited as such: a run that is cancelled does not cancel the extraction.
-            await asyncio.wait([task])
+    async def _start(self) -> None:
+        """Take up what an earlier process left, and consolidate in the background if it is time."""
+        await self._worker.start()
+        self._tender.touch()
 
     async def _of_run(self, state: Any) -> Self | None:
         """Return this manager bound to the scope of a run; `None`: the run has no memory."""

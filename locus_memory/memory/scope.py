@@ -37,7 +37,7 @@ class Scope:
     The current memories are in one namespace, `(*namespace, "current")`, each under its type,
     a colon and its key. Nothing else is in it, so one search finds the current facts and never
     past ones. The namespaces `history`, `cursors`, `queue`, `identity`, `vitals`, `episodes`,
-    `transcript` and `log` are beside it, and in the scope without a user also `users`.
+    `transcript`, `log` and `tending` are beside it, and in the scope without a user also `users`.
 
     Attributes:
         namespace: The prefix of all of them.
@@ -95,6 +95,11 @@ class Scope:
     def log(self) -> Namespace:
         """The namespace of the log of model calls and passes."""
         return (*self.namespace, "log")
+
+    @property
+    def tending(self) -> Namespace:
+        """The namespace of the one record of the last consolidation."""
+        return (*self.namespace, "tending")
 
     def lane(self, thread: str) -> str:
         """Return a string that is unique to a thread of this scope."""

@@ -18,6 +18,7 @@ from locus_memory.events import subscribe
 COMMANDS = [
     "demo", "doctor", "verify", "chat",
     "memories", "remember", "history", "undo", "forget", "identity", "episodes", "ingest",
+    "consolidate",
     "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import",
     "export",
     "ls", "get", "put", "rm", "search", "reembed", "eval", "models",
@@ -36,6 +37,7 @@ READING = [
     ("identity",),
     ("identity", "remove", "1f"),
     ("episodes",),
+    ("consolidate",),
     ("threads",),
     ("checkpoints", "t"),
     ("show", "t"),

@@ -52,6 +52,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory ingest march.jsonl --user noor --date 2026-03-01",
             "locus-memory ingest old.json --agent support --skip-extraction",
         ),
+        "consolidate": (
+            "locus-memory consolidate --dry-run",
+            "locus-memory consolidate --user ada --retention-days 90",
+        ),
         "threads": (
             "locus-memory threads --prefix noor-",
             "locus-memory threads --after noor-trip --limit 20",

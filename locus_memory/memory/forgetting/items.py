@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.forgetting.threads import Source
@@ -18,6 +18,7 @@ from locus_memory.store.text import query_words, segment, stem, tokens
 
 __all__ = [
     "Findings",
+    "Layer",
     "Words",
     "find_below",
     "find_jobs",
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 Name = tuple[Namespace, str]
+Layer = Literal["identity", "vitals", "episodes", "turns", "log"]
 
 _PAGE: Final = 500
 _TYPES: Final = frozenset(MemoryType)
@@ -41,22 +43,31 @@ class Findings:
         past: Past versions of memories.
         cursors: Extraction cursors; the key is the thread.
         jobs: Jobs that wait for extraction, each with its thread.
+        layers: The items of the layers beside the memories, by layer.
         others: All other items.
         sources: The source messages of the memories.
+        contents: The contents of the memories.
     """
 
     current: list[Name] = field(default_factory=list[Name])
     past: list[Name] = field(default_factory=list[Name])
     cursors: list[Name] = field(default_factory=list[Name])
     jobs: dict[Name, str] = field(default_factory=dict[Name, str])
+    layers: dict[Layer, list[Name]] = field(default_factory=dict[Layer, list[Name]])
     others: list[Name] = field(default_factory=list[Name])
     sources: set[Source] = field(default_factory=set[Source])
+    contents: set[str] = field(default_factory=set[str])
 
     def add_memory(self, item: StoreItem, memory: Memory | None, *, is_current: bool) -> None:
         """Add a version of a memory, and its sources."""
         (self.current if is_current else self.past).append((item.namespace, item.key))
         if memory is not None:
             self.sources.update(_sources(memory))
+            self.contents.add(memory.content)
+
+    def add_to_layer(self, layer: Layer, item: StoreItem) -> None:
+        """Add an item of a layer."""
+        self.layers.setdefault(layer, []).append((item.namespace, item.key))
 
 
 class Words:
@@ -113,6 +124,12 @@ def _sort_in(item: StoreItem, scope: Scope, found: Findings) -> None:
             found.cursors.append((item.namespace, item.key))
         case ("queue",):
             found.jobs[item.namespace, item.key] = _thread_of_job(item)
+        case ("identity" | "vitals" | "episodes" | "log" as layer,):
+            found.add_to_layer(layer, item)
+        case ("tending",):
+            found.add_to_layer("log", item)
+        case ("transcript", _):
+            found.add_to_layer("turns", item)
         case _:
             found.others.append((item.namespace, item.key))
 

@@ -19,9 +19,11 @@ from locus_memory.memory.forgetting.items import (
     find_matching,
     find_summaries,
 )
+from locus_memory.memory.forgetting.layers import LayerErasure, entries, words_of
 from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
 from locus_memory.memory.forgetting.threads import ThreadView, all_threads, holds, roots_of
 from locus_memory.memory.forgetting.words import take_out_words
+from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import Scope, split_key, user_namespace
 from locus_memory.store.base import BaseStore, has_semantic_search
@@ -129,6 +131,7 @@ class ForgetPlan:
     unreadable: list[str] = field(default_factory=list[str])
     seen: set[str] = field(default_factory=set[str])
     thread_spaces: list[Namespace] = field(default_factory=list[Namespace])
+    layers: LayerErasure | None = None
 
     async def find(
         self,
@@ -145,6 +148,7 @@ class ForgetPlan:
         await self._find_jobs()
         if not self.target.is_user:
             await self._find_cursors()
+            await self._find_in_layers()
         await self._find_thread_items((_SESSIONS, *thread_namespaces))
 
     async def _find_thread_items(self, spaces: Iterable[Namespace]) -> None:
@@ -181,6 +185,20 @@ class ForgetPlan:
         else:
             for root in self._roots():
                 await find_below(store, root, target.scope, found)
+
+    async def _find_in_layers(self) -> None:
+        target, found = self.target, self.found
+        # Only memories have a type: with one, the layers are searched for the memories themselves.
+        is_open = target.words is not None and target.kinds == tuple(MemoryType)
+        words = [target.words] if is_open and target.words else words_of(found.contents)
+        self.layers = LayerErasure(self.store, target.scope, words, found.sources, self.threads)
+        await self.layers.find(found)
+
+    async def _count_identity(self) -> int:
+        if self.layers is not None:
+            return self.layers.identity
+        stored = await IdentityBook(self.store).read(self.target.scope)
+        return entries(stored) or len(self.found.layers.get("identity", ()))
 
     def _roots(self) -> list[Namespace]:
         user_id = self.target.user_id
@@ -260,6 +278,11 @@ class ForgetPlan:
             threads=tuple(self.threads),
             checkpoints=sum(self.threads.values()),
             summaries=len(self.summaries),
+            identity=await self._count_identity(),
+            vitals=len(found.layers.get("vitals", ())),
+            episodes=len(found.layers.get("episodes", ())),
+            turns=len(found.layers.get("turns", ())),
+            log=len(found.layers.get("log", ())),
             sources=tuple(self.sources),
             unreadable=tuple(self.unreadable),
             has_store=has_store,
@@ -268,7 +291,8 @@ class ForgetPlan:
     async def _count_vectors(self) -> int:
         if not await has_semantic_search(self.store):
             return 0
-        names = (*self.found.current, *self.found.others)
+        layers = [name for names in self.found.layers.values() for name in names]
+        names = (*self.found.current, *self.found.others, *layers)
         vectors = [await self.store.get_embedding(*name) for name in names]
         return sum(vector is not None for vector in vectors)
 
@@ -280,7 +304,9 @@ class ForgetPlan:
         memories that were extracted from it.
         """
         found = self.found
-        for names in (found.jobs, self.summaries, found.others):
+        if self.layers is not None:
+            await self.layers.carry_out()
+        for names in (found.jobs, self.summaries, *found.layers.values(), found.others):
             await self._erase(names)
         await self._clear(self.thread_spaces)
         await self._erase(found.cursors)

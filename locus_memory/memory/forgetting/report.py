@@ -44,6 +44,11 @@ class ForgetReport:
         threads: The threads, with all their checkpoints.
         checkpoints: How many checkpoints these threads had.
         summaries: How many rolling summaries of these threads.
+        identity: How many overrides, derived facts and narratives of the owner.
+        vitals: How many records of vital signs.
+        episodes: How many episodes.
+        turns: How many turns of transcripts.
+        log: How many entries of the log.
         sources: Threads that still hold source messages of the memories.
         unreadable: Damaged threads whose user cannot be determined; they are not erased.
         has_store: Whether there is a store; else only threads were searched.
@@ -59,6 +64,11 @@ class ForgetReport:
     threads: tuple[str, ...] = ()
     checkpoints: int = 0
     summaries: int = 0
+    identity: int = 0
+    vitals: int = 0
+    episodes: int = 0
+    turns: int = 0
+    log: int = 0
     sources: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     has_store: bool = True
@@ -66,4 +76,6 @@ class ForgetReport:
     @property
     def is_empty(self) -> bool:
         """Whether there was nothing to erase."""
-        return not any((self.memories, self.items, self.jobs, self.cursors, self.threads))
+        layers = (self.identity, self.vitals, self.episodes, self.turns, self.log)
+        others = (self.memories, self.items, self.jobs, self.cursors, self.threads)
+        return not any((*layers, *others))

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from locus_memory.errors import VersionConflictError
+from locus_memory.memory.batch import rewritten
 from locus_memory.memory.ledger.revision import Shelf, text_without
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import Scope, current_key
-from locus_memory.retrieval.embedders.marks import mark_of, marked
-from locus_memory.store.base import BaseStore, has_semantic_search, scan_all
-from locus_memory.store.item import Namespace, Put, StoreItem
-from locus_memory.store.wrappers.embedding import EmbeddingStore
+from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.item import Namespace
 
 __all__ = ["take_out_words"]
 
@@ -61,24 +59,4 @@ async def _reword(
     gone = {int(name) for name in names if name.isdecimal()}
     text = text_without(Shelf(kind, key, item, tuple(records)), gone)
     if text is not None:
-        await store.put_batch([await _put(store, item, text)])
-
-
-async def _put(store: BaseStore, item: StoreItem, text: str) -> Put:
-    """Return the put that changes the text of an item and nothing else."""
-    put = Put(
-        namespace=item.namespace,
-        key=item.key,
-        value=item.value,
-        metadata=item.metadata,
-        if_version=item.version,
-        text=text,
-    )
-    # An `EmbeddingStore` embeds the text itself, and does so again.
-    if isinstance(store, EmbeddingStore) or not await has_semantic_search(store):
-        return put
-    vector = await store.get_embedding(item.namespace, item.key)
-    mark = mark_of(item.metadata)
-    if mark is not None and mark.text is not None:
-        put = replace(put, metadata=marked(item.metadata, replace(mark, text=text)))
-    return replace(put, embedding=vector)
+        await store.put_batch([await rewritten(store, item, text)])

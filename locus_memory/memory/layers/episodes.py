@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from typing import Any, Final, Self
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
+from locus_memory.memory.layers.fading import faded
+from locus_memory.memory.moments import days_between
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put, StoreItem, check_limit
@@ -80,6 +82,26 @@ class Episode:
         """The text for search."""
         parts = (self.topics, self.entities, self.decisions, self.action_items)
         return "\n".join((self.summary, *(entry for part in parts for entry in part)))
+
+    def decayed(self, now: str) -> Self:
+        """Return the episode at a later moment, with `salience * exp(-days / 30)`."""
+        days = days_between(self.decayed_at, now)
+        if days == 0.0:
+            return self
+        return replace(self, salience=faded(self.salience, days), decayed_at=now)
+
+    def joined(self, newer: Episode) -> Self:
+        """Return the episode with what a newer one of the same content has beyond it.
+
+        These are its decisions, its action items, a higher salience and its end.
+        """
+        return replace(
+            self,
+            decisions=(*self.decisions, *newer.decisions),
+            action_items=(*self.action_items, *newer.action_items),
+            salience=max(self.salience, newer.salience),
+            ended_at=max(self.ended_at, newer.ended_at),
+        )
 
     def to_value(self) -> dict[str, Any]:
         """Return the episode as plain JSON."""

@@ -22,7 +22,8 @@ def transcript_puts(
 ) -> list[Put]:
     """Return a put for each message of a user or an assistant that has text; never for a tool's.
 
-    The same messages always get the same keys, so recording them again changes nothing.
+    The same messages always get the same keys, so recording them again changes nothing. The
+    metadata of a turn names its message: its id, if it has one, and its number in the thread.
 
     Args:
         scope: The scope of the memories.
@@ -33,8 +34,14 @@ def transcript_puts(
     """
     moment = read_moment(said_at)
     turns = [
-        Turn(text=text, speaker=role_of(message), said_at=moment)
-        for message in messages
+        Turn(
+            text=text,
+            speaker=role_of(message),
+            said_at=moment,
+            id=getattr(message, "id", None),
+            metadata={"number": number},
+        )
+        for number, message in enumerate(messages, first)
         if role_of(message) in _SPEAKERS and (text := text_of(message).strip())
     ]
     return turn_puts(scope.transcript(thread), turns, session=thread, first=first)

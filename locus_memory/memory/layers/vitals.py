@@ -7,13 +7,13 @@ no memory the newest.
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
+from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.ledger.revision import importance_of, read_memory
 from locus_memory.memory.models import Memory, is_of_tool
 from locus_memory.memory.moments import days_between
@@ -26,7 +26,7 @@ __all__ = ["ENDURING", "Vitals", "VitalsBook", "VitalsChange", "vitals_put", "wr
 ENDURING: Final = 0.9
 """The importance from which a memory never fades below the floor, such as an allergy."""
 
-_DECAY_DAYS: Final = 30.0
+_PROMOTION: Final = 0.2
 _MOST_SOURCES: Final = 50
 _TRUST, _TRUST_OF_TOOL, _TRAINING = 0.5, 0.3, 0.02
 _ATTEMPTS: Final = 5
@@ -50,6 +50,8 @@ class Vitals:
         trust: From 0 to 1: it rises by 0.02 with a recall, at most once a thread and day.
         trained: The threads of the day `trained_on` whose recall raised the trust.
         trained_on: A day, such as `2026-03-01`.
+        promoted_on: The last day on which recent episodes raised the salience.
+        retired_at: The moment the memory left the current ones, while it can be brought back.
     """
 
     salience: float = 0.5
@@ -62,6 +64,8 @@ class Vitals:
     trust: float = _TRUST
     trained: tuple[str, ...] = ()
     trained_on: str | None = None
+    promoted_on: str | None = None
+    retired_at: str | None = None
 
     @classmethod
     def first(cls, memory: Memory, written_at: str) -> Self:
@@ -90,9 +94,7 @@ class Vitals:
         days = days_between(self.decayed_at, now)
         if days == 0.0:
             return self
-        faded = self.salience * math.exp(-days / _DECAY_DAYS)
-        salience = max(faded, min(self.salience, least))
-        return replace(self, salience=salience, decayed_at=now)
+        return replace(self, salience=faded(self.salience, days, least), decayed_at=now)
 
     def used(self, now: str, thread: str = "", *, trains: bool = True) -> Self:
         """Return the vital signs after the planner showed the memory.
@@ -121,9 +123,31 @@ class Vitals:
             sources=(*self.sources, episode_id)[-_MOST_SOURCES:],
         )
 
+    def promoted(self, episodes: int, now: str) -> Self:
+        """Return the vital signs after recent episodes mentioned the memory, at most once a day.
+
+        Args:
+            episodes: How many of them.
+            now: The moment.
+        """
+        if self.promoted_on == now[:10]:
+            return self
+        risen = self.salience + (1.0 - self.salience) * _PROMOTION
+        return replace(self, salience=risen, source_count=episodes, promoted_on=now[:10])
+
+    def retired(self, at: str) -> Self:
+        """Return the vital signs after the memory left the current ones."""
+        return replace(self, retired_at=at)
+
+    def revived(self, memory: Memory, now: str) -> Self:
+        """Return the vital signs of a memory that was brought back: it fades from now on."""
+        return replace(
+            self, salience=importance_of(memory), decayed_at=now, pinned_at=now, retired_at=None
+        )
+
     def idle_since(self) -> str:
-        """Return the moment of the last use, or else of the first record."""
-        return self.last_used or self.pinned_at
+        """Return the moment of the last use, or of the first record if that is later."""
+        return max(self.last_used or "", self.pinned_at)
 
     def to_value(self) -> dict[str, Any]:
         """Return the vital signs as plain JSON."""
@@ -168,7 +192,9 @@ class VitalsBook:
             name: _read(values.get((scope.vitals, name)), memory) for name, memory in known.items()
         }
 
-    async def change(self, scope: Scope, changes: Mapping[str, VitalsChange]) -> dict[str, Vitals]:
+    async def change(
+        self, scope: Scope, changes: Mapping[str, VitalsChange], *, dry_run: bool = False
+    ) -> dict[str, Vitals]:
         """Write changed vital signs of current memories; return those of the memories that exist.
 
         A memory that is not current is left out, so a late change never brings back the record of
@@ -177,6 +203,7 @@ class VitalsBook:
         Args:
             scope: The scope.
             changes: A pure function for each memory, by its `current_key`.
+            dry_run: Only return what would be written.
 
         Raises:
             VersionConflictError: Other writers were faster five times.
@@ -186,7 +213,7 @@ class VitalsBook:
         for _ in range(_ATTEMPTS):
             made = await self._made(scope, left)
             done |= {name: new for name, (new, _, _) in made.items()}
-            refused = await self._refused(_puts(scope, made))
+            refused = set[str]() if dry_run else await self._refused(_puts(scope, made))
             left = {name: change for name, change in left.items() if name in refused}
             if not left:
                 return done
@@ -245,7 +272,8 @@ class VitalsBook:
         if memory is None:
             return None, _NOTHING, 0
         value, version = (None, 0) if item is None else (item.value, item.version)
-        return memory, _read(value, memory), version
+        stored_at = "" if current is None else current.created_at.isoformat()
+        return memory, _read(value, memory, stored_at), version
 
 
 def _puts(
@@ -258,14 +286,17 @@ def _puts(
     ]
 
 
-def _read(value: Any, memory: Memory) -> Vitals:
-    """Return the vital signs of a stored value; first ones, with an event if it holds none."""
+def _read(value: Any, memory: Memory, stored_at: str = "") -> Vitals:
+    """Return the vital signs of a stored value; first ones, with an event if it holds none.
+
+    `stored_at` is the moment of a memory that states none itself.
+    """
     if value is not None:
         try:
             return Vitals.from_value(value)
         except InvalidArgumentError as error:
             emit("memory.record_unreadable", error=error, layer="vitals")
-    return Vitals.first(memory, written_at(memory))
+    return Vitals.first(memory, written_at(memory) or stored_at)
 
 
 def written_at(memory: Memory) -> str:

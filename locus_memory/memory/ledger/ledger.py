@@ -61,10 +61,12 @@ class Statement:
         memory: The memory.
         said_at: The moment of its statement, in the format of `Ledger.now`: a fact known from
             a later moment stays current. `None`: now.
+        only: The number of the version that must still be current; else nothing is written.
     """
 
     memory: Memory
     said_at: str | None = None
+    only: int | None = None
 
     @property
     def type(self) -> MemoryType:
@@ -85,11 +87,13 @@ class Retirement:
         type: The memory's type.
         key: The memory's key.
         said_at: As for a `Statement`.
+        only: As for a `Statement`.
     """
 
     type: MemoryType
     key: str
     said_at: str | None = None
+    only: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +195,38 @@ class Ledger:
         """Return all versions of a key: the current one, then the newest first."""
         return versions(await self._shelf(scope, kind, key))
 
-    async def forget(self, scope: Scope, kind: MemoryType, key: str) -> int:
-        """Erase a key with its vector and its history; returns the number of erased items."""
+    async def evict(
+        self, scope: Scope, kind: MemoryType, key: str, *, version: int, at: str
+    ) -> bool:
+        """Move a current memory to the history, from which `undo` brings it back.
+
+        Args:
+            scope: The scope.
+            kind: The memory's type.
+            key: The memory's key.
+            version: The store's version of the memory; another one stays.
+            at: The moment, in the format of `now`; a memory of a later moment stays.
+
+        Returns:
+            Whether the memory was evicted.
+        """
+
+        def plan(shelf: Shelf, writing: Writing) -> Step | None:
+            is_it = shelf.item is not None and shelf.item.version == version
+            return retire(shelf, writing, "evict") if is_it else None
+
         async with self._lock(scope):
+            step = await self._change(scope, kind, key, plan, said_at=at)
+        return step is not None and not step.outdated
+
+    async def forget(self, scope: Scope, kind: MemoryType, key: str) -> int:
+        """Erase a key with its vector, its vital signs and its history.
+
+        Returns:
+            The number of erased versions.
+        """
+        async with self._lock(scope):
+            await self._store.delete(scope.vitals, current_key(kind, key))
             erased = await self._store.delete(scope.current, current_key(kind, key))
             return erased + await self._store.clear_namespace(scope.history(kind, key))
 
@@ -250,13 +283,15 @@ class Ledger:
             return None
         else:
             plan = partial(write, memory=edit.memory)
+        if edit.only is not None:
+            plan = _if_current(plan, edit.only)
         step = await self._change(
             scope, edit.type, edit.key, plan, vectors=vectors, said_at=edit.said_at
         )
         if step is not None and step.outdated:
             emit("memory.outdated", type=kind, key=edit.key)
             return None
-        if isinstance(edit, Retirement):
+        if isinstance(edit, Retirement) and (step is not None or edit.only is None):
             table.remove(edit.key)
         if step is None or step.memory is None:
             return None
@@ -353,3 +388,13 @@ class Ledger:
         except Exception as error:  # noqa: BLE001 - reported; what was said is kept all the same
             emit("memory.embed_failed", error=error, texts=len(distinct))
             return {}
+
+
+def _if_current(plan: _Plan, number: int) -> _Plan:
+    """Return a plan that changes a memory only as long as this version of it is current."""
+
+    def guarded(shelf: Shelf, writing: Writing) -> Step | None:
+        is_it = shelf.memory is not None and shelf.sequence == number
+        return plan(shelf, writing) if is_it else None
+
+    return guarded

@@ -16,11 +16,17 @@ from locus_memory.conversation.summary.manager import SummarizingManager
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.forgetting.forget import forget
+from locus_memory.memory.layers.episodes import Episode, episode_put
+from locus_memory.memory.layers.transcript import transcript_puts
+from locus_memory.memory.layers.vitals import Vitals, vitals_put
 from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.store.view import StoreContext
 from locus_memory.testing import FakeEmbedder
+
+NOW = "2026-03-01T10:00:00.000000+00:00"
 
 
 class Strike:
@@ -85,6 +91,17 @@ async def live_everywhere(store, checkpointer):
         await checkpointer.fork(f"{user} 1", newest[0], f"{user} fork")
         await store.put(("turns", f"{user} fork"), "1", {"text": "I live in Lyon."})
         await store.put(("sessions", f"{user} 1"), "1", {"text": f"of {user}"})
+        scope = Scope(("locus_memory", "users", user))
+        vitals = Vitals(decayed_at=NOW, pinned_at=NOW)
+        session = {"session_id": f"{user} 1", "started_at": NOW, "ended_at": NOW}
+        said = [Message.user("I live in Lyon."), Message.user("Yes.")]
+        await store.put_batch(
+            [
+                vitals_put(scope, "user:home", vitals),
+                episode_put(scope, Episode(summary=f"{user} talked.", **session)),
+                *transcript_puts(scope, f"{user} 1", said, 1, NOW),
+            ]
+        )
         await StoreContext(store, user_id=user).remember("tea", "green")
         lazy = LLMMemoryManager(store, extract_fn=wait_for_ever, batch_messages=10**9)
         metadata = {"user_id": user, "thread_id": f"{user} 1"}

@@ -1,0 +1,162 @@
+"""The command `consolidate`: lets memories fade, merge, end or move to the history."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, for_user, open_manager
+from locus_memory.cli.options.models import BaseUrlOption, ModelOption, open_model
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.outcome import CommandError, UsageError
+from locus_memory.cli.printing.output import number, remark, snippet
+from locus_memory.cli.printing.tables import Cell, print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.memory.manager import LLMMemoryManager
+    from locus_memory.memory.models import Extractor
+
+__all__ = ["consolidate"]
+
+_DAYS = 365.0
+_FLOOR = 0.2
+_LINE = 160
+_TITLES = {
+    "decayed": "faded",
+    "promoted": "mentioned often, so raised",
+    "evicted": "unused, moved to the history",
+    "merged": "episodes merged",
+    "pruned_episodes": "old episodes erased",
+    "pruned_turns": "old turns erased",
+    "purged": "old log entries erased",
+    "narratives": "narratives written",
+}
+
+
+def consolidate(
+    context: typer.Context,
+    *,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="ID", help="Only memories of this user; all by default."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would change.")
+    ] = False,
+    retention_days: Annotated[
+        float,
+        typer.Option(metavar="N", help="Keep episodes and transcripts for N days; 0: for ever."),
+    ] = _DAYS,
+    floor: Annotated[
+        float, typer.Option(metavar="N", help="Salience below which unused facts are evicted.")
+    ] = _FLOOR,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    prefix: Prefix = DEFAULT_PREFIX,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let memories fade, merge, end or move to the history.
+
+    An unused fact moves to the history, from which `undo` brings it back. Episodes and
+    transcripts older than the retention are erased. With --model, a model merges facts that say
+    the same, and writes who each user is.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    _check(retention_days, floor)
+    work = partial(
+        _consolidate,
+        user=user,
+        dry_run=dry_run,
+        days=retention_days,
+        floor=floor,
+        extractor=_extractor(model, base_url),
+        prefix=prefix,
+    )
+    document = session.run(work)
+    session.answer(document, partial(_render, document=document))
+
+
+def _check(days: float, floor: float) -> None:
+    """Check the numbers before the database is opened.
+
+    Raises:
+        UsageError: One is out of its range.
+    """
+    for name, value, most in (("--retention-days", days, 3_650), ("--floor", floor, 1)):
+        if math.isnan(value) or not 0 <= value <= most:
+            raise UsageError(f"{name} is a number from 0 to {most:,}, not {value:g}")
+
+
+def _extractor(model: str | None, base_url: str | None) -> Extractor | None:
+    if model is None:
+        if base_url is not None:
+            raise UsageError("--base-url needs --model")
+        return None
+    from locus_memory.memory.extraction.extractors import LLMExtractor  # noqa: PLC0415 - help must be quick
+
+    return LLMExtractor(open_model(model, base_url))
+
+
+async def _consolidate(
+    backend: Backend,
+    *,
+    user: str | None,
+    dry_run: bool,
+    days: float,
+    floor: float,
+    extractor: Extractor | None,
+    prefix: str,
+) -> dict[str, Any]:
+    from locus_memory.memory.options import TendingOptions  # noqa: PLC0415 - help must be quick
+
+    # Nothing runs in the background of a command.
+    tending = TendingOptions(enabled=False, episode_retention_days=days, salience_floor=floor)
+    manager = open_manager(backend.store, prefix, extractor, tending)
+    if user is not None:
+        manager = await _of_user(backend, manager, user)
+    report = await manager.consolidate(dry_run=dry_run)
+    return {"dry_run": dry_run, "user": user, **asdict(report)}
+
+
+async def _of_user(backend: Backend, manager: LLMMemoryManager, user: str) -> LLMMemoryManager:
+    from locus_memory.cli.commands.memories import users  # noqa: PLC0415 - help must be quick
+
+    if user not in await users(backend, manager):
+        raise CommandError(f"no memories{for_user(user)}")
+    return manager.for_user(user)
+
+
+def _render(console: Console, *, document: dict[str, Any]) -> None:
+    rows: list[list[Cell]] = [
+        [title, document[name]] for name, title in _TITLES.items() if document[name]
+    ]
+    if rows:
+        counted = "would change" if document["dry_run"] else "changed"
+        print_table(console, ["memories", f">{counted}"], rows)
+    for facts in document["facts"]:
+        for change in facts["changes"]:
+            _render_change(console, change)
+        if facts["refused"]:
+            refused = number(len(facts["refused"]))
+            remark(console, f"proposals of the model that were refused: {refused}")
+    if not rows and not any(facts["changes"] for facts in document["facts"]):
+        remark(console, "nothing to change" if document["scopes"] else "no memories")
+    if document["busy"]:
+        busy = number(document["busy"])
+        remark(console, f"left out, since another process consolidates them: {busy}")
+
+
+def _render_change(console: Console, change: dict[str, Any]) -> None:
+    from locus_memory.memory.tending.rewriting.report import FactsChange  # noqa: PLC0415 - help must be quick
+
+    for line in FactsChange(**change).diff():
+        console.out(snippet(line, _LINE), highlight=False)

@@ -1,0 +1,61 @@
+"""The scopes that have memories below a prefix."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from locus_memory.memory.models import MemoryType
+from locus_memory.memory.scope import Scope, user_namespace
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Namespace
+
+__all__ = ["scopes_below"]
+
+_PAGE: Final = 500
+_LAYERS: Final = ("current", "vitals", "identity", "episodes", "log")
+_TYPES: Final = frozenset(MemoryType)
+
+
+async def scopes_below(store: BaseStore, prefix: Namespace, *, resolved: bool) -> list[Scope]:
+    """Return the scopes below a prefix that have a layer, in the order of their namespaces.
+
+    Args:
+        store: The store; if it cannot list namespaces, the prefix is the only scope.
+        prefix: The prefix of a memory manager.
+        resolved: Whether a `namespace_resolver` decides where the scopes are. Else they are the
+            prefix and those of users.
+
+    Raises:
+        BackendError: The store failed.
+    """
+    if not store.capabilities.list_namespaces:
+        return [Scope(prefix)]
+    found: set[Namespace] = set()
+    # Of a resolver, a scope that is named `transcript` must not look like turns of its parent.
+    turns = () if resolved else (("transcript", "*"),)
+    for suffix in (*((layer,) for layer in _LAYERS), *turns):
+        after: Namespace | None = None
+        while page := await store.list_namespaces(prefix, _PAGE, suffix=suffix, after=after):
+            owners = (each[: -len(suffix)] for each in page)
+            found |= {each for each in owners if _is_scope(each, prefix, resolved=resolved)}
+            after = page[-1]
+    return list(map(Scope, sorted(found)))
+
+
+def _is_scope(owner: Namespace, prefix: Namespace, *, resolved: bool) -> bool:
+    """Return whether a parent of a layer is a scope, not a part of one.
+
+    The label of a thread or a key may be the name of a layer, such as a thread named `log`.
+    """
+    # A label "*" of the prefix matches any label.
+    if owner[: len(prefix)] != prefix:
+        return False
+    if not resolved:
+        return owner == prefix or _is_user(owner, prefix)
+    is_history = owner[-2:-1] == ("history",) and _TYPES.issuperset(owner[-1:])
+    return not is_history and owner[-1:] != ("transcript",)
+
+
+def _is_user(owner: Namespace, prefix: Namespace) -> bool:
+    rest = owner[len(prefix) :]
+    return bool(rest) and owner == user_namespace(prefix, rest[-1])

@@ -1,0 +1,89 @@
+"""A simulated year: what is used stays, what is not fades, and nothing grows for ever."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.memory.layers.episodes import Episode, EpisodeBook, episode_put
+from locus_memory.memory.layers.transcript import transcript_puts
+from locus_memory.memory.layers.vitals import VitalsBook
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.scope import Scope
+from locus_memory.messages import Message
+from locus_memory.testing import FakeClock
+
+DAY = 86_400.0
+SCOPE = Scope(("locus_memory", "users", "ada"))
+
+
+def moment(clock: FakeClock) -> str:
+    """Return the present moment of a clock."""
+    return datetime.fromtimestamp(clock(), UTC).isoformat(timespec="microseconds")
+
+
+def episode(clock: FakeClock, number: int) -> Episode:
+    """Return the episode of a day, which mentions no fact."""
+    now = moment(clock)
+    return Episode(
+        session_id=f"thread {number}",
+        started_at=now,
+        ended_at=now,
+        summary=f"Session number{number} concerned topic{number} and matter{number}.",
+        salience=0.8,
+    )
+
+
+@pytest.mark.parametrize(("retention", "days"), [(30.0, 365), (0.0, 70)])
+async def test_a_simulated_year(retention: float, days: int) -> None:
+    """Used facts and allergies stay, unused ones are gone by day 50, episodes are bounded."""
+    clock = FakeClock()
+    tending = TendingOptions(episode_retention_days=retention)
+    async with InMemoryStore(clock=clock) as store:
+        manager = LLMMemoryManager(store, tending=tending, clock=clock)
+        ada = manager.for_user("ada")
+        facts = [
+            Memory(MemoryType.USER, "allergy", "Ada is allergic to walnuts.", {"importance": 0.95}),
+            Memory(MemoryType.USER, "tea", "Ada drinks green tea.", {"importance": 0.5}),
+            Memory(MemoryType.PROJECT, "used", "The office is in Graz.", {"importance": 0.5}),
+            *(
+                Memory(
+                    MemoryType.PROJECT, f"n{n}", f"Note{n} says item{n}.", {"importance": n / 100}
+                )
+                for n in range(0, 90, 11)
+            ),
+        ]
+        await ada.save(facts)
+        for day in range(days):
+            await store.put_batch([episode_put(SCOPE, episode(clock, day))])
+            said = [Message.user(f"Turn of day {day}."), Message.assistant("Yes.")]
+            await store.put_batch(transcript_puts(SCOPE, f"thread {day}", said, 1, moment(clock)))
+            clock.advance(DAY)
+            if day % 20 == 0:
+                now = moment(clock)
+                used = {"project:used": lambda _, v, now=now: v.used(now, "t")}
+                await VitalsBook(store).change(SCOPE, used)
+            report = await manager.consolidate()
+            assert (report.scopes, report.busy) == (1, 0)
+            left = [memory.key async for memory in ada.memories()]
+            if day < 29:
+                assert len(left) == len(facts)
+            if day >= 50:
+                assert sorted(left) == ["allergy", "used"]
+        episodes = [each async for _, each in EpisodeBook(store).scan(SCOPE)]
+        turns = await store.list_namespaces(SCOPE.transcripts, 1_000)
+        log = await store.list_keys(SCOPE.log, 1_000)
+        assert len(episodes) == len(turns) == (30 if retention else days)
+        assert len(log) == 31
+        allergy = (await VitalsBook(store).of(SCOPE, facts[:1]))["user:allergy"]
+        assert allergy.salience == 0.2
+        assert await ada.undo("tea") is not None
+        for _ in range(25):
+            clock.advance(DAY)
+            await manager.consolidate()
+        assert "tea" in [memory.key async for memory in ada.memories()]
+        await manager.close()
