@@ -6,8 +6,10 @@ import json
 import struct
 import sys
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
+import typer.main
 
 from locus_memory.cli import app
 from locus_memory.registry import open_backend
@@ -24,6 +26,14 @@ class Result:
     @property
     def json(self):
         return json.loads(self.out)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_built_once():
+    """Build the commands once: typer does so for every call, and it takes longer than the call."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture(autouse=True)
