@@ -123,7 +123,6 @@ SLOW = {
     "test_the_page_shows_what_the_commands_print",
     "test_the_same_again_is_the_same",
     "test_the_tokens_of_all_are_those_of_each",
-    "test_two_hundred_turns_with_stops_restarts_and_a_fork",
     "test_values_are_encoded_alike_together_and_one_by_one",
     "test_what_a_dead_writer_left_goes_with_the_next_deletion",
     "test_what_is_recalled_is_what_was_saved",
