@@ -223,8 +223,15 @@ def test_every_error_is_exported_and_drawn_in_the_tree():
 
 
 EACH_ALONE = """
-import importlib, pkgutil, sys
+import dataclasses, functools, importlib, pkgutil, sys
+from importlib.machinery import SourceFileLoader
 import locus_memory
+
+# Each module is run hundreds of times: it is read once, and so is what dataclasses generate.
+SourceFileLoader.get_code = functools.cache(SourceFileLoader.get_code)
+compiled = functools.cache(lambda text: compile(text, "<dataclass>", "exec"))
+dataclasses.exec = lambda text, *names: exec(compiled(text), *names)
+
 names = [each.name for each in pkgutil.walk_packages(locus_memory.__path__, "locus_memory.")]
 for name in names:
     for loaded in [each for each in sys.modules if each.startswith("locus_memory")]:
