@@ -5,15 +5,18 @@ import gc
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import cache
 from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 
 import asyncpg
+import certifi
 import pytest
 
 pytest.register_assert_rewrite("locus_memory.testing")
@@ -200,6 +203,23 @@ def tmp_path(request, tmp_path_factory):
     yield folder
     if request.session.testsfailed == failed:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def authorities_are_read_once():
+    """Share the context of the certificate authorities: each HTTP client reads them, for 30 ms."""
+    create = ssl.create_default_context
+    shared = cache(lambda file: create(cafile=file))
+    usual = {certifi.where(), os.environ.get("SSL_CERT_FILE")} - {None}
+
+    def create_default_context(*arguments, **options):
+        if not arguments and options.keys() == {"cafile"} and options["cafile"] in usual:
+            return shared(options["cafile"])
+        return create(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", create_default_context)
+        yield
 
 
 @pytest.fixture(autouse=True)
