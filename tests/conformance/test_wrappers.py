@@ -1,15 +1,10 @@
-"""Wrappers keep the contract; one that takes over plain items: `integration/test_wrappers.py`."""
+"""Wrappers keep the contract; those that differ little are in `integration/test_wrappers.py`."""
 
 from __future__ import annotations
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.store.wrappers import EmbeddingStore, EncryptingStore, StoreWrapper
+from locus_memory.store.wrappers import EmbeddingStore, EncryptingStore
 from locus_memory.testing import FakeEmbedder, StoreConformance
-
-
-class TestStoreWrapper(StoreConformance):
-    def make_store(self, clock, tmp_path):
-        return StoreWrapper(InMemoryStore(clock=clock))
 
 
 class TestEncryptingStore(StoreConformance):
