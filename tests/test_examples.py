@@ -11,7 +11,8 @@ it:
 - `python`, marked `pytest`, is a test file: pytest must pass it. It sees the `python` block
   before it on the page as the module `before`, and by the name of the file that it is. Of the
   suite on `docs/testing.md` the tests of `delete` run, the verb that its store overrides, and
-  the one of any verbs in any order; those on `docs/writing-a-backend.md` run whole.
+  the one of any verbs in any order; of those on `docs/writing-a-backend.md` all tests but those
+  of many examples; `integration/` runs them whole.
 - `python`, marked `live`, needs what the `test` extra does not install; `integration/` runs it.
 - `python`, marked `unrun`, needs a server that the project has never had.
 - `console` holds commands after `$ ` and what they print; a page's blocks share a folder with
@@ -61,6 +62,13 @@ KINDS = {"python", "console", "sh", "sql", "toml", "text", "json", "mermaid"}
 COMMAND = Path(sys.executable).with_name("locus-memory")
 REDIS = "localhost:6379"
 WRAPPERS_PAGE = ROOT / "docs" / "testing.md"
+BACKEND_PAGE = ROOT / "docs" / "writing-a-backend.md"
+OF_MANY_EXAMPLES = (
+    *("test_any_", "behaves_like_a_dict", "hidden_cap", "what_is_recalled", "deleting_any"),
+    *("forks_of_forks", "no_chain_is_longer"),
+)
+"""Parts of the names of the tests that take most of the time of a suite."""
+
 MODEL, MODEL_PAGE = "localhost:11434", ROOT / "docs" / "real-model.md"
 
 
@@ -349,28 +357,36 @@ def test_all_of_them_in_one_folder(others, empty_folder, monkeypatch, request):
     assert [items or threads for items, threads in own_places(redis_address)] == [{}] * 4
 
 
-@pytest.mark.parametrize("block", TESTS, ids=str)
-def test_python_tests(block, empty_folder):
+def run_tests(block, folder, *selected):
+    """Run a block that is a test file, as its reader does: all that is selected must pass."""
     before = [each for each in SCRIPTS if each.page == block.page and each.line < block.line]
     if before:
         for name in {"before.py", file_of(before[-1]) or "before.py"}:
-            (empty_folder / name).write_text(before[-1].code, encoding="utf-8")
-    (empty_folder / "test_example.py").write_text(block.code, encoding="utf-8")
+            (folder / name).write_text(before[-1].code, encoding="utf-8")
+    (folder / "test_example.py").write_text(block.code, encoding="utf-8")
     # The plugins that it does not load take longer to import than most of the tests.
     absent = ("no:cacheprovider", "no:anyio", "no:langsmith_plugin", "no:xdist")
     options = ["-q", *(f"-p{name}" for name in absent)]
     settings = ("asyncio_default_fixture_loop_scope=function", "tmp_path_retention_policy=failed")
     options += [f"-o{setting}" for setting in settings]
-    if block.page == WRAPPERS_PAGE and "StoreConformance" in block.code:
-        options += ["-k", "delete or behaves_like_a_dict"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "test_example.py"],
+        [sys.executable, "-m", "pytest", *options, *selected, "test_example.py"],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"[1-9]\d* passed", done.stdout)
+
+
+@pytest.mark.parametrize("block", TESTS, ids=str)
+def test_python_tests(block, empty_folder):
+    if block.page == WRAPPERS_PAGE and "StoreConformance" in block.code:
+        run_tests(block, empty_folder, "-k", "delete or behaves_like_a_dict")
+    elif block.page == BACKEND_PAGE:
+        run_tests(block, empty_folder, "-k", f"not ({' or '.join(OF_MANY_EXAMPLES)})")
+    else:
+        run_tests(block, empty_folder)
 
 
 async def test_the_recipe_that_copies_takes_everything(redis_server, tmp_path):

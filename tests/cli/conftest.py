@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import io
 import json
+import os
+import shutil
 import struct
+import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
+import typer.main
 
 from locus_memory.cli import app
 from locus_memory.registry import open_backend
@@ -24,6 +30,51 @@ class Result:
     @property
     def json(self):
         return json.loads(self.out)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_built_once():
+    """Build the commands once: typer does so for every call, and it takes longer than the call."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
+        yield
+
+
+def play(folder):
+    """Play the demo in a new folder; return what it printed."""
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "locus_memory.cli", "demo"],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def played(tmp_path_factory):
+    """The folder where the demo was played, once for all processes, and what it printed."""
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+    folder, printed = root / "demo", root / "demo.txt"
+    with (root / "demo.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not printed.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            printed.write_text(play(folder))
+    return folder, printed.read_text()
+
+
+@pytest.fixture
+def copied(played, empty_directory):
+    """A copy of what the demo left, in the current folder; and what it printed."""
+    folder, printed = played
+    shutil.copytree(folder, empty_directory, dirs_exist_ok=True)
+    return printed
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -16,21 +15,6 @@ from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.registry import open_backend
-
-
-@pytest.fixture(scope="module")
-def played(tmp_path_factory):
-    """The folder where the demo was played, once, and what it printed."""
-    folder = tmp_path_factory.mktemp("demo")
-    done = subprocess.run(
-        [sys.executable, "-m", "locus_memory.cli", "demo"],
-        cwd=folder,
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return folder, done.stdout
 
 
 def test_the_sample_is_a_conversation():
@@ -63,14 +47,6 @@ def test_what_it_leaves_can_be_looked_at(played, ok):
     }
     shown = ok("--url", url, "show", SAMPLE, "--json").json
     assert shown["state"]["messages"] == load_sample().messages
-
-
-@pytest.fixture
-def copied(played, empty_directory):
-    """A copy of what the demo left, in the current folder; and what it printed."""
-    folder, printed = played
-    shutil.copytree(folder, empty_directory, dirs_exist_ok=True)
-    return printed
 
 
 def test_the_commands_it_names_work(copied, run):

@@ -86,10 +86,9 @@ def test_the_page_shows_what_the_commands_print(empty_directory, run):
         assert same(shown, printed), f"$ {command}\n{printed}"
 
 
-def test_the_tasks_at_the_top_work_on_the_demo(run, ok):
+def test_the_tasks_at_the_top_work_on_the_demo(copied, ok):
     tasks = TASK.findall(PAGE.read_text())
     assert len(tasks) == 5
-    run("demo")
     for task in tasks:
         assert ok(*shlex.split(task)).out.strip(), task
 
@@ -122,10 +121,9 @@ async def contents():
         return found
 
 
-def test_the_commands_leave_what_else_there_is_alone(empty_directory, run):
+def test_the_commands_leave_what_else_there_is_alone(copied, empty_directory, run):
     (demo, _), *others = BLOCK.findall(PAGE.read_text())
     assert demo == "locus-memory demo"
-    run("demo")
     sample = asyncio.run(contents())
     asyncio.run(write_own())
     own = {name: it for name, it in asyncio.run(contents()).items() if name not in sample}

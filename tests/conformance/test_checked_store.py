@@ -1,4 +1,7 @@
-"""The least that a backend writes over `CheckedStore` keeps the contract."""
+"""The least that a backend writes over `CheckedStore` keeps the contract.
+
+That it does so without any capability: `integration/test_wrappers.py`.
+"""
 
 from __future__ import annotations
 
@@ -51,11 +54,6 @@ class NoClaims(FiveMethods):
 class TestFiveMethods(StoreConformance):
     def make_store(self, clock, tmp_path):
         return FiveMethods(clock)
-
-
-class TestNoClaims(StoreConformance):
-    def make_store(self, clock, tmp_path):
-        return NoClaims(clock)
 
 
 @pytest.mark.parametrize(

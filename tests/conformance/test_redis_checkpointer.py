@@ -1,4 +1,4 @@
-"""The checkpoints of Redis keep the contract, on Redis and on Valkey."""
+"""The checkpoints of Redis keep the contract; on Valkey: `integration/test_redis_variants.py`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,3 @@ class TestRedis(CheckpointerConformance):
     def make_checkpointer(self, clock, tmp_path, **options):
         prefix = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:16]
         return RedisCheckpointer(self.url, key_prefix=f"t{prefix}:", clock=clock, **options)
-
-
-class TestValkey(TestRedis):
-    @pytest.fixture(autouse=True)
-    def server(self, valkey_server):
-        self.url = valkey_server.url

@@ -1,13 +1,10 @@
+"""Wrappers keep the contract; those that differ little are in `integration/test_wrappers.py`."""
+
 from __future__ import annotations
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.store.wrappers import EmbeddingStore, EncryptingStore, StoreWrapper
+from locus_memory.store.wrappers import EmbeddingStore, EncryptingStore
 from locus_memory.testing import FakeEmbedder, StoreConformance
-
-
-class TestStoreWrapper(StoreConformance):
-    def make_store(self, clock, tmp_path):
-        return StoreWrapper(InMemoryStore(clock=clock))
 
 
 class TestEncryptingStore(StoreConformance):
@@ -16,13 +13,6 @@ class TestEncryptingStore(StoreConformance):
         return EncryptingStore(
             inner, {"old": b"o" * 16, "new": b"n" * 32}, active="new", clock=clock
         )
-
-
-class TestEncryptingStoreThatTakesOver(StoreConformance):
-    def make_store(self, clock, tmp_path):
-        inner = InMemoryStore(clock=clock)
-        keys = {"new": b"n" * 32}
-        return EncryptingStore(inner, keys, active="new", clock=clock, accept_plain=True)
 
 
 # What is about words and not about meaning: any text is a little like any other.

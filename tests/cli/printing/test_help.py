@@ -54,9 +54,8 @@ def test_an_example_is_understood(example):
     assert not words
 
 
-def test_examples_work_on_the_database_of_the_demo(ok, run):
+def test_examples_work_on_the_database_of_the_demo(copied, run):
     """They name what `locus-memory demo` leaves, so they can be pasted."""
-    ok("demo")
     for example in (each for group in EXAMPLES.values() for each in group):
         words = shlex.split(example)[1:]
         needs = {

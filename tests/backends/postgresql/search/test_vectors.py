@@ -222,12 +222,13 @@ class TestSearch:
         assert found / 200 >= 0.95
         assert compared == []
 
-    async def test_the_index_is_used(self, own):
+    async def test_the_index_is_used(self, store):
+        await fill(store, NS, ROWS)
         sql = "SELECT idx_scan FROM pg_stat_all_indexes WHERE indexrelid = $1::text::regclass"
-        name = own._pool.sql("{vectors_by_direction}")[:-1] + '_16"'
-        await own.search_by_embedding(NS, [1.0] * 16)
+        name = store._pool.sql("{vectors_by_direction}")[:-1] + '_16"'
+        await store.search_by_embedding(NS, [1.0] * 16)
         async with asyncio.timeout(30):
-            while not await own._pool.fetchval(sql, name):  # noqa: ASYNC110 - nothing tells
+            while not await store._pool.fetchval(sql, name):  # noqa: ASYNC110 - nothing tells
                 await asyncio.sleep(0.05)
 
     async def test_a_page_continues_the_one_before_it(self, filled, rows, compared):
