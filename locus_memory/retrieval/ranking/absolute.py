@@ -9,8 +9,10 @@ from the scores of an engine, so they are the same on every backend.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from locus_memory._internal.quoting import quote
@@ -49,7 +51,7 @@ class Nearness:
         return None if cosine is None else self.scale.place(cosine)
 
 
-def rarities(words: Sequence[str], documents: Sequence[Collection[str]]) -> list[float]:
+def rarities(words: Sequence[str], documents: Sequence[tuple[str, ...]]) -> dict[str, float]:
     """Return the weight of each word: `ln(1 + N / df)`, at least 1 among fewer than 20 documents.
 
     N is the number of documents, and df the number of those with the word, at least 1. So a word
@@ -63,29 +65,31 @@ def rarities(words: Sequence[str], documents: Sequence[Collection[str]]) -> list
 
     Args:
         words: Stems, each once.
-        documents: The stems of each document.
+        documents: Those of the words that each document has, each once.
     """
     total = len(documents)
     least = 1.0 if total < _FEW else 0.0
-    found = (sum(word in each for each in documents) for word in words)
-    return [max(least, math.log1p(total / max(each, 1))) for each in found]
+    found = Counter(chain.from_iterable(documents))
+    return {word: max(least, math.log1p(total / max(found[word], 1))) for word in words}
 
 
-def word_shares(words: Sequence[str], documents: Sequence[Collection[str]]) -> list[float]:
+def word_shares(words: Sequence[str], documents: Sequence[tuple[str, ...]]) -> list[float]:
     """Return the share of the words that each document has, weighted by `rarities`, from 0 to 1.
 
     A document that gets one more of the words never has a lower share than before.
 
     Args:
         words: Stems to look for, each once; at least one.
-        documents: The stems of each document.
+        documents: Those of the words that each document has, each once.
     """
-    weighed = list(zip(words, rarities(words, documents), strict=True))
-    whole = math.fsum(weight for _, weight in weighed)
-    return [
-        min(1.0, math.fsum(weight for word, weight in weighed if word in each) / whole)
-        for each in documents
-    ]
+    weights = rarities(words, documents)
+    whole = math.fsum(weights.values())
+    # Far fewer choices of words than documents; an exact sum does not depend on their order.
+    shares = {
+        each: min(1.0, math.fsum([weights[word] for word in each]) / whole)
+        for each in set(documents)
+    }
+    return [shares[each] for each in documents]
 
 
 def relevance(text: float | None, dense: float | None) -> float:
@@ -111,10 +115,10 @@ def relevances(
         passages: The candidates.
         dense: The cosine of each on the model's scale; `None`: it has none.
     """
-    texts: Sequence[float | None] = [None] * len(passages)
-    if words:
-        texts = word_shares(words, [each.having(words) for each in passages])
-    return [relevance(*parts) for parts in zip(texts, dense, strict=True)]
+    if not words:
+        return [relevance(None, each) for each in dense]
+    texts = word_shares(words, [each.having(words) for each in passages])
+    return list(map(relevance, texts, dense))
 
 
 def check_min_score(min_score: object) -> float | None:

@@ -48,13 +48,10 @@ class Passage(NamedTuple):
         """The text with its speaker in front, if there is one."""
         return f"{self.speakers[0]}: {self.text}" if self.speakers else self.text
 
-    def having(self, stems: Sequence[str]) -> frozenset[str]:
-        """Return those of the stems that its text, its title or its speakers have."""
-        counts = self.words.counts
-        names = [_stems_of(each) for each in (*self.speakers, self.title) if each]
-        return frozenset(
-            [each for each in stems if each in counts or any(each in name for name in names)]
-        )
+    def having(self, stems: Sequence[str]) -> tuple[str, ...]:
+        """Return those of the stems that its text, its title or its speakers have, in order."""
+        counts, named = self.words.counts, _stems_of(self.speakers, self.title)
+        return tuple([each for each in stems if each in counts or each in named])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,8 +204,8 @@ class Words(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _stems_of(name: str) -> frozenset[str]:
-    return frozenset(tokens(name))
+def _stems_of(speakers: tuple[str, ...], title: str) -> frozenset[str]:
+    return frozenset(tokens("\n".join((*speakers, title))))
 
 
 @lru_cache(maxsize=4096)
