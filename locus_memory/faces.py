@@ -127,7 +127,7 @@ class BlockingMemoryManager(Blocking, of="locus_memory.memory.base.BaseMemoryMan
         pending: int
         namespace: Namespace
         extract = _Blocks(BaseMemoryManager.extract)
-        retrieve = _Blocks(BaseMemoryManager.retrieve)
+        retrieve = _Blocks(LLMMemoryManager.retrieve)
         save = _Blocks(LLMMemoryManager.save)
         on_session_start = _Blocks(BaseMemoryManager.on_session_start)
         on_session_end = _Blocks(BaseMemoryManager.on_session_end)

@@ -32,6 +32,7 @@ from locus_memory import (
     FileDeltaStorage,
     ForgetReport,
     HeuristicExtractor,
+    HybridSearch,
     InMemoryBackend,
     InMemoryDeltaStorage,
     InMemoryStore,
@@ -139,6 +140,7 @@ def from_synchronous_code() -> None:
         assert_type(checkpointer.get_storage_stats("t"), StorageStats)
     with blocking(LLMMemoryManager("memory")) as memory:
         assert_type(memory.retrieve("when?", 5), list[Memory])
+        assert_type(memory.retrieve("when?", type="user", min_score=0.5), list[Memory])
         assert_type(memory.for_user("ada").forget("k"), int)
         for each in memory.memories():
             assert_type(each, Memory)
@@ -169,6 +171,8 @@ def options() -> None:
         PostgreSQLCheckpointer[AgentState],
     )
     recall = RecallOptions(retrieve_limit=3, token_budget=200, token_counter=estimate_tokens)
+    RecallOptions(blend="trust", blend_weights=(0.5, 0.3, 0.2), half_life_days=7, min_relevance=0.4)
+    LLMMemoryManager("memory", blend="recency", blend_weights=(0.7, 0.3))
     later = ExtractionOptions(extract_mode="background", batch_messages=20)
     LLMMemoryManager("memory", max_memories=9, recall=recall, extraction=later)
     LLMMemoryManager("memory", max_memories=9, retrieve_limit=3, extract_mode="background")
@@ -424,6 +428,11 @@ async def extracting(messages: list[Message]) -> list[Memory]:
     return [Memory(MemoryType.USER, "name", messages[-1].content or "nobody")]
 
 
+async def searches(where: BaseStore, embedder: Embedder) -> None:
+    found = await HybridSearch(where, embedder).search(("a",), "words", min_score=0.5)
+    assert_type([hit.relevance for hit in found], list[float])
+
+
 async def memories(where: BaseStore | Backend | str, embedder: Embedder) -> None:
     LLMMemoryManager(where, extract_fn=LLMExtractor(talks), namespace_prefix=("mine",))
     LLMMemoryManager(where, extract_fn=HeuristicExtractor(), embedder=embedder)
@@ -434,6 +443,9 @@ async def memories(where: BaseStore | Backend | str, embedder: Embedder) -> None
         assert_type(await manager.retrieve("when?", 5), list[Memory])
         assert_type(await manager.retrieve(limit=5), list[Memory])
         assert_type(await manager.retrieve(5, "when?"), list[Memory])
+        assert_type(await manager.retrieve("when?", min_score=0.5), list[Memory])
+        important = {"metadata.importance": {"$gte": 0.5}}
+        assert_type(await manager.retrieve(type=MemoryType.PROJECT, filter=important), list[Memory])
         assert_type(await manager.history("deadline"), list[Memory])
         assert_type(await manager.undo("deadline", "project"), Memory | None)
         assert_type(await manager.on_session_start(AgentState()), AgentState)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         list_embedders,
         register_embedder,
     )
+    from locus_memory.retrieval.embedders.scale import Scale, register_scale, scale_of
     from locus_memory.retrieval.embedders.static import StaticEmbedder
     from locus_memory.retrieval.embedders.wrappers.base import EmbedderWrapper
     from locus_memory.retrieval.embedders.wrappers.batching import BatchingEmbedder
@@ -44,11 +45,14 @@ __all__ = [
     "Model2VecEmbedder",
     "OpenAIEmbedder",
     "RetryingEmbedder",
+    "Scale",
     "StaticEmbedder",
     "as_embedder",
     "get_embedder",
     "list_embedders",
     "register_embedder",
+    "register_scale",
+    "scale_of",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -64,10 +68,13 @@ __getattr__, __dir__ = lazy_names(
         "Model2VecEmbedder": "model2vec",
         "OpenAIEmbedder": "openai",
         "RetryingEmbedder": "wrappers.retrying",
+        "Scale": "scale",
         "StaticEmbedder": "static",
         "as_embedder": "registry",
         "get_embedder": "registry",
         "list_embedders": "registry",
         "register_embedder": "registry",
+        "register_scale": "scale",
+        "scale_of": "scale",
     },
 )

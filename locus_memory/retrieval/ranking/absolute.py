@@ -9,14 +9,16 @@ from the scores of an engine, so they are the same on every backend.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import or_
 from typing import Final
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.retrieval.embedders.scale import Scale
-from locus_memory.retrieval.ranking.fields import Passage
+from locus_memory.retrieval.ranking.fields import Passage, stems_of_names
 from locus_memory.store.item import Namespace
 
 __all__ = ["Nearness", "check_min_score", "rarities", "relevance", "relevances", "word_shares"]
@@ -49,7 +51,7 @@ class Nearness:
         return None if cosine is None else self.scale.place(cosine)
 
 
-def rarities(words: Sequence[str], documents: Sequence[Collection[str]]) -> list[float]:
+def rarities(matches: Sequence[Sequence[bool]]) -> list[float]:
     """Return the weight of each word: `ln(1 + N / df)`, at least 1 among fewer than 20 documents.
 
     N is the number of documents, and df the number of those with the word, at least 1. So a word
@@ -62,30 +64,28 @@ def rarities(words: Sequence[str], documents: Sequence[Collection[str]]) -> list
     than among all items.
 
     Args:
-        words: Stems, each once.
-        documents: The stems of each document.
+        matches: For each word, whether each document has it.
     """
-    total = len(documents)
-    least = 1.0 if total < _FEW else 0.0
-    found = (sum(word in each for each in documents) for word in words)
-    return [max(least, math.log1p(total / max(each, 1))) for each in found]
+    return [
+        max(1.0 if len(found) < _FEW else 0.0, math.log1p(len(found) / max(sum(found), 1)))
+        for found in matches
+    ]
 
 
-def word_shares(words: Sequence[str], documents: Sequence[Collection[str]]) -> list[float]:
+def word_shares(matches: Sequence[Sequence[bool]]) -> list[float]:
     """Return the share of the words that each document has, weighted by `rarities`, from 0 to 1.
 
     A document that gets one more of the words never has a lower share than before.
 
     Args:
-        words: Stems to look for, each once; at least one.
-        documents: The stems of each document.
+        matches: For each word, whether each document has it; at least one word.
     """
-    weighed = list(zip(words, rarities(words, documents), strict=True))
-    whole = math.fsum(weight for _, weight in weighed)
-    return [
-        min(1.0, math.fsum(weight for word, weight in weighed if word in each) / whole)
-        for each in documents
-    ]
+    weights = rarities(matches)
+    whole = math.fsum(weights)
+    documents = list(zip(*matches, strict=True))
+    # There are far fewer choices of words than documents.
+    shares = {each: math.fsum(compress(weights, each)) / whole for each in set(documents)}
+    return [min(1.0, shares[each]) for each in documents]
 
 
 def relevance(text: float | None, dense: float | None) -> float:
@@ -111,10 +111,26 @@ def relevances(
         passages: The candidates.
         dense: The cosine of each on the model's scale; `None`: it has none.
     """
-    texts: Sequence[float | None] = [None] * len(passages)
-    if words:
-        texts = word_shares(words, [each.having(words) for each in passages])
-    return [relevance(*parts) for parts in zip(texts, dense, strict=True)]
+    if not words:
+        return [relevance(None, each) for each in dense]
+    texts = word_shares(_matches(words, passages))
+    return list(map(relevance, texts, dense))
+
+
+def _matches(words: Sequence[str], passages: Sequence[Passage]) -> list[list[bool]]:
+    """Return for each word whether each text, its title or its speakers have it."""
+    counts = [each.words.counts for each in passages]
+    names = [(each.speakers, each.title) for each in passages]
+    # Far fewer names than texts, and hardly ever in a query.
+    stems = {each: stems_of_names(*each) for each in set(names)}
+    found: list[list[bool]] = []
+    for word in words:
+        matching = [word in each for each in counts]
+        if any(word in each for each in stems.values()):
+            named = [word in stems[each] for each in names]
+            matching = list(map(or_, matching, named))
+        found.append(matching)
+    return found
 
 
 def check_min_score(min_score: object) -> float | None:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.store.text import index_text, tokens
 
-__all__ = ["Fields", "Passage", "PassageCache", "Place", "Words", "words_of"]
+__all__ = ["Fields", "Passage", "PassageCache", "Place", "Words", "stems_of_names", "words_of"]
 
 Place = tuple[str, int]
 """The name of a conversation, and a position in it."""
@@ -47,14 +47,6 @@ class Passage(NamedTuple):
     def spoken(self) -> str:
         """The text with its speaker in front, if there is one."""
         return f"{self.speakers[0]}: {self.text}" if self.speakers else self.text
-
-    def having(self, stems: Sequence[str]) -> frozenset[str]:
-        """Return those of the stems that its text, its title or its speakers have."""
-        counts = self.words.counts
-        names = [_stems_of(each) for each in (*self.speakers, self.title) if each]
-        return frozenset(
-            [each for each in stems if each in counts or any(each in name for name in names)]
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,13 +199,14 @@ class Words(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _stems_of(name: str) -> frozenset[str]:
-    return frozenset(tokens(name))
+def _words_of(text: str) -> Words:
+    return Words.of(tokens(text))
 
 
 @lru_cache(maxsize=4096)
-def _words_of(text: str) -> Words:
-    return Words.of(tokens(text))
+def stems_of_names(speakers: tuple[str, ...], title: str) -> frozenset[str]:
+    """Return the stems of the words of speakers and a title."""
+    return frozenset(tokens("\n".join((*speakers, title))))
 
 
 def words_of(text: str) -> Words:
