@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, Final, TypeVar, cast
 
 from locus_memory._internal.neutral import neutralise
+from locus_memory._internal.offload import in_thread
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import (
@@ -170,7 +171,9 @@ class Extraction:
         edits = await self._edits_of(made.changes, origin, speakers)
         if made.identity and not made.changes:
             await speakers.read()
-        draft = made.episode if made.episode or not made.is_missing else digest_of(origin.messages)
+        draft = made.episode
+        if draft is None and made.is_missing:
+            draft = await in_thread(digest_of, origin.messages)
         return Distilled(
             edits=edits,
             episode=None if draft is None else self._without_secrets(draft),
@@ -212,7 +215,7 @@ class Extraction:
             return None
         return IdentityFact(
             text=claim.text,
-            at=origin.said_at(claim.sources) or self._ledger.now(),
+            at=self._ledger.now(),
             thread_id=origin.thread,
             message_ids=tuple(origin.ids(claim.sources)),
         )

@@ -255,7 +255,7 @@ class ExtractionQueue:
                     [self._put(job, 0), *self._recorded(job), _cursor_put(scope, job, version)],
                 )
             except VersionConflictError:
-                await self._adopt(scope, key, version)
+                await self._adopt(scope, job, version)
             else:
                 self._cursors.put(scope.lane(thread), (moved, version + 1))
                 return job
@@ -268,9 +268,11 @@ class ExtractionQueue:
         """Return a thread's cursor and the store's version of it, 0 if there is none.
 
         The cursor that this process wrote last is good enough: if another process moved it
-        since, the next write is refused, and this process reads it.
+        since, the next write is refused, and this process reads it. Without transactions, a job
+        would be written before that is found out.
         """
-        known = self._cursors.get(scope.lane(thread))
+        is_safe = self._record is None or self._store.capabilities.transactions
+        known = self._cursors.get(scope.lane(thread)) if is_safe else None
         if known is None:
             known = await self._stored(scope, thread)
         return known
@@ -380,15 +382,28 @@ class ExtractionQueue:
             return None
         return replace(job, version=job.version + 1)
 
-    async def _adopt(self, scope: Scope, key: str, version: int) -> None:
-        """Move the cursor behind a job that is already queued, unless it was moved already."""
-        item = await self._store.get_item(self._namespace, key)
+    async def _adopt(self, scope: Scope, wanted: Job, version: int) -> None:
+        """Move the cursor behind a job that is already queued, unless it was moved already.
+
+        If it is the wanted job itself, and another process moved the cursor elsewhere, the
+        messages are in other jobs: it is deleted again.
+        """
+        item = await self._store.get_item(self._namespace, wanted.key)
         job = None if item is None else Job.from_item(item)
-        if job is not None:
-            with suppress(VersionConflictError):
+        if item is None or job is None:
+            return
+        with suppress(VersionConflictError):
+            if self._is_doubled(job, wanted, (await self._stored(scope, wanted.thread))[0]):
+                await self._store.delete(self._namespace, job.key, if_version=item.version)
+            else:
                 await write_together(
                     self._store, [*self._recorded(job), _cursor_put(scope, job, version)]
                 )
+
+    def _is_doubled(self, job: Job, wanted: Job, cursor: Cursor) -> bool:
+        is_own = job.version == wanted.version and job.messages == wanted.messages
+        is_past = cursor.sequence >= wanted.cursor.sequence and cursor != wanted.cursor
+        return self._record is not None and is_own and is_past
 
     def _put(self, job: Job, version: int) -> Put:
         value = job.to_value()

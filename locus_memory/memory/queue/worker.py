@@ -274,7 +274,7 @@ class Worker:
 
     def _leave(self, lane: str) -> None:
         """Forget a thread without jobs."""
-        del self._known[lane]
+        self._known.pop(lane, None)
         scope = decode_namespace(lane)[:-1]
         if self._latest.get(scope) == lane:
             del self._latest[scope]
@@ -315,8 +315,12 @@ class Worker:
             done = await self._complete(outcome)
         self._known[lane] -= {job.key for job in done}
         self._retry()
+        if not self._pace.by_session or not done:
+            return bool(done)
+        if not self._known[lane]:
+            self._leave(lane)
         # A session that goes on meanwhile waits for its next pause.
-        return len(done) < len(jobs) if self._pace.by_session and done else bool(done)
+        return len(done) < len(jobs)
 
     async def _complete(self, outcome: Outcome) -> Sequence[Job]:
         """Write an outcome; returns its jobs, or none if another process has them now."""

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.manager import LLMMemoryManager
@@ -10,7 +9,7 @@ from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
-from tests.memory.conftest import PlainStore
+from tests.memory.conftest import make_store
 
 SCOPE = Scope(("locus_memory",))
 LONG = "It rained in Graz the whole day, so we moved the meeting to the afternoon of Thursday."
@@ -62,11 +61,12 @@ def distiller():
     return Distiller
 
 
-@pytest.fixture(params=["atomic", "plain"])
-def either(request, clock):
+@pytest.fixture(params=["inmemory", "plain", "sqlite", "encrypted"])
+async def either(request, clock, tmp_path):
     """A store with transactions, or one without."""
-    inner = InMemoryStore(clock=clock)
-    return inner if request.param == "atomic" else PlainStore(inner)
+    made = make_store(request.param, clock, tmp_path)
+    yield made
+    await made.close()
 
 
 @pytest.fixture

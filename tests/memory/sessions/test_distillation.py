@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -222,6 +224,32 @@ async def test_a_function_gives_facts_only(tend, either):
     assert await distilled(manager, LONG) == 0
     assert [each.key for each in await manager.retrieve()] == ["home"]
     assert await either.list_keys(SCOPE.queue) == []
+
+
+@pytest.mark.parametrize("extractor", ["function", "model"])
+async def test_a_missing_episode_is_the_rule_based_digest(tend, either, monkeypatch, extractor):
+    """A function makes no episode, and a model may leave it out; `null` is not missing."""
+    found = SimpleNamespace(
+        summary="Ada moves.",
+        topics=("move",),
+        entities=("Ada",),
+        decisions=(),
+        action_items=(),
+        salience=0.6,
+    )
+    rules = SimpleNamespace(digest=lambda messages: found if len(messages) > 1 else None)
+    monkeypatch.setitem(sys.modules, "locus_memory.memory.heuristic.digest", rules)
+    model = FakeModel(['{"changes": []}', '{"changes": [], "episode": null}'])
+    manager = tend(extract_fn=LLMExtractor(model) if extractor == "model" else lambda messages: [])
+    await distilled(manager, LONG)
+    (episode,) = await episodes_of(either)
+    assert (episode.summary, episode.entities, episode.salience) == ("Ada moves.", ("Ada",), 0.6)
+    if extractor == "model":
+        await distilled(manager, LONG, thread="other")
+    else:
+        await manager.add(LONG)
+        await manager.sync_now()
+    assert len(await episodes_of(either)) == 1
 
 
 async def test_a_real_prompt_and_answer(tend, either):

@@ -61,6 +61,16 @@ async def test_another_session_of_the_scope_ends_the_one_before(tend, either):
     assert manager.pending == 2
 
 
+async def test_sessions_that_are_over_take_no_room(tend):
+    """Whatever ends them."""
+    manager = tend()
+    for number in range(20):
+        await manager.on_session_end(run_of(turns_of(LONG), f"t{number}", user_id=f"u{number % 3}"))
+    await manager.sync_now()
+    worker = manager._worker
+    assert (worker._known, worker._latest, worker._timers, worker._tasks) == ({}, {}, {}, {})
+
+
 async def test_closing_the_manager_ends_all_sessions(tend, either):
     manager = tend()
     await manager.on_session_end(run_of(turns_of(LONG), "a", user_id="ada"))
