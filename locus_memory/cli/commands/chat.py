@@ -8,7 +8,7 @@ import typer
 
 from locus_memory.cli.options.common import Url
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix
-from locus_memory.cli.options.models import BaseUrl, ModelName, open_model
+from locus_memory.cli.options.models import BaseUrlOption, ModelOption, open_model
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.outcome import UsageError
 
@@ -38,8 +38,8 @@ def chat(
     user: Annotated[
         str | None, typer.Option("--user", metavar="ID", help="User who talks; none by default.")
     ] = None,
-    model: ModelName = None,
-    base_url: BaseUrl = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
     scripted: Annotated[
         bool, typer.Option("--scripted", help="Answer by a few rules; the default without --model.")
     ] = False,

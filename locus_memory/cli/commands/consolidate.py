@@ -11,7 +11,7 @@ import typer
 
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, for_user, open_manager
-from locus_memory.cli.options.models import BaseUrl, ModelName, open_model
+from locus_memory.cli.options.models import BaseUrlOption, ModelOption, open_model
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.outcome import CommandError, UsageError
 from locus_memory.cli.printing.output import number, remark, snippet
@@ -58,8 +58,8 @@ def consolidate(
     floor: Annotated[
         float, typer.Option(metavar="N", help="Salience below which unused facts are evicted.")
     ] = _FLOOR,
-    model: ModelName = None,
-    base_url: BaseUrl = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
     as_json: AsJson = False,

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EMBEDDER_VARIABLE",
-    "BaseUrl",
+    "BaseUrlOption",
     "EmbedderOption",
-    "ModelName",
+    "ModelOption",
     "RerankerOption",
     "open_embedder",
     "open_model",
@@ -44,22 +44,23 @@ RerankerOption = Annotated[
     ),
 ]
 
-ModelName = Annotated[
+
+ModelOption = Annotated[
     str | None,
     typer.Option("--model", metavar="NAME", help="Model of an OpenAI-compatible endpoint."),
 ]
-BaseUrl = Annotated[
+BaseUrlOption = Annotated[
     str | None,
     typer.Option("--base-url", metavar="URL", help="Endpoint of the model; it gets no key."),
 ]
 
 
 def open_model(name: str, base_url: str | None) -> OpenAIChat:
-    """Return the chat model with this name.
+    """Return the model with this name.
 
     Raises:
-        UsageError: There is no key for it, and no endpoint.
-        MissingDriverError: The client of the endpoint is not installed.
+        UsageError: It has neither a key nor an endpoint.
+        MissingDriverError: The client is not installed.
     """
     from locus_memory.chat.openai.model import OpenAIChat  # noqa: PLC0415 - help must be quick
     from locus_memory.errors import ConfigurationError, MissingDriverError  # noqa: PLC0415
