@@ -12,12 +12,14 @@ from locus_memory.store.item import Namespace
 __all__ = ["scopes_below"]
 
 _PAGE: Final = 500
-_LAYERS: Final = ("current", "vitals", "identity", "episodes", "log")
+_LAYERS: Final = ("current", "vitals", "identity", "episodes")
+"""Not the log: a pass would keep a scope alive that has nothing else."""
+
 _TYPES: Final = frozenset(MemoryType)
 
 
 async def scopes_below(store: BaseStore, prefix: Namespace, *, resolved: bool) -> list[Scope]:
-    """Return the scopes below a prefix that have a layer, in the order of their namespaces.
+    """Return the scopes below a prefix that have memories, in the order of their namespaces.
 
     Args:
         store: The store; if it cannot list namespaces, the prefix is the only scope.

@@ -166,9 +166,10 @@ class Steps:
             found = {item.key: (item, memory) for item in items if (memory := read_memory(item))}
             seen = await self._tend({key: memory for key, (_, memory) in found.items()}, mentions)
             spent = [
-                found[key]
-                for key, (_, after) in seen.items()
-                if is_spent(found[key][1], after, self._now, self._floor)
+                (item, memory)
+                for key, (item, memory) in found.items()
+                if key in seen
+                and is_spent(memory, seen[key][1], item.created_at, self._now, self._floor)
             ]
             report += ConsolidationReport(
                 decayed=sum(self._fades(found[key][1], old) for key, (old, _) in seen.items()),

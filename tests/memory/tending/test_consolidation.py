@@ -19,6 +19,7 @@ from locus_memory.memory.layers.identity import IdentityBook, IdentityFact
 from locus_memory.memory.layers.log import LogEntry, log_put, read_log
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook, vitals_put
+from locus_memory.memory.ledger.ledger import Statement
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
@@ -184,6 +185,33 @@ async def test_an_evicted_fact_comes_back_and_stays(store: BaseStore, clock: Fak
     assert (await manager.consolidate()).evicted == 0
     clock.advance(2 * DAY)
     assert (await manager.consolidate()).evicted == 2
+
+
+async def test_a_fact_of_an_old_conversation_has_thirty_days(
+    store: BaseStore, clock: FakeClock
+) -> None:
+    """What is imported today is not evicted tomorrow, however long ago it was said."""
+    manager = managed(store, clock).for_user("ada")
+    said = Statement(Memory(MemoryType.USER, "tea", "Ada likes tea."), said_at=at(-700))
+    await manager._ledger.apply(ADA, [said])
+    evicted = []
+    for days in (1, 28, 2):
+        clock.advance(days * DAY)
+        evicted.append((await manager.consolidate()).evicted)
+    assert evicted == [0, 0, 1]
+
+
+async def test_a_fact_that_was_said_again_is_not_idle(store: BaseStore, clock: FakeClock) -> None:
+    """A new version counts as a use."""
+    manager = managed(store, clock).for_user("ada")
+    await manager.save(Memory(MemoryType.USER, "home", "Ada lives in Lyon."))
+    evicted = []
+    for city in ("Rome", "Graz", None, None):
+        clock.advance(25 * DAY)
+        if city is not None:
+            await manager.save(Memory(MemoryType.USER, "home", f"Ada lives in {city}."))
+        evicted.append((await manager.consolidate()).evicted)
+    assert evicted == [0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("text", ["", "word " * 121, "<think>long</think>", None])

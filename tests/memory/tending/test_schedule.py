@@ -9,6 +9,7 @@ import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.layers.log import read_log
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
@@ -132,6 +133,23 @@ async def test_closing_ends_the_pass_in_the_background(clock: FakeClock) -> None
         assert (await managed(inner, clock).consolidate()).decayed == 1
 
 
+async def test_a_user_who_is_forgotten_during_a_pass_stays_forgotten(clock: FakeClock) -> None:
+    """The end of the pass writes no record of them."""
+    async with InMemoryStore(clock=clock) as inner:
+        store = Blocking(inner)
+        manager = managed(store, clock)
+        await manager.for_user("ada").save(Memory(MemoryType.USER, "tea", "Ada likes tea."))
+        clock.advance(48 * HOUR)
+        task = asyncio.create_task(manager.consolidate())
+        await store.reached.wait()
+        await forget(inner, user_id="ada")
+        store.free.set()
+        await task
+        left = [space for space in await inner.list_namespaces() if "ada" in space]
+        assert left == []
+        await manager.close()
+
+
 async def test_a_failure_in_the_background_is_an_event(clock: FakeClock, events: Any) -> None:
     """The run goes on, and the next hour tries again."""
 
@@ -178,6 +196,7 @@ async def test_the_scopes_below_a_prefix(clock: FakeClock) -> None:
                 await store.put(scope.transcript(label), "1", {})
                 await store.put(scope.history(MemoryType.USER, label), "1", {})
         await store.put(Scope(("app", "users", "only turns")).transcript("t"), "1", {})
+        await store.put(Scope(("app", "users", "only a log")).log, "1", {})
         await store.put(("app2", "current"), "user:a", {})
         await store.put(("app", "team", "x", "current"), "user:a", {})
         users = [*layers, "history", "users", "*", "only turns"]
