@@ -44,6 +44,7 @@ from locus_memory.memory.scope import (
     thread_of,
     user_namespace,
 )
+from locus_memory.memory.warming import MOST, Warmed
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
@@ -126,7 +127,8 @@ class LLMMemoryManager(BaseMemoryManager):
         self._recall = Recall(self._store, embedder)
         extractor = as_extractor(extract_fn)
         self._extraction = Extraction(extractor, self._ledger, self._recall, extraction)
-        self._recall_timeout = recall.recall_timeout
+        self._warmed = Warmed(self._store, clock)
+        self.recall_timeout = recall.recall_timeout
         self._drain_timeout = extraction.drain_timeout
         self._inline = extraction.extract_mode == "inline"
         self._queue = ExtractionQueue(self._store, self._scope, self._ledger.now)
@@ -320,6 +322,24 @@ class LLMMemoryManager(BaseMemoryManager):
             await asyncio.wait([task])
 
     @override
+    async def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
+        """Search now for the memories of the next turn of a session.
+
+        If the next query shares a content word with this one, and comes within 60 seconds, the
+        five best ones that match this query come first in its block.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        search = self._recall.find(self._scope, MOST, query)
+        await self._warmed.warm(self._scope, session_id, query, search)
+
+    @override
+    async def for_run(self, state: Any) -> Self | None:
+        """Return this manager bound to the scope of a run; `None`: the run has no memory."""
+        return self if self._bound else await self._of_run(state)
+
+    @override
     async def drain(self) -> int:
         """Extract from all that waits in the store, once; returns how many jobs still wait."""
         return await self._worker.drain()
@@ -344,6 +364,7 @@ class LLMMemoryManager(BaseMemoryManager):
         """
         if self._bound:
             return
+        self._warmed.close()
         try:
             await self._worker.close(self._drain_timeout)
         finally:
@@ -351,14 +372,15 @@ class LLMMemoryManager(BaseMemoryManager):
                 await self._store.close()
 
     @override
-    async def _recalled(self, query: str | None) -> list[Memory]:
-        async with asyncio.timeout(self._recall_timeout):
-            await self._worker.start()
-            try:
-                return await super()._recalled(query)
-            except ConfigurationError:
-                # Reported there, where words must do.
-                return await self._recall.find(self._scope, self.retrieve_limit, query)
+    async def _recalled(self, query: str | None, session_id: str = "") -> list[Memory]:
+        await self._worker.start()
+        try:
+            found = await super()._recalled(query, session_id)
+        except ConfigurationError:
+            # Reported there, where words must do.
+            found = await self._recall.find(self._scope, self.retrieve_limit, query)
+        merged = await self._warmed.merged(self._scope, session_id, query, found)
+        return merged[: self.retrieve_limit]
 
     async def _of_run(self, state: Any) -> Self | None:
         """Return this manager bound to the scope of a run; `None`: the run has no memory."""

@@ -19,6 +19,7 @@ __all__ = [
     "Extractor",
     "Memory",
     "MemoryChange",
+    "MemorySearchResult",
     "MemoryType",
     "is_of_tool",
 ]
@@ -117,6 +118,25 @@ class Memory:
 def is_of_tool(memory: Memory) -> bool:
     """Return whether a memory is from a tool's output."""
     return memory.metadata.get(ORIGIN) == TOOL
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySearchResult:
+    """A fact that a search of a memory manager or provider found.
+
+    Attributes:
+        id: Names the fact for the provider that returned it.
+        content: The fact itself, as stored: neutralise it before a model sees it.
+        score: How well it matches, higher is better; `None`: the provider does not say.
+        source: The origin of the fact, such as `turn`, `manual` or the name of an extractor.
+        created_at: When the fact became known, ISO 8601; `None`: unknown.
+    """
+
+    id: str
+    content: str
+    score: float | None = None
+    source: str = ""
+    created_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
