@@ -163,7 +163,9 @@ class MemoryHooks:
         task = kept(asyncio.create_task(work, context=uncollected()))
         self._warming.add(task)
         task.add_done_callback(self._warming.discard)
-        # A hook that only takes a note is done when the run is.
+        # A hook that only takes a note is done when the run is: one turn of the loop starts the
+        # task, and the next one starts the hook.
+        await asyncio.sleep(0)
         await asyncio.sleep(0)
 
     async def close(self) -> None:

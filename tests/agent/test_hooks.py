@@ -397,7 +397,7 @@ async def test_the_settings_name_a_provider():
     async with Agent(
         ScriptedModel(), memory_settings=MemorySettings(provider="local:memory")
     ) as agent:
-        await agent.run("I have a cat.")
+        await agent.run("I live in Vienna.")
         assert len(await agent.memory_manager.retrieve()) == 1
     with pytest.raises(ConfigurationError, match="given twice"):
         Agent(

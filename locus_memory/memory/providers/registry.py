@@ -17,7 +17,7 @@ the provider and whose value is a `MemoryProvider`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from importlib import import_module
 from inspect import Parameter, signature
@@ -42,7 +42,7 @@ from locus_memory.memory.providers.manager import ProviderManager
 from locus_memory.registry import list_stores, resolve_address
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoint, EntryPoints
 
 __all__ = [
     "get_memory_manager",
@@ -268,7 +268,7 @@ def _accepted(target: Callable[..., Any]) -> set[str]:
 
 
 def _plugin(name: str) -> MemoryProvider | None:
-    for entry in _entry_points(name=name):
+    for entry in _entry_points().select(name=name):
         try:
             return _load_plugin(entry)
         except Exception as error:
@@ -296,7 +296,7 @@ def _load_plugin(entry: EntryPoint) -> MemoryProvider:
     return loaded
 
 
-def _entry_points(**chosen: str) -> Iterable[EntryPoint]:
+def _entry_points() -> EntryPoints:
     from importlib.metadata import entry_points  # noqa: PLC0415 - costs 30 ms, seldom needed
 
-    return entry_points(group=ENTRY_POINTS, **chosen)
+    return entry_points(group=ENTRY_POINTS)

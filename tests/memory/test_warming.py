@@ -1,0 +1,117 @@
+"""Recalls that are prepared after a turn for the next one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.models import Memory
+from locus_memory.messages import Message
+from locus_memory.state import AgentState
+from locus_memory.store.wrappers import StoreWrapper
+
+pytestmark = pytest.mark.parametrize("store", ["inmemory", "sqlite"], indirect=True)
+
+FACTS = [
+    Memory("user", "tea", "Ada drinks green tea in the garden."),
+    Memory("user", "dog", "The dog is called Bosun."),
+    *(Memory("project", f"p{n}", f"Ticket {n} is about the garden fence.") for n in range(30)),
+]
+
+
+async def told(manager, query, session="t"):
+    block = await manager.prefetch(query, session_id=session)
+    return [line for line in block.splitlines() if line.startswith("- ")]
+
+
+def first(lines, word):
+    return bool(lines) and word in lines[0]
+
+
+async def test_what_is_warm_comes_first(make):
+    manager = make(retrieve_limit=3)
+    await manager.save(FACTS)
+    assert not first(await told(manager, "the garden fence"), "green tea")
+    await manager.queue_prefetch("green tea garden", session_id="t")
+    lines = await told(manager, "the garden fence")
+    assert first(lines, "green tea")
+    assert len(lines) == 3
+
+
+async def test_what_is_warm_needs_a_content_word_in_common(make):
+    manager = make(retrieve_limit=3)
+    await manager.save(FACTS)
+    await manager.queue_prefetch("what is in the tea?", session_id="t")
+    assert not any("green tea" in line for line in await told(manager, "what is in the fence?"))
+    # It was thrown away.
+    assert not first(await told(manager, "fences for my tea"), "garden: ")
+
+
+async def test_what_is_warm_is_of_one_session_and_one_scope(make):
+    manager = make(retrieve_limit=3)
+    ada, bob = manager.for_user("ada"), manager.for_user("bob")
+    for each in (manager, ada, bob):
+        await each.save(FACTS[1:])
+    await ada.save(FACTS[:1])
+    await ada.queue_prefetch("green tea garden", session_id="t")
+    query = "the garden fence"
+    assert not any("green tea" in line for line in await told(bob, query))
+    assert not any("green tea" in line for line in await told(manager, query))
+    assert not first(await told(ada, query, "other"), "green tea")
+    assert first(await told(ada, query), "green tea")
+
+
+async def test_what_is_warm_is_valid_for_a_minute(make, clock):
+    manager = make(retrieve_limit=3)
+    await manager.save(FACTS)
+    await manager.queue_prefetch("green tea garden", session_id="t")
+    clock.advance(60)
+    assert first(await told(manager, "the garden fence"), "green tea")
+    clock.advance(1)
+    assert not first(await told(manager, "the garden fence"), "green tea")
+
+
+async def test_what_is_warm_is_read_again(make):
+    manager = make(retrieve_limit=3)
+    await manager.save(FACTS)
+    await manager.queue_prefetch("green tea garden", session_id="t")
+    await manager.save([Memory("user", "tea", "Ada drinks coffee in the garden.")])
+    assert first(await told(manager, "the garden fence"), "coffee")
+    await manager.forget("tea")
+    assert not any("drinks" in line for line in await told(manager, "the garden fence"))
+
+
+async def test_a_run_is_warmed_by_the_one_before(make):
+    manager = make(retrieve_limit=3)
+    await manager.save(FACTS)
+    state = AgentState(messages=(Message.user("the garden fence"),), metadata={"thread_id": "t"})
+    await manager.queue_prefetch("green tea garden", session_id="t")
+    seen = await manager.on_session_start(state)
+    lines = [line for line in seen.messages[0].content.splitlines() if line.startswith("- ")]
+    assert first(lines, "green tea")
+
+
+class Slow(StoreWrapper):
+    """A store whose search waits."""
+
+    waiting = False
+
+    async def search(self, *arguments, **options):
+        if self.waiting:
+            await asyncio.Event().wait()
+        return await self.inner.search(*arguments, **options)
+
+
+async def test_closing_ends_a_search_in_progress(store):
+    store = Slow(store)
+    manager = LLMMemoryManager(store)
+    await manager.save(FACTS)
+    store.waiting = True
+    warming = asyncio.create_task(manager.queue_prefetch("tea", session_id="t"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await manager.close()
+    async with asyncio.timeout(5):
+        await warming
