@@ -21,14 +21,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from importlib import import_module
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from locus_memory._internal.providers.address import is_provider_name, parse_address
+from locus_memory._internal.providers.address import parse_address
 from locus_memory._internal.providers.construction import (
     Construction,
     did_you_mean,
     known_options,
     of_factory,
+    unknown_option,
 )
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, UnknownProviderError
@@ -60,7 +61,7 @@ _HERE: Final = "locus_memory.memory.providers"
 
 def _local(where: str | None = None, **options: Any) -> LLMMemoryManager:
     """Return the manager over a store of this library."""
-    return LLMMemoryManager(where or "sqlite", **options)
+    return _over_store(where or "sqlite", options)
 
 
 def _trusting(where: str | None = None, **options: Any) -> LLMMemoryManager:
@@ -119,9 +120,8 @@ def open_memory_manager(
         options: As there.
         preferred: Options for a class that accepts them.
     """
-    address = parse_address(where) if _names_a_provider(where) else None
-    provider = None if address is None else _find(address.provider)
-    if address is None or provider is None:
+    provider = _find(where)
+    if provider is None:
         return _over_store(where, {**(preferred or {}), **options})
     target = _class_of(provider)
     accepted = _accepted(target)
@@ -129,8 +129,10 @@ def open_memory_manager(
     own = {name: value for name, value in options.items() if name not in bridge}
     suggested = {name: value for name, value in (preferred or {}).items() if name in accepted}
     configured = {**suggested, **provider.options.config}
-    made = _made(provider.id, target, address.hint, own, configured)
-    if isinstance(made, BaseMemoryManager) and not bridge:
+    made = _made(provider.id, target, parse_address(where).hint, own, configured)
+    if isinstance(made, BaseMemoryManager):
+        for option in bridge:
+            raise unknown_option(provider.id, option, accepted)
         return made
     if not is_provider(made):
         raise ConfigurationError(
@@ -196,29 +198,40 @@ def _registered(table: dict[str, Any], key: str, row: Any) -> Callable[[], None]
     return unregister
 
 
-def _names_a_provider(where: object) -> bool:
-    """Return whether the first word of a string may be a provider; a path has none."""
-    return not isinstance(where, str) or is_provider_name(where.partition(":")[0])
+def _find(where: str) -> MemoryProvider | None:
+    """Return the memory provider that a string names; `None`: it names a store.
 
-
-def _find(name: str) -> MemoryProvider | None:
+    Raises:
+        UnknownProviderError: It names neither.
+        ConfigurationError: It is not a provider string, or its plugin does not load.
+    """
+    name = where.partition(":")[0].lower() if isinstance(where, str) else ""
     found = _providers.get(name) or _PROVIDERS.get(name)
-    return found or _plugin(name)
-
-
-def _over_store(where: str, options: Mapping[str, Any]) -> LLMMemoryManager:
+    if found is not None:
+        return found
     try:
         resolve_address(where)
     except UnknownProviderError:
-        name = parse_address(where).provider
-        known = sorted({*list_memory_providers(), *list_stores()})
-        raise UnknownProviderError(
-            f"unknown memory provider {quote(name)}{did_you_mean(name, known)}"
-            f" Known: {', '.join(known)}"
-        ) from None
-    construction = Construction("local", LLMMemoryManager, positional=(where,))
-    made: LLMMemoryManager = construction.make(LLMMemoryManager, options)
-    return made
+        # Looked for last: this reads the metadata of all installed distributions.
+        return _plugin(parse_address(where).provider) or _refuse(where)
+    return None
+
+
+def _refuse(where: str) -> NoReturn:
+    name, known = parse_address(where).provider, sorted({*list_memory_providers(), *list_stores()})
+    raise UnknownProviderError(
+        f"unknown memory provider {quote(name)}{did_you_mean(name, known)}"
+        f" Known: {', '.join(known)}"
+    )
+
+
+def _over_store(where: str, options: Mapping[str, Any]) -> LLMMemoryManager:
+    address, _ = resolve_address(where)
+    accepted = _accepted(_local)
+    for option in options:
+        if option not in accepted:
+            raise unknown_option(address.provider, option, accepted)
+    return LLMMemoryManager(where, **options)
 
 
 def _class_of(provider: MemoryProvider) -> Callable[..., Any]:
@@ -263,8 +276,9 @@ def _is_placed(parameter: Parameter) -> bool:
 
 def _accepted(target: Callable[..., Any]) -> set[str]:
     """Return the options that a class is known to accept."""
-    known = LLMMemoryManager if target in (_local, _trusting) else target
-    return known_options(known) or set()
+    if target in (_local, _trusting):
+        return (known_options(LLMMemoryManager) or set()) - {"store"}
+    return known_options(target) or set()
 
 
 def _plugin(name: str) -> MemoryProvider | None:

@@ -49,6 +49,10 @@ class Keyless(BaseMemoryProvider):
         self.lines = lines
 
 
+class Odd:
+    """Something else than a provider."""
+
+
 @pytest.fixture(autouse=True)
 def empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -119,11 +123,11 @@ def test_the_trust_of_facts_is_on_where_recall_has_it(monkeypatch):
     options = {}
     made = LLMMemoryManager("memory")
 
-    def manager(where, **given):
+    def manager(where, given):
         options.update(given)
         return made
 
-    monkeypatch.setattr("locus_memory.memory.providers.registry.LLMMemoryManager", manager)
+    monkeypatch.setattr("locus_memory.memory.providers.registry._over_store", manager)
     assert get_memory_manager("holographic:memory") is made
     has_blend = "blend" in RecallOptions.__dataclass_fields__
     assert options == ({"blend": "trust"} if has_blend else {})
@@ -196,11 +200,13 @@ def test_a_factory_gets_the_hint_as_that_of_a_store(register):
 def test_an_api_may_be_a_manager(register):
     register("noop", NoopMemoryManager)
     assert type(get_memory_manager("noop")) is NoopMemoryManager
+    with pytest.raises(UnknownOptionError, match="noop: unknown option 'hook_timeout'"):
+        get_memory_manager("noop", hook_timeout=1)
 
 
 def test_an_api_that_makes_something_else(register):
-    register("odd", dict)
-    with pytest.raises(ConfigurationError, match="odd: made a dict, which is no memory provider"):
+    register("odd", Odd)
+    with pytest.raises(ConfigurationError, match="odd: made a Odd, which is no memory provider"):
         get_memory_manager("odd")
 
 
@@ -236,6 +242,12 @@ def test_a_plugin_is_found_by_its_name(install):
     install(acme="acme_memory:ACME")
     assert get_memory_manager("acme:there").provider.place == "there"
     assert "acme" in list_memory_providers()
+
+
+def test_a_known_string_reads_no_plugin(monkeypatch):
+    monkeypatch.setattr("importlib.metadata.entry_points", None)
+    for where in ("memory", "local:memory", "sqlite:./agent.db", "agent.db"):
+        get_memory_manager(where)
 
 
 @pytest.mark.parametrize("value", ["acme_memory:MISSING", "no_such_module:X", "acme_memory:TEXT"])
