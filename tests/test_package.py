@@ -39,6 +39,7 @@ PACKAGES = [
             "conversation",
             "evaluation",
             "memory",
+            "memory.providers",
             "retrieval",
             "store",
             "testing",

@@ -5,7 +5,8 @@ work in other loops as well. A run saves its thread after every step. By default
 memory manager ends it.
 
 Read `loop.py` first, then `session.py` for one run on one thread; `managers.py` guards the memory
-and conversation managers, and `events.py` holds the values that a run returns.
+and conversation managers, `hooks.py` calls all further hooks, and `events.py` holds the values
+that a run returns.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         ToolFinished,
         ToolStarted,
     )
+    from locus_memory.agent.hooks import Invocation
     from locus_memory.agent.loop import Agent, Usage
 else:
     __getattr__, __dir__ = lazy_names(
@@ -34,6 +36,7 @@ else:
             "AgentEvent": "events",
             "AgentResult": "events",
             "Done": "events",
+            "Invocation": "hooks",
             "MessageAdded": "events",
             "Saved": "events",
             "TextDelta": "events",
@@ -48,6 +51,7 @@ __all__ = [
     "AgentEvent",
     "AgentResult",
     "Done",
+    "Invocation",
     "MessageAdded",
     "Saved",
     "TextDelta",

@@ -15,7 +15,7 @@ from locus_memory.agent.events import AgentResult
 from locus_memory.agent.managers import SessionHooks, recalled, remember
 from locus_memory.conversation.roles import BLOCK_MARK, is_memory_block
 from locus_memory.errors import ConfigurationError
-from locus_memory.events import uncollected
+from locus_memory.events import emit, uncollected
 from locus_memory.memory.fence import cap, fence
 from locus_memory.memory.hooks import call_hook, has_hook
 from locus_memory.messages import Message, Role
@@ -78,7 +78,7 @@ class InvocationHooks:
         """Call them in order; a failure is the event `agent.hook_failed`."""
         for function in self._functions:
             work = partial(function, invocation)
-            await call_hook(self._hook, work, seconds=_HOOK_SECONDS, event="agent.hook_failed")
+            await call_hook(self._hook, work, seconds=_HOOK_SECONDS, report=_report)
 
 
 class MemoryHooks:
@@ -220,6 +220,10 @@ class MemoryHooks:
             else:
                 messages.append(each)
         return state.model_copy(update={"messages": tuple(messages)})
+
+
+def _report(hook: str, error: BaseException) -> None:
+    emit("agent.hook_failed", error=error, hook=hook)
 
 
 def _contract() -> type[Any]:

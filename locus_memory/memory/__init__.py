@@ -4,7 +4,7 @@ A run recalls memories before it calls the model (`recall.py`, `inject.py`), and
 messages for extraction when it ends. The ledger keeps every version, so any change can be undone.
 
 Read `base.py` and `models.py` first, then `manager.py`, which calls the folders: `queue/`,
-`extraction/`, `ledger/`, `forgetting/`, `secrets/`.
+`extraction/`, `ledger/`, `forgetting/`, `secrets/`. `providers/` is a second way to a memory.
 """
 
 from __future__ import annotations
@@ -23,9 +23,16 @@ if TYPE_CHECKING:
     from locus_memory.memory.forgetting.forget import ForgetReport, ForgottenMemory, forget
     from locus_memory.memory.heuristic.extractor import HeuristicExtractor
     from locus_memory.memory.manager import LLMMemoryManager
-    from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
+    from locus_memory.memory.models import (
+        Extractor,
+        Memory,
+        MemoryChange,
+        MemorySearchResult,
+        MemoryType,
+    )
     from locus_memory.memory.options import ExtractionOptions, RecallOptions
     from locus_memory.memory.secrets.detection import find_secret
+    from locus_memory.memory.settings import MemorySettings
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -41,6 +48,8 @@ else:
             "LLMMemoryManager": "manager",
             "Memory": "models",
             "MemoryChange": "models",
+            "MemorySearchResult": "models",
+            "MemorySettings": "settings",
             "MemoryType": "models",
             "NoopMemoryManager": "base",
             "RecallOptions": "options",
@@ -62,6 +71,8 @@ __all__ = [
     "LLMMemoryManager",
     "Memory",
     "MemoryChange",
+    "MemorySearchResult",
+    "MemorySettings",
     "MemoryType",
     "NoopMemoryManager",
     "RecallOptions",

@@ -13,23 +13,27 @@ from locus_memory.events import emit
 __all__ = ["call_hook", "has_hook"]
 
 
+def _report(hook: str, error: BaseException) -> None:
+    emit("agent.memory_failed", error=error, hook=hook)
+
+
 async def call_hook(
     hook: str,
     work: Callable[[], Any],
     *,
     seconds: float,
-    event: str = "agent.memory_failed",
+    report: Callable[[str, BaseException], None] = _report,
 ) -> Any:
     """Return the result of a hook, or `None` if it fails or takes too long.
 
-    A failure is an event. So is a hook that cancels itself. A hook that runs too long is cancelled,
-    and not waited for: it may ignore that.
+    A failure is reported, and so is a hook that cancels itself. A hook that runs too long is
+    cancelled, and not waited for: it may ignore that.
 
     Args:
         hook: Its name, for the event.
         work: Calls it; it may be sync or async. A sync function cannot be interrupted.
         seconds: How long an async one may take.
-        event: The name of the event.
+        report: Reports a failure; by default as `agent.memory_failed`.
 
     Raises:
         CancelledError: The caller is cancelled; so is the hook.
@@ -38,7 +42,7 @@ async def call_hook(
         return await _within(seconds, work)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
         raise_if_cancelled(error)
-        emit(event, error=error, hook=hook)
+        report(hook, error)
         return None
 
 

@@ -205,7 +205,7 @@ def _find(where: str) -> MemoryProvider | None:
         UnknownProviderError: It names neither.
         ConfigurationError: It is not a provider string, or its plugin does not load.
     """
-    name = where.partition(":")[0].lower() if isinstance(where, str) else ""
+    name = str(where).partition(":")[0].lower()
     found = _providers.get(name) or _PROVIDERS.get(name)
     if found is not None:
         return found
