@@ -152,7 +152,7 @@ if TYPE_CHECKING:
     from locus_memory.memory.providers.registry import (
         register_memory_provider as register_memory_provider,
     )
-    from locus_memory.memory.settings import MemorySettings as MemorySettings
+    from locus_memory.memory.providers.settings import MemorySettings as MemorySettings
     from locus_memory.messages import Message, Role
     from locus_memory.messages import ToolCall as ToolCall
     from locus_memory.messages import ToolResult as ToolResult
@@ -276,7 +276,7 @@ else:
             "MemoryOptions": "memory.providers.descriptor",
             "MemoryProvider": "memory.providers.descriptor",
             "MemorySearchResult": "memory.models",
-            "MemorySettings": "memory.settings",
+            "MemorySettings": "memory.providers.settings",
             "MessageAdded": "agent.events",
             "MissingDriverError": "errors",
             "ModelAnswerError": "errors",

@@ -16,8 +16,8 @@ from locus_memory.agent.managers import SessionHooks, recalled, remember
 from locus_memory.conversation.roles import BLOCK_MARK, is_memory_block
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit, uncollected
-from locus_memory.memory.fence import cap, fence
-from locus_memory.memory.hooks import call_hook, has_hook
+from locus_memory.memory.providers.fence import cap, fence
+from locus_memory.memory.providers.hooks import call_hook, has_hook
 from locus_memory.messages import Message, Role
 from locus_memory.state import AgentState
 

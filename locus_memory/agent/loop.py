@@ -45,7 +45,7 @@ from locus_memory.errors import (
     InvalidArgumentError,
 )
 from locus_memory.events import collect
-from locus_memory.memory.settings import MemorySettings
+from locus_memory.memory.providers.settings import MemorySettings
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.registry import as_checkpointer
 from locus_memory.state import AgentState
@@ -249,14 +249,15 @@ class Agent(Resource):
                 raise CheckpointNotFoundError(thread_id)
             if session.finished and not session.is_waiting:
                 return session.result()
-            await self._answer_calls(session)
-            session.repair()
-            return await self._go_on(session)
+            return await self._go_on(session, resumed=True)
 
-    async def _go_on(self, session: Session) -> AgentResult:
+    async def _go_on(self, session: Session, *, resumed: bool = False) -> AgentResult:
         """Complete the run, and call the hooks around it."""
         try:
             await self._before.call(_invocation(session))
+            if resumed:
+                await self._answer_calls(session)
+                session.repair()
             result = await self._complete(session)
         except (Exception, asyncio.CancelledError) as error:
             if self.end_on_error or len(self._after):

@@ -11,7 +11,7 @@ from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory.backends.base import Backend
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.memory.settings import MemorySettings
+from locus_memory.memory.providers.settings import MemorySettings
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore

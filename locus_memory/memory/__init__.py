@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         MemoryType,
     )
     from locus_memory.memory.options import ExtractionOptions, RecallOptions
+    from locus_memory.memory.providers.settings import MemorySettings
     from locus_memory.memory.secrets.detection import find_secret
-    from locus_memory.memory.settings import MemorySettings
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -49,7 +49,7 @@ else:
             "Memory": "models",
             "MemoryChange": "models",
             "MemorySearchResult": "models",
-            "MemorySettings": "settings",
+            "MemorySettings": "providers.settings",
             "MemoryType": "models",
             "NoopMemoryManager": "base",
             "RecallOptions": "options",

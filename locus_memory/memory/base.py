@@ -18,9 +18,9 @@ from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import conversation, is_worth_reading, latest_user_text
-from locus_memory.memory.hooks import call_hook
 from locus_memory.memory.inject import inject, render_block
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
+from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.memory.scope import current_key, thread_of
 from locus_memory.store.item import check_limit
 

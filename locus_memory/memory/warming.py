@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from locus_memory._internal.cancellation import kept
 from locus_memory._internal.recent import RecentlyUsed
+from locus_memory.events import emit
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory
 from locus_memory.memory.scope import Scope, current_key
@@ -75,10 +76,8 @@ class Warmed:
     ) -> list[Memory]:
         """Return the memories of the turn before, if the query is about them, then the found ones.
 
-        A result that is too old, or of a query without a common word, is dropped.
-
-        Raises:
-            BackendError: The store failed.
+        A result that is too old, or of a query without a common word, is dropped. If the store
+        fails, which is an event, the found ones are returned.
         """
         result = self._results.get(_lane(scope, session_id))
         if result is None:
@@ -86,7 +85,11 @@ class Warmed:
         if not 0 <= self._clock() - result.at <= _SECONDS or result.words.isdisjoint(_words(query)):
             self._results.discard(_lane(scope, session_id))
             return list(found)
-        warmed = await self._read(scope, result.names, found)
+        try:
+            warmed = await self._read(scope, result.names, found)
+        except Exception as error:  # noqa: BLE001 - reported; what was found must do
+            emit("memory.search_failed", error=error, search="warmed")
+            return list(found)
         known = {current_key(each.type, each.key) for each in warmed}
         return [*warmed, *(each for each in found if current_key(each.type, each.key) not in known)]
 

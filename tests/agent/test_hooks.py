@@ -13,7 +13,7 @@ from locus_memory.conversation.base import ConversationManager
 from locus_memory.errors import ConfigurationError, ModelUnavailableError
 from locus_memory.memory.base import NoopMemoryManager
 from locus_memory.memory.providers import BaseMemoryProvider, ProviderManager
-from locus_memory.memory.settings import MemorySettings
+from locus_memory.memory.providers.settings import MemorySettings
 from locus_memory.state import AgentState
 
 HOOKS = (

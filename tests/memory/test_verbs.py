@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from locus_memory.conversation.roles import BLOCK_CLOSE, BLOCK_OPENING
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.base import BaseMemoryManager, NoopMemoryManager
-from locus_memory.memory.fence import cap, fence
 from locus_memory.memory.models import Memory, MemorySearchResult
+from locus_memory.memory.providers.fence import cap, fence
 
 
 @pytest.mark.parametrize("store", ["inmemory", "sqlite"], indirect=True)

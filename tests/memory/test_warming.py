@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
 from locus_memory.messages import Message
@@ -93,6 +94,19 @@ async def test_a_run_is_warmed_by_the_one_before(make):
     assert first(lines, "green tea")
 
 
+class FailingStore(StoreWrapper):
+    """A store whose verbs fail as long as they are named in `failing`."""
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.failing = set()
+
+    async def get_item(self, namespace, key):
+        if "get_item" in self.failing:
+            raise BackendUnavailableError("get_item is out of order")
+        return await self.inner.get_item(namespace, key)
+
+
 class Slow(StoreWrapper):
     """A store whose search waits."""
 
@@ -102,6 +116,17 @@ class Slow(StoreWrapper):
         if self.waiting:
             await asyncio.Event().wait()
         return await self.inner.search(*arguments, **options)
+
+
+async def test_a_store_that_fails_leaves_what_was_found(make, store, events):
+    failing = FailingStore(store)
+    manager = make(store=failing, retrieve_limit=3)
+    await manager.save(FACTS)
+    await manager.queue_prefetch("green tea garden", session_id="t")
+    failing.failing.add("get_item")
+    assert len(await told(manager, "the garden fence")) == 3
+    [event] = events.of("memory.search_failed")
+    assert event.attributes == {"search": "warmed"}
 
 
 async def test_closing_ends_a_search_in_progress(store):

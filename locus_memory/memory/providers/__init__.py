@@ -3,8 +3,9 @@
 A provider has hooks that an agent calls, and may implement only two of them. `ProviderManager`
 makes a memory manager of a provider, and a string such as `hindsight:support` names one.
 
-Read `base.py` first, then `manager.py` with `sessions.py`, then `descriptor.py` and `registry.py`.
-The adapters are `mem0.py` and `hindsight.py`; `service.py` has the part that both share.
+Read `base.py` first, then `manager.py` with `sessions.py`, `hooks.py` and `fence.py`, then
+`descriptor.py` and `registry.py`; `settings.py` is for agents. The adapters are `mem0.py` and
+`hindsight.py`; `service.py` has the part that both share.
 """
 
 from __future__ import annotations

@@ -12,11 +12,11 @@ from locus_memory.errors import ConfigurationError, StoreCapabilityError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, query_and_limit, with_block
 from locus_memory.memory.extraction.thread import conversation, latest_user_text
-from locus_memory.memory.fence import cap, fence
-from locus_memory.memory.hooks import call_hook, has_hook
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
 from locus_memory.memory.options import check_seconds, check_whole
 from locus_memory.memory.providers.base import BaseMemoryProvider, is_provider
+from locus_memory.memory.providers.fence import cap, fence
+from locus_memory.memory.providers.hooks import call_hook, has_hook
 from locus_memory.memory.providers.sessions import OpenSessions
 from locus_memory.memory.scope import thread_of, user_of
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from locus_memory._internal.cancellation import kept
-from locus_memory.memory.hooks import call_hook, has_hook
 from locus_memory.memory.providers.base import BaseMemoryProvider
+from locus_memory.memory.providers.hooks import call_hook, has_hook
 
 __all__ = ["OpenSessions"]
 

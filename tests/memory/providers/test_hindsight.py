@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import traceback
 from importlib.util import find_spec
 from uuid import UUID
@@ -175,8 +176,6 @@ class TestWithItsClient:
         await made.shutdown()
 
     async def test_a_server_that_does_not_answer(self, service, monkeypatch):
-        import threading  # noqa: PLC0415 - used here only
-
         done = threading.Event()
         monkeypatch.setattr(service, "answer", lambda *_: (done.wait(20) and 200, {"results": []}))
         made = HindsightProvider("support", api_url=service.url, timeout=0.05, attempts=2)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import traceback
 
 import pytest
 
 from locus_memory import Agent, Message, get_memory_manager
-from locus_memory.errors import BackendError, BackendUnavailableError, ConfigurationError
+from locus_memory.errors import (
+    BackendError,
+    BackendUnavailableError,
+    ConfigurationError,
+    MissingDriverError,
+)
 from locus_memory.memory.models import MemorySearchResult
 from locus_memory.memory.providers import Mem0Provider, ProviderManager
 
@@ -175,8 +182,6 @@ async def test_no_server_is_an_outage():
 
 
 async def test_a_server_that_does_not_answer(service, monkeypatch):
-    import threading  # noqa: PLC0415 - used here only
-
     done = threading.Event()
     monkeypatch.setattr(service, "answer", lambda *_: (done.wait(20) and 200, {"results": []}))
     provider = Mem0Provider(
@@ -186,6 +191,12 @@ async def test_a_server_that_does_not_answer(service, monkeypatch):
         await provider.search("tea")
     done.set()
     await provider.shutdown()
+
+
+def test_without_httpx(monkeypatch):
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(MissingDriverError, match=r"^mem0: needs the 'mem0' extra"):
+        get_memory_manager("mem0", api_key=KEY)
 
 
 def test_the_key_is_needed():
