@@ -9,12 +9,15 @@ import pytest
 
 from locus_memory import Agent, BaseMemoryManager, Message, ScriptedModel, ToolCall
 from locus_memory.agent.hooks import MemoryHooks
+from locus_memory.chat.base import ToolSpec
 from locus_memory.conversation.base import ConversationManager
+from locus_memory.conversation.summary.manager import SummarizingManager
 from locus_memory.errors import ConfigurationError, ModelUnavailableError
 from locus_memory.memory.base import NoopMemoryManager
 from locus_memory.memory.providers import BaseMemoryProvider, ProviderManager
 from locus_memory.memory.providers.settings import MemorySettings
 from locus_memory.state import AgentState
+from locus_memory.tools import Tool
 
 HOOKS = (
     *("prefetch", "queue_prefetch", "on_turn_complete", "on_pre_compact"),
@@ -114,6 +117,33 @@ async def test_a_message_that_goes_is_told_once():
         thread = (await agent.state("t")).messages
     gone = [text for each in calls if each[0] == "on_pre_compact" for text in each[1:]]
     assert gone == [each.content for each in thread[:-3]]
+
+
+async def test_the_order_with_a_summary():
+    calls = []
+
+    async def summarize(messages):
+        calls.append(("summary",))
+        return "They spoke of the weather."
+
+    summary = SummarizingManager(threshold=2, keep_recent=1, summarize_fn=summarize)
+    async with Agent(
+        model_of(calls),
+        tools=[Tool(ToolSpec(name="look", description="", parameters={}), lambda: "rain")],
+        memory_manager=Recording(calls),
+        conversation_manager=summary,
+        checkpointer="memory",
+    ) as agent:
+        await agent.run("How is the weather?", "t")
+        calls.clear()
+        await agent.run("And now?", "t")
+        thread = (await agent.state("t")).messages
+    names = [each[0] for each in calls]
+    assert names[:4] == ["prefetch", "summary", "on_pre_compact", "model"]
+    assert names[-4:] == ["on_turn_complete", "queue_prefetch", "on_session_end", "shutdown"]
+    gone = [text for each in calls if each[0] == "on_pre_compact" for text in each[1:]]
+    assert gone == [each.content for each in thread[: len(gone)]]
+    assert len(gone) >= 4
 
 
 async def test_what_was_told_is_forgotten_beyond_ten_thousand(monkeypatch):

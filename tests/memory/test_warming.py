@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from locus_memory import Agent, ScriptedModel
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
@@ -47,7 +48,7 @@ async def test_what_is_warm_needs_a_content_word_in_common(make):
     await manager.queue_prefetch("what is in the tea?", session_id="t")
     assert not any("green tea" in line for line in await told(manager, "what is in the fence?"))
     # It was thrown away.
-    assert not first(await told(manager, "fences for my tea"), "garden: ")
+    assert not any("green tea" in line for line in await told(manager, "the garden fence"))
 
 
 async def test_what_is_warm_is_of_one_session_and_one_scope(make):
@@ -92,6 +93,22 @@ async def test_a_run_is_warmed_by_the_one_before(make):
     seen = await manager.on_session_start(state)
     lines = [line for line in seen.messages[0].content.splitlines() if line.startswith("- ")]
     assert first(lines, "green tea")
+
+
+async def test_an_agent_warms_the_scope_of_its_run(make):
+    manager = make(retrieve_limit=3, namespace_resolver=lambda state: ("of", state.metadata["who"]))
+    ada, bob = manager.scoped(("of", "ada")), manager.scoped(("of", "bob"))
+    await ada.save(FACTS)
+    await bob.save(FACTS)
+    agent = Agent(ScriptedModel(), memory_manager=manager, checkpointer="memory")
+    await agent.run("green tea garden", "t", metadata={"who": "ada"})
+    # It runs beside what comes next.
+    async with asyncio.timeout(5):
+        while not first(await told(ada, "the garden fence"), "green tea"):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert not any("green tea" in line for line in await told(bob, "the garden fence"))
+    assert not any("green tea" in line for line in await told(manager, "the garden fence"))
+    await agent.close()
 
 
 class FailingStore(StoreWrapper):
