@@ -88,7 +88,11 @@ def memory_of(where: Any, settings: MemorySettings | None, model: Any) -> tuple[
         raise ConfigurationError("memory is given twice: as memory_manager and by the settings")
     if not settings.enabled:
         return None, False
-    return as_memory_manager(settings.provider if where is None else where, model)
+    made, owned = as_memory_manager(settings.provider if where is None else where, model)
+    if owned and hasattr(made, "max_prompt_chars"):
+        # Otherwise its default would cut first.
+        made.max_prompt_chars = settings.max_prompt_chars
+    return made, owned
 
 
 def as_memory_manager(where: Any, model: Any) -> tuple[Any, bool]:

@@ -14,7 +14,6 @@ from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import StoreItem
 from locus_memory.store.text import STOP_WORDS, query_words, stem
 
 __all__ = ["MOST", "Warmed"]
@@ -98,12 +97,14 @@ class Warmed:
     ) -> list[Memory]:
         """Return the memories of these names as they are now; the found ones are read already."""
         current = {current_key(each.type, each.key): each for each in found}
-        for name in names:
-            if name not in current:
-                item: StoreItem | None = await self._store.get_item(scope.current, name)
-                memory = None if item is None else read_memory(item)
-                if memory is not None:
-                    current[name] = memory
+        unread = [name for name in names if name not in current]
+        items = await asyncio.gather(
+            *(self._store.get_item(scope.current, name) for name in unread)
+        )
+        for name, item in zip(unread, items, strict=True):
+            memory = None if item is None else read_memory(item)
+            if memory is not None:
+                current[name] = memory
         return [current[name] for name in names if name in current]
 
     def close(self) -> None:
