@@ -71,7 +71,9 @@ class Trimmer(Protocol):
         ...
 
 
-def memory_of(where: Any, settings: MemorySettings | None, model: Any) -> tuple[Any, bool]:
+def memory_of(
+    where: Any, settings: MemorySettings | None, model: Any
+) -> tuple[SessionHooks | None, bool]:
     """Return the memory manager of an agent with these settings; as `as_memory_manager`.
 
     Raises:
@@ -91,11 +93,11 @@ def memory_of(where: Any, settings: MemorySettings | None, model: Any) -> tuple[
     made, owned = as_memory_manager(settings.provider if where is None else where, model)
     if owned and hasattr(made, "max_prompt_chars"):
         # Otherwise its default would cut first.
-        made.max_prompt_chars = settings.max_prompt_chars
+        setattr(made, "max_prompt_chars", settings.max_prompt_chars)  # noqa: B010 - of one class
     return made, owned
 
 
-def as_memory_manager(where: Any, model: Any) -> tuple[Any, bool]:
+def as_memory_manager(where: Any, model: Any) -> tuple[SessionHooks | None, bool]:
     """Return a memory manager, and whether the caller owns it and has to close it.
 
     A string is one of `get_memory_manager`; a store or a backend becomes an `LLMMemoryManager`, as

@@ -31,10 +31,11 @@ class MemoryOptions:
     """The options of a memory provider.
 
     Attributes:
-        config: Keyword arguments of the API's class; those of a call take precedence.
+        config: Keyword arguments of the API's class; those of a call take precedence. The repr
+            does not show them: one may be a key.
     """
 
-    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
 
 @dataclass(frozen=True, slots=True)

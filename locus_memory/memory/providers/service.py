@@ -122,15 +122,17 @@ def service_url(name: str, given: str | None, variable: str, default: str) -> st
 
 
 def service_key(name: str, given: str | None, variable: str, *, needed: bool) -> str | None:
-    """Return the key of a service: the given one, or the environment's.
+    """Return the key of a service: the given one, or the environment's, without outer spaces.
 
     Raises:
-        ConfigurationError: It is needed and missing.
+        ConfigurationError: It is needed and missing, or it cannot be sent in a header.
     """
-    key = given or os.environ.get(variable) or None
-    if key is None and needed:
+    key = (given or os.environ.get(variable) or "").strip()
+    if not key and needed:
         raise ConfigurationError(f"{name}: pass api_key= or set {variable}")
-    return key
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigurationError(f"{name}: the key is not one line of ASCII: check {variable}")
+    return key or None
 
 
 def choice(name: str, option: str, value: str, known: tuple[str, ...]) -> str:

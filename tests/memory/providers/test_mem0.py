@@ -167,6 +167,21 @@ async def test_no_error_shows_the_key(service, provider, status, error, attempts
     assert "secret" not in told
 
 
+@pytest.mark.parametrize("key", ["k\u00e9y", "a\nb", "\u043a\u043b\u044e\u0447", "a\x00b"])
+def test_a_key_that_cannot_be_sent(key):
+    with pytest.raises(ConfigurationError, match="check MEM0_API_KEY") as raised:
+        Mem0Provider(api_key=key)
+    assert key not in "".join(traceback.format_exception(raised.value))
+
+
+async def test_the_spaces_around_a_key_are_not_part_of_it(service):
+    service.answers[SEARCH] = {"results": []}
+    provider = Mem0Provider(api_key=f" {KEY}\n", api_url=service.url, user_id="ada")
+    await provider.search("tea")
+    assert service.requests[0].headers["authorization"] == f"Token {KEY}"
+    await provider.shutdown()
+
+
 async def test_an_answer_that_cannot_be_read(service, provider):
     for answer in (b"<html>", {"results": 3}, 3, b"", {"detail": "odd"}):
         service.answers[SEARCH] = answer

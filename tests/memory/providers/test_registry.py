@@ -181,6 +181,11 @@ def test_the_hint_outranks_the_configuration(register):
     assert get_memory_manager("notes:there").provider.folder == "there"
 
 
+def test_no_repr_shows_the_configuration():
+    options = MemoryOptions(config={"api_key": "secret"})
+    assert "secret" not in repr(MemoryProvider("mine", "Mine", "mem0", options))
+
+
 def test_a_provider_without_a_hint(register):
     register("keyless", Keyless)
     assert get_memory_manager("keyless", lines=1).provider.lines == 1
