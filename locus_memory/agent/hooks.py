@@ -18,6 +18,7 @@ from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit, uncollected
 from locus_memory.memory.providers.fence import cap, fence
 from locus_memory.memory.providers.hooks import call_hook, has_hook
+from locus_memory.memory.providers.settings import MemorySettings
 from locus_memory.messages import Message, Role
 from locus_memory.state import AgentState
 
@@ -88,10 +89,12 @@ class MemoryHooks:
 
     Args:
         manager: The memory manager; `None`: no hook is called.
-        settings: A `MemorySettings`, or `None`: the defaults.
+        settings: The settings; `None`: the defaults, and no cap on the block of a manager.
     """
 
-    def __init__(self, manager: SessionHooks | None, settings: Any = None) -> None:
+    def __init__(
+        self, manager: SessionHooks | None, settings: MemorySettings | None = None
+    ) -> None:
         self._manager = manager
         self._settings = settings
         self._contract = None if manager is None else _contract()
@@ -108,7 +111,8 @@ class MemoryHooks:
         seen = await recalled(self._manager, state)
         if self._has("prefetch") and not isinstance(self._manager, self._contract or ()):
             found = await self._call("prefetch", state, _user_text(state), session_id=thread_id)
-            seen = _with_text(seen, found)
+            most = (self._settings or MemorySettings()).max_prompt_chars
+            seen = _with_text(seen, found, most)
         return self._capped(seen)
 
     async def compact(
@@ -232,9 +236,9 @@ def _contract() -> type[Any]:
     return BaseMemoryManager
 
 
-def _with_text(state: AgentState, text: Any) -> AgentState:
+def _with_text(state: AgentState, text: Any, most: int) -> AgentState:
     """Return the state with a fenced block of this text after its leading system messages."""
-    block = fence(text) if isinstance(text, str) else ""
+    block = cap(fence(text), most) if isinstance(text, str) else ""
     if not block:
         return state
     held = state.messages

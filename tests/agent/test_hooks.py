@@ -7,7 +7,15 @@ from contextlib import suppress
 
 import pytest
 
-from locus_memory import Agent, BaseMemoryManager, Message, ScriptedModel, ToolCall
+from locus_memory import (
+    Agent,
+    BaseMemoryManager,
+    LLMMemoryManager,
+    Memory,
+    Message,
+    ScriptedModel,
+    ToolCall,
+)
 from locus_memory.agent.hooks import MemoryHooks
 from locus_memory.chat.base import ToolSpec
 from locus_memory.conversation.base import ConversationManager
@@ -462,6 +470,31 @@ async def test_the_recalled_text_is_cut_at_whole_lines(characters):
         facts = [line for line in block.splitlines() if line.startswith("- ")]
         assert facts == [f"- fact {number} of many" for number in range(len(facts))]
         assert len(block) > characters - 25 or len(facts) == 400
+
+
+@pytest.mark.parametrize("kind", ["manager", "foreign"])
+async def test_the_text_of_any_manager_is_cut(kind):
+    seen = []
+
+    async def model(messages):
+        seen.extend(each.content for each in messages)
+        return Message.assistant("Yes.")
+
+    class Talkative(Foreign):
+        def prefetch(self, query, *, session_id):
+            return "\n".join(f"- fact {number} of many" for number in range(400))
+
+    async with LLMMemoryManager("memory", token_budget=5000, retrieve_limit=50) as memory:
+        facts = [Memory("user", f"k{n}", f"Fact {n} is one of many about tea.") for n in range(50)]
+        await memory.save(facts)
+        manager = memory if kind == "manager" else Talkative()
+        settings = MemorySettings(max_prompt_chars=500)
+        agent = Agent(model, memory_manager=manager, memory_settings=settings)
+        assert (await agent.run("tea?")).failures == ()
+        await agent.close()
+    [block, _] = seen
+    assert 400 < len(block) <= 500
+    assert block.endswith("\n</memory>")
 
 
 @pytest.mark.parametrize(
