@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from locus_memory.agent.events import TextDelta as TextDelta
     from locus_memory.agent.events import ToolFinished as ToolFinished
     from locus_memory.agent.events import ToolStarted as ToolStarted
+    from locus_memory.agent.hooks import Invocation as Invocation
     from locus_memory.agent.loop import Agent
     from locus_memory.backends.base import Backend as Backend
     from locus_memory.backends.file.backend import FileBackend as FileBackend
@@ -138,6 +139,20 @@ if TYPE_CHECKING:
     from locus_memory.memory.models import Extractor as Extractor
     from locus_memory.memory.models import Memory, MemoryType
     from locus_memory.memory.models import MemoryChange as MemoryChange
+    from locus_memory.memory.models import MemorySearchResult as MemorySearchResult
+    from locus_memory.memory.providers.base import BaseMemoryProvider as BaseMemoryProvider
+    from locus_memory.memory.providers.descriptor import MemoryOptions as MemoryOptions
+    from locus_memory.memory.providers.descriptor import MemoryProvider as MemoryProvider
+    from locus_memory.memory.providers.manager import ProviderManager as ProviderManager
+    from locus_memory.memory.providers.registry import get_memory_manager as get_memory_manager
+    from locus_memory.memory.providers.registry import (
+        list_memory_providers as list_memory_providers,
+    )
+    from locus_memory.memory.providers.registry import register_memory_api as register_memory_api
+    from locus_memory.memory.providers.registry import (
+        register_memory_provider as register_memory_provider,
+    )
+    from locus_memory.memory.providers.settings import MemorySettings as MemorySettings
     from locus_memory.messages import Message, Role
     from locus_memory.messages import ToolCall as ToolCall
     from locus_memory.messages import ToolResult as ToolResult
@@ -227,6 +242,7 @@ else:
             "BackendUnavailableError": "errors",
             "BackendWriteError": "errors",
             "Blocking": "sync",
+            "BaseMemoryProvider": "memory.providers.base",
             "BlockingCallError": "errors",
             "Bridge": "sync",
             "CheckpointConflictError": "errors",
@@ -254,8 +270,13 @@ else:
             "InvalidKeyError": "errors",
             "InvalidMessageError": "errors",
             "InvalidNamespaceError": "errors",
+            "Invocation": "agent.hooks",
             "MemoryChange": "memory.models",
             "MemoryCheckpointer": "backends.inmemory.checkpoints",
+            "MemoryOptions": "memory.providers.descriptor",
+            "MemoryProvider": "memory.providers.descriptor",
+            "MemorySearchResult": "memory.models",
+            "MemorySettings": "memory.providers.settings",
             "MessageAdded": "agent.events",
             "MissingDriverError": "errors",
             "ModelAnswerError": "errors",
@@ -284,6 +305,7 @@ else:
             "PostgreSQLDeltaStorage": "backends.postgresql.checkpoints",
             "PostgreSQLPool": "backends.postgresql.connection.connection",
             "PostgreSQLStore": "backends.postgresql.store",
+            "ProviderManager": "memory.providers.manager",
             "RedisBackend": "backends.redis.backend",
             "RedisCheckpointer": "backends.redis.checkpoints",
             "RedisConnection": "backends.redis.connection.connection",
@@ -320,9 +342,13 @@ else:
             "as_store": "registry",
             "count_tokens": "conversation.tokens",
             "estimate_tokens": "conversation.tokens",
+            "get_memory_manager": "memory.providers.registry",
             "index_turns": "retrieval.turns",
             "list_checkpointers": "registry",
+            "list_memory_providers": "memory.providers.registry",
             "list_stores": "registry",
+            "register_memory_api": "memory.providers.registry",
+            "register_memory_provider": "memory.providers.registry",
         },
     )
 

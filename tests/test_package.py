@@ -40,6 +40,7 @@ PACKAGES = [
             "conversation",
             "evaluation",
             "memory",
+            "memory.providers",
             "retrieval",
             "store",
             "testing",

@@ -5,8 +5,8 @@ work in other loops as well. A run saves its thread after every step. By default
 memory manager ends it.
 
 Read `loop.py` first, then `session.py` for one run on one thread; `managers.py` guards the memory
-and conversation managers, and `events.py` holds the values that a run returns. `toolkit/` has
-tools with which a model works on memories.
+and conversation managers, `hooks.py` calls all further hooks, and `events.py` holds the values
+that a run returns. `toolkit/` has tools with which a model works on memories.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ToolFinished,
         ToolStarted,
     )
+    from locus_memory.agent.hooks import Invocation
     from locus_memory.agent.loop import Agent, Usage
     from locus_memory.agent.toolkit.memory_tool import memory_tool
     from locus_memory.agent.toolkit.search_tool import memory_tools
@@ -37,6 +38,7 @@ else:
             "AgentEvent": "events",
             "AgentResult": "events",
             "Done": "events",
+            "Invocation": "hooks",
             "MessageAdded": "events",
             "Saved": "events",
             "TextDelta": "events",
@@ -53,6 +55,7 @@ __all__ = [
     "AgentEvent",
     "AgentResult",
     "Done",
+    "Invocation",
     "MessageAdded",
     "Saved",
     "TextDelta",

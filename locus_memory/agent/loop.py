@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from typing_extensions import override
 
+from locus_memory._internal.cancellation import finished
 from locus_memory._internal.quoting import quote
 from locus_memory._internal.resource import Resource
 from locus_memory.agent.current import CURRENT_CALL
@@ -22,13 +23,14 @@ from locus_memory.agent.events import (
     ToolStarted,
     streamed,
 )
+from locus_memory.agent.hooks import Invocation, InvocationHooks, MemoryHooks
 from locus_memory.agent.managers import (
+    PrefetchHook,
     SessionHooks,
     Trimmer,
-    as_memory_manager,
+    TurnHook,
     checked_trimmer,
-    recalled,
-    remember,
+    memory_of,
     trimmed,
 )
 from locus_memory.agent.session import Session, load_state
@@ -38,11 +40,13 @@ from locus_memory.chat.base import ChatModel, ToolModel
 from locus_memory.chat.usage import Usage, report_usage
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 from locus_memory.errors import (
+    CheckpointConflictError,
     CheckpointNotFoundError,
     ConfigurationError,
     InvalidArgumentError,
 )
 from locus_memory.events import collect
+from locus_memory.memory.providers.settings import MemorySettings
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.registry import as_checkpointer
 from locus_memory.state import AgentState
@@ -76,8 +80,10 @@ class Agent(Resource):
         tools: Functions or `Tool`s that the model may call; calls of one answer run concurrently.
         checkpointer: A provider string, a backend or a checkpointer of `AgentState`. Without one,
             each run is a separate conversation.
-        memory_manager: An object with `on_session_start` and `on_session_end`; or a provider
-            string, a backend or a store, for an `LLMMemoryManager` whose model is this one.
+        memory_manager: An object with `on_session_start` and `on_session_end`; a memory provider,
+            which has `prefetch` or `on_turn_complete`, and which the agent shuts down; a string of
+            `get_memory_manager`; or a backend or a store, for an `LLMMemoryManager` whose model
+            is this one.
         conversation_manager: An object with `async_apply` or `apply`.
         max_iterations: How often a run may call the model before it stops.
         agent_id: Saved with the thread, if there are several agents.
@@ -86,10 +92,19 @@ class Agent(Resource):
         on_memory_error: `"raise"` ends a run with the first error of its memory: before the
             model is called, or after the answer is saved; `resume` tries again. Extraction in
             the background is not part of a run.
+        memory_settings: Whether to recall and to extract, and how much text to recall.
+        end_on_error: Whether `on_session_end` is also called for a run that fails or is cancelled.
+            By default its messages are extracted with the next run of the thread. A run that
+            loses its thread to another one (`CheckpointConflictError`) never has an end.
+        before_invocation: Functions of an `Invocation`, sync or async, called before the memories
+            of a run are recalled.
+        after_invocation: Functions of an `Invocation`, called when a run is over, has failed or
+            is cancelled. A failure of these functions is the event `agent.hook_failed`; each may
+            take 30 seconds.
 
     Raises:
-        ConfigurationError: An invalid provider string, model, tool or manager, or tools for a
-            model that accepts none.
+        ConfigurationError: An invalid provider string, model, tool, manager or function, or tools
+            for a model that accepts none.
     """
 
     def __init__(
@@ -99,12 +114,22 @@ class Agent(Resource):
         system_prompt: str | None = None,
         tools: Iterable[Callable[..., Any] | Tool] = (),
         checkpointer: str | BaseCheckpointer | Backend | None = None,
-        memory_manager: str | BaseStore | Backend | SessionHooks | None = None,
+        memory_manager: str
+        | BaseStore
+        | Backend
+        | SessionHooks
+        | PrefetchHook
+        | TurnHook
+        | None = None,
         conversation_manager: Trimmer | None = None,
         max_iterations: int = 20,
         agent_id: str | None = None,
         inherit_user: bool = False,
         on_memory_error: Literal["report", "raise"] = "report",
+        memory_settings: MemorySettings | None = None,
+        end_on_error: bool = False,
+        before_invocation: Iterable[Callable[[Invocation], Any]] = (),
+        after_invocation: Iterable[Callable[[Invocation], Any]] = (),
     ) -> None:
         if check_limit(max_iterations, "max_iterations") < 1:
             raise InvalidArgumentError(f"max_iterations is at least 1, not {max_iterations}")
@@ -126,7 +151,11 @@ class Agent(Resource):
         self.checkpointer: BaseCheckpointer | None = None
         if checkpointer is not None:
             self.checkpointer = self._own(*as_checkpointer(checkpointer))
-        self.memory_manager = self._own(*as_memory_manager(memory_manager, model))
+        self.memory_manager = self._own(*memory_of(memory_manager, memory_settings, model))
+        self._memory = MemoryHooks(self.memory_manager, memory_settings)
+        self.end_on_error = end_on_error
+        self._before = InvocationHooks("before_invocation", before_invocation)
+        self._after = InvocationHooks("after_invocation", after_invocation)
         self.conversation_manager = checked_trimmer(conversation_manager)
 
     def _own(self, part: _Part, owned: bool) -> _Part:  # noqa: FBT001 - as the registry returns it
@@ -221,22 +250,48 @@ class Agent(Resource):
                 raise CheckpointNotFoundError(thread_id)
             if session.finished and not session.is_waiting:
                 return session.result()
-            await self._answer_calls(session)
-            session.repair()
-            return await self._go_on(session)
+            return await self._go_on(session, resumed=True)
 
-    async def _go_on(self, session: Session) -> AgentResult:
+    async def _go_on(self, session: Session, *, resumed: bool = False) -> AgentResult:
+        """Complete the run, and call the hooks around it."""
+        try:
+            await self._before.call(_invocation(session))
+            if resumed:
+                await self._answer_calls(session)
+                session.repair()
+            result = await self._complete(session)
+        except (Exception, asyncio.CancelledError) as error:
+            if self.end_on_error or len(self._after):
+                # A cancelled run waits for its hooks, which have their time limits.
+                await finished(self._end_with_error(session, error))
+            raise
+        await self._after.call(_invocation(session, result=result))
+        await self._memory.warm(session.state, session.thread_id)
+        return result
+
+    async def _complete(self, session: Session) -> AgentResult:
         """Call the model and run its tools until it requests no more calls."""
         await self._recall(session)
         while session.is_waiting and session.iterations < self.max_iterations:
             await self._ask_model(session)
             await self._answer_calls(session)
-        await remember(self.memory_manager, session.state)
+        session.ended = True
+        await self._memory.end(session.state)
+        if not session.is_waiting:
+            await self._memory.complete(session.state, session.thread_id)
         self._check_memory(session)
         return await session.finish()
 
+    async def _end_with_error(self, session: Session, error: BaseException) -> None:
+        is_own = not session.ended and not isinstance(error, CheckpointConflictError)
+        if self.end_on_error and is_own:
+            await self._memory.end(session.state)
+        await self._after.call(_invocation(session, error=error))
+
     async def _ask_model(self, session: Session) -> None:
-        seen = await trimmed(self.conversation_manager, session.view)
+        view = session.view
+        seen = await trimmed(self.conversation_manager, view)
+        await self._memory.compact(session.state, view, seen, session.thread_id)
         specs = [each.spec for each in self.tools.values()]
         answer = await ask(self.model, seen, specs, on_text=session.on_text)
         report_usage(answer, "answer")
@@ -278,7 +333,7 @@ class Agent(Resource):
         thread = session.state.messages
         prompt = () if self.system_prompt is None else (Message.system(self.system_prompt),)
         view = session.state.model_copy(update={"messages": (*prompt, *thread)})
-        session.lead_in(await recalled(self.memory_manager, view))
+        session.lead_in(await self._memory.recall(view, session.thread_id))
         self._check_memory(session)
 
     def _check_memory(self, session: Session) -> None:
@@ -353,6 +408,19 @@ class Agent(Resource):
         async with AsyncExitStack() as stack:
             for each in self._owned:
                 stack.push_async_callback(each.close)
+            await self._memory.close()
+
+
+def _invocation(
+    session: Session, *, result: AgentResult | None = None, error: BaseException | None = None
+) -> Invocation:
+    return Invocation(
+        thread_id=session.thread_id,
+        user_id=session.state.metadata.get("user_id"),
+        state=session.state,
+        result=result,
+        error=error,
+    )
 
 
 def _result(task: asyncio.Task[ToolResult], call: ToolCall) -> ToolResult:

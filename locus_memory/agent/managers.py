@@ -11,15 +11,19 @@ from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory.backends.base import Backend
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
+from locus_memory.memory.providers.settings import MemorySettings
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
 
 __all__ = [
+    "PrefetchHook",
     "SessionHooks",
     "Trimmer",
+    "TurnHook",
     "as_memory_manager",
     "checked_trimmer",
+    "memory_of",
     "recalled",
     "remember",
     "trimmed",
@@ -40,6 +44,22 @@ class SessionHooks(Protocol):
         ...
 
 
+class PrefetchHook(Protocol):
+    """A memory provider that recalls."""
+
+    def prefetch(self, query: str, /, *, session_id: str) -> Any:
+        """Return the text to put before the model."""
+        ...
+
+
+class TurnHook(Protocol):
+    """A memory provider that extracts."""
+
+    def on_turn_complete(self, user: str, assistant: str, /, *, session_id: str) -> Any:
+        """Keep the facts of a turn."""
+        ...
+
+
 class Trimmer(Protocol):
     """The method that an agent needs of a conversation manager, or else `async_apply`.
 
@@ -51,35 +71,74 @@ class Trimmer(Protocol):
         ...
 
 
-def as_memory_manager(
-    where: str | BaseStore | Backend | SessionHooks | None, model: Any
+def memory_of(
+    where: Any, settings: MemorySettings | None, model: Any
 ) -> tuple[SessionHooks | None, bool]:
+    """Return the memory manager of an agent with these settings; as `as_memory_manager`.
+
+    Raises:
+        ConfigurationError: As for `as_memory_manager`; the memory is given twice; or the settings
+            are something else.
+    """
+    if settings is None:
+        return as_memory_manager(where, model)
+    if not isinstance(settings, MemorySettings):
+        raise ConfigurationError(
+            f"memory_settings is a MemorySettings, not {type(settings).__name__}"
+        )
+    if where is not None and settings.provider is not None:
+        raise ConfigurationError("memory is given twice: as memory_manager and by the settings")
+    if not settings.enabled:
+        return None, False
+    made, owned = as_memory_manager(settings.provider if where is None else where, model)
+    if owned and hasattr(made, "max_prompt_chars"):
+        # Otherwise its default would cut first.
+        setattr(made, "max_prompt_chars", settings.max_prompt_chars)  # noqa: B010 - of one class
+    return made, owned
+
+
+def as_memory_manager(where: Any, model: Any) -> tuple[SessionHooks | None, bool]:
     """Return a memory manager, and whether the caller owns it and has to close it.
 
-    A provider string, a store or a backend becomes an `LLMMemoryManager`. The model extracts the
-    memories in the background, with one prompt per session: when 20 messages are waiting, when the
-    thread has been idle for a minute, or when the agent is closed. If the model declares that it
-    cannot, rules extract them before the run ends.
+    A string is one of `get_memory_manager`; a store or a backend becomes an `LLMMemoryManager`, as
+    a string of a store does. In such a manager, the model extracts the memories in the background,
+    with one prompt per session: when 20 messages are waiting, when the thread has been idle for a
+    minute, or when the agent is closed. If the model declares that it cannot, rules extract them
+    before the run ends. A memory provider becomes a `ProviderManager`.
 
     Raises:
         ConfigurationError: It is none of these, or an invalid provider string.
     """
     if where is None or _has_hooks(where):
         return where, False
-    if not isinstance(where, str | BaseStore | Backend):
-        raise ConfigurationError(
-            "a memory manager has on_session_start and on_session_end, or is a provider string,"
-            f" a store or a backend, not {type(where).__name__}"
-        )
     # Loaded only for agents with memory.
-    from locus_memory.memory.extraction.extractors import LLMExtractor  # noqa: PLC0415
     from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415
+    from locus_memory.memory.providers.base import is_provider  # noqa: PLC0415
+    from locus_memory.memory.providers.manager import ProviderManager  # noqa: PLC0415
+    from locus_memory.memory.providers.registry import open_memory_manager  # noqa: PLC0415
+
+    if isinstance(where, str):
+        return open_memory_manager(where, {}, preferred=_extraction(model)), True
+    if isinstance(where, BaseStore | Backend):
+        return LLMMemoryManager(where, **_extraction(model)), True
+    if is_provider(where):
+        return ProviderManager(where), True
+    raise ConfigurationError(
+        "a memory manager has on_session_start and on_session_end, a memory provider has prefetch"
+        " or on_turn_complete, or it is a provider string, a store or a backend, not"
+        f" {type(where).__name__}"
+    )
+
+
+def _extraction(model: Any) -> dict[str, Any]:
+    """Return the options of a manager that extracts with this model, if it can."""
+    from locus_memory.memory.extraction.extractors import LLMExtractor  # noqa: PLC0415
     from locus_memory.memory.options import ExtractionOptions  # noqa: PLC0415
 
     if not getattr(model, "follows_instructions", True):
-        return LLMMemoryManager(where), True
+        return {}
     later = ExtractionOptions(extract_mode="background", batch_messages=_MESSAGES_A_PROMPT)
-    return LLMMemoryManager(where, extract_fn=LLMExtractor(model), extraction=later), True
+    return {"extract_fn": LLMExtractor(model), "extraction": later}
 
 
 def _has_hooks(where: object) -> TypeGuard[SessionHooks]:

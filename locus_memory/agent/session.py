@@ -55,6 +55,7 @@ class Session:
         on_text: Called with the pieces of the model's text; `None` if the run is not streamed.
         iterations: How often this run has called the model.
         finished: Whether an earlier run ended here, including its end hook.
+        ended: Whether the end hook of this run was called.
         happened: The events of this run, while they are collected.
     """
 
@@ -66,6 +67,7 @@ class Session:
         self.checkpoint_id: str | None = None
         self.iterations = 0
         self.finished = False
+        self.ended = False
         self.happened: list[Event] = []
         self.on_text = None if tell is None else lambda text: tell(TextDelta(text))
         self._tell = tell

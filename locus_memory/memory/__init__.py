@@ -4,8 +4,8 @@ A run recalls memories before it calls the model (`recall.py`, `inject.py`), and
 messages for extraction when it ends. The ledger keeps every version, so any change can be undone.
 
 Read `base.py` and `models.py` first, then `manager.py`, which calls the folders: `queue/`,
-`extraction/`, `ledger/`, `layers/`, `tending/`, `forgetting/`, `secrets/`.
-`extraction/`, `sessions/`, `ledger/`, `layers/`, `forgetting/`, `secrets/`.
+`extraction/`, `sessions/`, `ledger/`, `layers/`, `tending/`, `forgetting/`, `secrets/`, `verbs/`.
+`providers/` is a second way to a memory.
 """
 
 from __future__ import annotations
@@ -28,8 +28,15 @@ if TYPE_CHECKING:
     from locus_memory.memory.layers.identity import Identity, IdentityFact, Override
     from locus_memory.memory.layers.vitals import Vitals
     from locus_memory.memory.manager import LLMMemoryManager
-    from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
+    from locus_memory.memory.models import (
+        Extractor,
+        Memory,
+        MemoryChange,
+        MemorySearchResult,
+        MemoryType,
+    )
     from locus_memory.memory.options import ExtractionOptions, RecallOptions, TendingOptions
+    from locus_memory.memory.providers.settings import MemorySettings
     from locus_memory.memory.secrets.detection import find_secret
     from locus_memory.memory.tending.report import ConsolidationReport
     from locus_memory.memory.tending.rewriting.consolidation import consolidate_facts
@@ -58,6 +65,8 @@ else:
             "LLMMemoryManager": "manager",
             "Memory": "models",
             "MemoryChange": "models",
+            "MemorySearchResult": "models",
+            "MemorySettings": "providers.settings",
             "MemoryType": "models",
             "NoopMemoryManager": "base",
             "Override": "layers.identity",
@@ -92,6 +101,8 @@ __all__ = [
     "LLMMemoryManager",
     "Memory",
     "MemoryChange",
+    "MemorySearchResult",
+    "MemorySettings",
     "MemoryType",
     "NoopMemoryManager",
     "Override",

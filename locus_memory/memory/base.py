@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from inspect import Parameter, signature
-from typing import Any, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from typing_extensions import override
 
@@ -17,12 +19,16 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import conversation, is_worth_reading, latest_user_text
 from locus_memory.memory.inject import inject, render_block
-from locus_memory.memory.models import Memory
+from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
+from locus_memory.memory.providers.hooks import call_hook
+from locus_memory.memory.scope import current_key, thread_of
 from locus_memory.store.item import check_limit
 
 __all__ = ["BaseMemoryManager", "NoopMemoryManager"]
 
 State = TypeVar("State")
+
+_LIKELY: Final = 5
 
 
 class BaseMemoryManager(Resource, ABC):
@@ -33,17 +39,24 @@ class BaseMemoryManager(Resource, ABC):
     your own manager implements. If one of these fails, the run continues without it, and an
     event reports the failure (see `locus_memory.events`).
 
+    The further hooks have defaults too: `prefetch` returns the block of memories for a query, and
+    the others do nothing. An agent calls those that a manager has; it need not have them.
+
     A state is any object with `messages` and a `model_copy(update=...)` like that of pydantic.
 
     Attributes:
         retrieve_limit: The highest number of memories that a run gets.
         token_budget: The highest number of tokens of their block.
         token_counter: Counts tokens; `None` estimates them.
+        recall_timeout: The seconds that a run waits for its memories, and for `on_pre_compact`.
+        hook_timeout: The seconds that an agent waits for `on_turn_complete` and `shutdown`.
     """
 
     retrieve_limit: int = 20
     token_budget: int = 1000
     token_counter: TokenCounter | None = None
+    recall_timeout: float = 5.0
+    hook_timeout: float = 30.0
 
     @abstractmethod
     async def extract(self, messages: Sequence[Any]) -> list[Memory]:
@@ -78,8 +91,17 @@ class BaseMemoryManager(Resource, ABC):
         no memory is found, or the search fails, the state has no block.
         """
         messages: Any = state.messages  # type: ignore[attr-defined] # a state has messages
-        block = await self._block(latest_user_text(messages))
-        return with_block(state, block)
+        query, thread = latest_user_text(messages) or "", thread_of(state)
+        if type(self).prefetch is BaseMemoryManager.prefetch:
+            # Bounded inside, with events that say more.
+            block: str | None = await self.prefetch(query, session_id=thread)
+        else:
+            block = await call_hook(
+                "prefetch",
+                lambda: self.prefetch(query, session_id=thread),
+                seconds=self.recall_timeout,
+            )
+        return with_block(state, block or None)
 
     async def on_session_end(self, state: Any) -> None:
         """Extract the memories of the state's conversation, and save them."""
@@ -98,6 +120,93 @@ class BaseMemoryManager(Resource, ABC):
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.save_failed", error=error, memories=len(memories))
 
+    async def prefetch(self, query: str, *, session_id: str = "") -> str:
+        """Return the block of memories for a query; empty if there are none, or the search fails.
+
+        `on_session_start` puts this block before the model.
+
+        Args:
+            query: The user's message; if empty, the newest memories come first.
+            session_id: The thread, if it is known.
+        """
+        return await self._block(query or None, session_id) or ""
+
+    async def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
+        """Prepare the recall of the next turn of a session.
+
+        Args:
+            query: The user's message of the turn that is over.
+            session_id: The thread, if it is known.
+        """
+
+    async def on_turn_complete(self, user: str, assistant: str, *, session_id: str = "") -> None:
+        """Keep the facts of a turn that came to an answer; `on_session_end` does it by default.
+
+        Args:
+            user: The user's message.
+            assistant: The answer.
+            session_id: The thread, if it is known.
+        """
+
+    async def on_pre_compact(self, messages: Sequence[Any]) -> None:
+        """Keep the facts of messages that the model no longer sees.
+
+        Args:
+            messages: The messages that are left out for the first time, oldest first.
+        """
+
+    async def on_memory_write(self, action: str, target: str, content: str) -> None:
+        """Mirror an explicit write of a memory tool.
+
+        Args:
+            action: `remember` or `forget`.
+            target: The id of the memory.
+            content: Its content; empty for `forget`.
+        """
+
+    async def shutdown(self) -> None:
+        """Take note that an agent that uses the manager was closed; `close` is another verb.
+
+        An agent that is given a manager never closes it, and may not be its only one.
+        """
+
+    async def for_run(self, state: Any) -> Self | None:  # noqa: ARG002 - a default
+        """Return the manager of a run's scope; `None`: the run has no memory.
+
+        Args:
+            state: The state of the run; its metadata may have a `user_id`.
+        """
+        return self
+
+    async def search(self, query: str, limit: int = 5) -> list[MemorySearchResult]:
+        """Return memories that match, the best first, as a memory tool needs them.
+
+        Args:
+            query: Their subject.
+            limit: At most this many.
+        """
+        return [_search_result(memory) for memory in await self.retrieve(query, limit)]
+
+    async def remember(self, content: str) -> str:
+        """Save a fact that someone asked to remember; return its id, as `search` does.
+
+        The same content again has the same id.
+
+        Raises:
+            InvalidArgumentError: The content is empty.
+        """
+        name = blake2b(" ".join(content.split()).encode(), digest_size=6).hexdigest()
+        memory = Memory(MemoryType.USER, f"note:{name}", content, {"extractor": "manual"})
+        if await self.save([memory]) == []:
+            # The same content is there already, under this key or another one.
+            likely = await self.retrieve(content, _LIKELY)
+            memory = next((each for each in likely if _same(each, memory)), memory)
+        return current_key(memory.type, memory.key)
+
+    async def reflect(self, query: str) -> str:  # noqa: ARG002 - a default
+        """Return an answer made from many memories; empty: not supported."""
+        return ""
+
     async def drain(self) -> int:
         """Wait for the background tasks; returns the number of jobs left for later."""
         return 0
@@ -107,9 +216,10 @@ class BaseMemoryManager(Resource, ABC):
         """The number of jobs left for the background tasks."""
         return 0
 
-    async def _block(self, query: str | None) -> str | None:
+    async def _block(self, query: str | None, session_id: str = "") -> str | None:
         try:
-            memories = await self._recalled(query)
+            async with asyncio.timeout(self.recall_timeout):
+                memories = await self._recalled(query, session_id)
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.retrieve_failed", error=error)
             return None
@@ -124,7 +234,7 @@ class BaseMemoryManager(Resource, ABC):
             emit("memory.injected", retrieved=len(memories), characters=len(block))
         return block
 
-    async def _recalled(self, query: str | None) -> list[Memory]:
+    async def _recalled(self, query: str | None, session_id: str = "") -> list[Memory]:  # noqa: ARG002 - a default
         if takes_query(type(self).retrieve):
             return await self.retrieve(query=query, limit=self.retrieve_limit)
         # A manager written before `retrieve` had a query.
@@ -170,6 +280,21 @@ def with_block(state: State, block: str | None) -> State:
     kept: Any = messages if isinstance(held.messages, list) else tuple(messages)
     copied: State = held.model_copy(update={"messages": kept})
     return copied
+
+
+def _search_result(memory: Memory) -> MemorySearchResult:
+    facts = memory.metadata
+    return MemorySearchResult(
+        id=current_key(memory.type, memory.key),
+        content=memory.content,
+        source=str(facts.get("extractor") or ""),
+        created_at=facts.get("valid_from") or facts.get("extracted_at"),
+    )
+
+
+def _same(one: Memory, other: Memory) -> bool:
+    first, second = (" ".join(each.content.split()).casefold() for each in (one, other))
+    return first.rstrip(".") == second.rstrip(".")
 
 
 def _is(one: object, other: object) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,6 +52,7 @@ from locus_memory.memory.verbs.explicit import ExplicitMemories
 from locus_memory.memory.verbs.layers import LayerVerbs
 from locus_memory.memory.verbs.sessions import SessionVerbs
 from locus_memory.memory.verbs.single import kinds_of
+from locus_memory.memory.warming import MOST, Warmed
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.hybrid import HybridSearch
@@ -151,7 +151,8 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         self._episodes = EpisodeBook(self._store)
         self._vitals = VitalsBook(self._store)
         self._tending = TendingOptions(enabled=False) if tending is None else tending
-        self._recall_timeout = recall.recall_timeout
+        self._warmed = Warmed(self._store, clock)
+        self.recall_timeout = recall.recall_timeout
         self._drain_timeout = extraction.drain_timeout
         self._inline = extraction.extract_mode == "inline"
         self._sessions = Sessions.of(
@@ -308,6 +309,27 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         await self._take_up(job)
 
     @override
+    async def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
+        """Search now for the memories of the next turn of a session.
+
+        If the next query shares a content word with this one, and comes within 60 seconds, the
+        five best ones that match this query come first in its block.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        if self._tending.enabled:
+            # The planner decides with the next message what it needs, and keeps its own cache.
+            return
+        search = self._recall.find(self._scope, MOST, query, blend=self._blend)
+        await self._warmed.warm(self._scope, session_id, query, search)
+
+    @override
+    async def for_run(self, state: Any) -> Self | None:
+        """Return this manager bound to the scope of a run; `None`: the run has no memory."""
+        return self if self._bound else await self._of_run(state)
+
+    @override
     async def drain(self) -> int:
         """Extract from all that waits in the store, once; returns how many jobs still wait.
 
@@ -335,6 +357,7 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         """
         if self._bound:
             return
+        self._warmed.close()
         try:
             await self._tender.close()
             await self._worker.close(self._drain_timeout)
@@ -343,16 +366,17 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
                 await self._store.close()
 
     @override
-    async def _recalled(self, query: str | None) -> list[Memory]:
-        async with asyncio.timeout(self._recall_timeout):
-            await self._start()
-            try:
-                return await super()._recalled(query)
-            except ConfigurationError:
-                # Reported there, where words must do.
-                return await self._recall.find(
-                    self._scope, self.retrieve_limit, query, blend=self._blend
-                )
+    async def _recalled(self, query: str | None, session_id: str = "") -> list[Memory]:
+        await self._start()
+        try:
+            found = await super()._recalled(query, session_id)
+        except ConfigurationError:
+            # Reported there, where words must do.
+            found = await self._recall.find(
+                self._scope, self.retrieve_limit, query, blend=self._blend
+            )
+        merged = await self._warmed.merged(self._scope, session_id, query, found)
+        return merged[: self.retrieve_limit]
 
     async def _start(self) -> None:
         """Take up what an earlier process left, and consolidate in the background if it is time."""

@@ -19,6 +19,7 @@ __all__ = [
     "TendingOptions",
     "check_callable",
     "check_embedder",
+    "check_seconds",
     "check_whole",
 ]
 
@@ -240,6 +241,15 @@ def check_embedder(embedder: object) -> None:
         raise ConfigurationError(
             f"embedder is an object with a name and embed(texts, kind=...), not {quote(embedder)}"
         )
+
+
+def check_seconds(**options: object) -> None:
+    """Check that each option is a number of seconds of at least 0.
+
+    Raises:
+        ConfigurationError: One is not; the message names it.
+    """
+    _check_at_least(0, **options)
 
 
 def _check_at_least(least: int, **options: object) -> None:

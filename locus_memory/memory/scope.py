@@ -21,6 +21,7 @@ __all__ = [
     "split_key",
     "thread_of",
     "user_namespace",
+    "user_of",
 ]
 
 NamespaceResolver = Callable[[Any], Namespace | Awaitable[Namespace | None] | None]
@@ -140,12 +141,22 @@ async def namespace_of(
         found: Any = resolver(state)
         found = await found if isawaitable(found) else found
         return None if found is None else check_namespace(found)
+    user_id = user_of(state)
+    return prefix if user_id is None else user_namespace(prefix, user_id)
+
+
+def user_of(state: Any) -> str | None:
+    """Return the user of a run; `None`: the run has none.
+
+    Raises:
+        InvalidNamespaceError: The `user_id` of the state's metadata is not a valid name.
+    """
     user_id = _metadata(state).get("user_id")
     if user_id is None:
-        return prefix
+        return None
     if not isinstance(user_id, str):
         raise InvalidNamespaceError(f"a user_id is a string, not {type(user_id).__name__}")
-    return check_namespace(user_namespace(prefix, user_id))
+    return check_namespace((user_id,))[0]
 
 
 def thread_of(state: Any) -> str:

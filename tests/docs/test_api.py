@@ -16,6 +16,7 @@ HOMES = [
     *("backends.file", "backends.inmemory", "backends.oci", "backends.opensearch"),
     *("backends.oracle", "backends.postgresql", "backends.redis", "backends.sqlite"),
     *("integrations.langgraph", "integrations.locus", "integrity", "memory"),
+    "memory.providers",
     *("messages", "registry", "retrieval", "retrieval.embedders", "retrieval.rerankers", "store"),
     *("sync", "testing"),
 ]

@@ -42,7 +42,7 @@ def settings(manager):
         "retrieve_limit": manager.retrieve_limit,
         "token_budget": manager.token_budget,
         "token_counter": manager.token_counter,
-        "recall_timeout": manager._recall_timeout,
+        "recall_timeout": manager.recall_timeout,
         "drain_timeout": manager._drain_timeout,
         "inline": manager._inline,
         "extraction": manager._extraction._options,

@@ -16,6 +16,8 @@ from locus_memory import (
     AgentState,
     Backend,
     BaseCheckpointer,
+    BaseMemoryManager,
+    BaseMemoryProvider,
     BaseStore,
     Checkpointable,
     CheckpointerCapabilities,
@@ -36,11 +38,16 @@ from locus_memory import (
     InMemoryBackend,
     InMemoryDeltaStorage,
     InMemoryStore,
+    Invocation,
     LLMExtractor,
     LLMMemoryManager,
     LocusMemoryError,
     Memory,
     MemoryCheckpointer,
+    MemoryOptions,
+    MemoryProvider,
+    MemorySearchResult,
+    MemorySettings,
     MemoryType,
     Message,
     NamespacedStore,
@@ -49,6 +56,7 @@ from locus_memory import (
     OpenAIChat,
     PostgreSQLCheckpointer,
     PostgreSQLStore,
+    ProviderManager,
     Put,
     RedisCheckpointer,
     RedisStore,
@@ -80,11 +88,15 @@ from locus_memory import (
     estimate_tokens,
     forget,
     get_checkpointer,
+    get_memory_manager,
     get_store,
     list_checkpointers,
+    list_memory_providers,
     list_stores,
     open_backend,
     register_checkpointer,
+    register_memory_api,
+    register_memory_provider,
     register_store,
     subscribe,
     tool,
@@ -147,6 +159,45 @@ def from_synchronous_code() -> None:
     with blocking(Agent(ScriptedModel(), memory_manager=NoopMemoryManager())) as agent:
         assert_type(agent.run("hello", "t"), AgentResult)
     assert_type(blocking(SlidingWindowManager()), Any)
+
+
+async def memory_providers() -> None:
+    class Notes(BaseMemoryProvider):
+        pass
+
+    class Two:
+        async def prefetch(self, query: str, *, session_id: str = "") -> str:
+            return query + session_id
+
+        async def on_turn_complete(
+            self, user: str, assistant: str, *, session_id: str = ""
+        ) -> None: ...
+
+    def after(invocation: Invocation) -> None:
+        assert_type(invocation.result, AgentResult | None)
+
+    settings = MemorySettings(max_prompt_chars=100)
+    async with Agent(
+        ScriptedModel(),
+        memory_manager=Two(),
+        memory_settings=settings,
+        end_on_error=True,
+        after_invocation=[after],
+    ):
+        pass
+    Agent(ScriptedModel(), memory_manager=Notes())
+    Agent(ScriptedModel(), memory_manager="hindsight:support")
+    memory = get_memory_manager("local:memory")
+    assert_type(memory, BaseMemoryManager)
+    assert_type(await memory.prefetch("tea", session_id="t"), str)
+    assert_type(await memory.search("tea"), list[MemorySearchResult])
+    assert_type(await memory.remember("tea"), str)
+    assert_type(await ProviderManager(Two()).forget("1"), bool)
+    assert_type(list_memory_providers(), list[str])
+    register_memory_api("notes", Notes)()
+    options = MemoryOptions(config={"folder": "./notes"})
+    register_memory_provider(MemoryProvider("notes", "Notes", "notes", options))()
+    settings.enabled = False  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue] # frozen
 
 
 def options() -> None:

@@ -1,0 +1,77 @@
+"""The call of a hook: bounded in time, and never the end of a run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from inspect import isawaitable
+from typing import Any
+
+from locus_memory._internal.cancellation import kept, raise_if_cancelled
+from locus_memory.events import emit
+
+__all__ = ["call_hook", "has_hook"]
+
+
+def _report(hook: str, error: BaseException) -> None:
+    emit("agent.memory_failed", error=error, hook=hook)
+
+
+async def call_hook(
+    hook: str,
+    work: Callable[[], Any],
+    *,
+    seconds: float,
+    report: Callable[[str, BaseException], None] = _report,
+) -> Any:
+    """Return the result of a hook, or `None` if it fails or takes too long.
+
+    A failure is reported, and so is a hook that cancels itself. A hook that runs too long is
+    cancelled, and not waited for: it may ignore that.
+
+    Args:
+        hook: Its name, for the event.
+        work: Calls it; it may be sync or async. A sync function cannot be interrupted.
+        seconds: How long an async one may take.
+        report: Reports a failure; by default as `agent.memory_failed`.
+
+    Raises:
+        CancelledError: The caller is cancelled; so is the hook.
+    """
+    try:
+        return await _within(seconds, work)
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
+        raise_if_cancelled(error)
+        report(hook, error)
+        return None
+
+
+def has_hook(owner: object, hook: str, default: type | None = None) -> bool:
+    """Return whether an object has a hook, other than the one that `default` defines."""
+    found = getattr(owner, hook, None)
+    inherited = getattr(default, hook, None)
+    return callable(found) and (inherited is None or getattr(found, "__func__", None) != inherited)
+
+
+async def _within(seconds: float, work: Callable[[], Any]) -> Any:
+    returned = work()
+    if not isawaitable(returned):
+        return returned
+    # A task of its own: code that ignores its cancellation must not hold the caller.
+    task = kept(asyncio.ensure_future(returned))
+    task.add_done_callback(_retrieve)
+    done: set[asyncio.Task[Any]] = set()
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    finally:
+        if not done:
+            task.cancel()
+    if not done:
+        raise TimeoutError(f"it took more than {seconds:g} seconds")
+    return task.result()
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """Read the error of a task that nothing waits for any more."""
+    if not task.cancelled():
+        task.exception()

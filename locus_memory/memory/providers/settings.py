@@ -1,0 +1,50 @@
+"""The settings of the memory of a profile: whether an agent recalls and extracts, and how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from locus_memory._internal.quoting import quote
+from locus_memory.errors import ConfigurationError
+from locus_memory.memory.options import check_whole
+
+__all__ = ["MemorySettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySettings:
+    """Settings of the memory of one profile; an agent accepts them as `memory_settings=`.
+
+    Attributes:
+        enabled: Whether the agent has a memory at all.
+        provider: The string of a memory provider (see `get_memory_manager`), for an agent that is
+            given no `memory_manager`; `None`: none.
+        sync_turns: Whether to extract facts from each turn.
+        prefetch: Whether to recall memories before each turn.
+        max_prompt_chars: The most characters of the recalled block, its fence included. What is
+            too long is cut at whole lines.
+
+    Raises:
+        ConfigurationError: A value of another type, or a negative number.
+    """
+
+    enabled: bool = True
+    provider: str | None = None
+    sync_turns: bool = True
+    prefetch: bool = True
+    max_prompt_chars: int = 6000
+
+    def __post_init__(self) -> None:
+        switches: dict[str, object] = {
+            "enabled": self.enabled,
+            "sync_turns": self.sync_turns,
+            "prefetch": self.prefetch,
+        }
+        for name, value in switches.items():
+            if not isinstance(value, bool):
+                raise ConfigurationError(f"{name} is True or False, not {quote(value)}")
+        if not isinstance(self.provider, str | None):
+            raise ConfigurationError(
+                f"provider is a provider string or None, not {type(self.provider).__name__}"
+            )
+        check_whole(0, max_prompt_chars=self.max_prompt_chars)

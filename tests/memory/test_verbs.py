@@ -1,0 +1,93 @@
+"""The verbs that a memory tool needs of a manager, and the fence around recalled text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_memory.conversation.roles import BLOCK_CLOSE, BLOCK_OPENING
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.base import BaseMemoryManager, NoopMemoryManager
+from locus_memory.memory.models import Memory, MemorySearchResult
+from locus_memory.memory.providers.fence import cap, fence
+
+
+@pytest.mark.parametrize("store", ["inmemory", "sqlite"], indirect=True)
+async def test_search(make):
+    manager = make()
+    await manager.save([Memory("user", "tea", "Ada likes tea.", {"extractor": "llm"})])
+    await manager.save([Memory("user", "dog", "The dog is called Bosun.")])
+    [found, *_] = await manager.search("tea", 1)
+    assert isinstance(found, MemorySearchResult)
+    assert (found.id, found.content, found.score) == ("user:tea", "Ada likes tea.", None)
+    assert found.source == "llm"
+    assert found.created_at
+
+
+async def test_remember(make):
+    manager = make()
+    name = await manager.remember("Ada likes tea.")
+    assert await manager.remember("Ada  likes tea.") == name
+    assert [each.id for each in await manager.search("tea")] == [name]
+    await manager.save([Memory("user", "dog", "The dog is called Bosun.")])
+    assert await manager.remember("the dog is called bosun") == "user:dog"
+    with pytest.raises(InvalidArgumentError):
+        await manager.remember(" ")
+
+
+async def test_the_defaults_of_a_manager():
+    class Least(BaseMemoryManager):
+        async def extract(self, messages):
+            return []
+
+        async def retrieve(self, query=None, limit=None):
+            return [Memory("user", "tea", f"About {query}: tea.")]
+
+        async def save(self, memories):
+            self.saved = memories
+
+    manager = Least()
+    assert "\n- user: About tea: tea.\n" in await manager.prefetch("tea")
+    assert await manager.remember("tea") == f"user:{manager.saved[0].key}"
+    assert await manager.reflect("tea") == ""
+    assert await manager.for_run(object()) is manager
+    await manager.queue_prefetch("tea")
+    await manager.on_turn_complete("tea", "Yes.")
+    await manager.on_pre_compact([])
+    await manager.on_memory_write("remember", "1", "tea")
+    await manager.shutdown()
+    assert await NoopMemoryManager().prefetch("tea") == ""
+
+
+LINES = st.lists(st.text(max_size=30), max_size=8)
+
+
+@given(LINES)
+def test_a_fence_is_put_once_and_holds(lines):
+    block = fence("\n".join(lines))
+    assert fence(block) == block
+    if block:
+        assert block.startswith(BLOCK_OPENING)
+        assert block.endswith("\n" + BLOCK_CLOSE)
+        assert block.count("<") == 2
+
+
+@given(LINES, st.integers(0, 400))
+def test_a_cap_cuts_whole_lines_and_no_fence(lines, most):
+    block = fence("\n".join(lines))
+    cut = cap(block, most)
+    assert len(cut) <= most or cut == ""
+    assert cap(cut, most) == cut
+    if cut:
+        assert cut.startswith(BLOCK_OPENING)
+        assert cut.endswith("\n" + BLOCK_CLOSE)
+        assert set(cut.split("\n")) <= set(block.split("\n"))
+        kept = cut.count("\n")
+        longer = "\n".join([*block.split("\n")[: kept + 1], BLOCK_CLOSE])
+        assert cut == block or len(longer) > most
+
+
+def test_text_without_a_fence_is_cut_as_well():
+    assert cap("one\ntwo\nthree", 8) == "one\ntwo\n"
+    assert cap("one", 2) == ""
