@@ -8,6 +8,7 @@ would execute words that only PostgreSQL has, which are refused here.
 from __future__ import annotations
 
 import re
+import socket
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -168,6 +169,18 @@ def _correct_session() -> None:
     session._answer_query = answer  # noqa: SLF001 - as above
 
 
+def _server() -> Any:
+    """Return the class of the Mirror, whose answers are sent at once."""
+    base: Any = import_module("seerdb.server").Server
+
+    def handle(self: Any, client: socket.socket, address: Any) -> None:
+        # The answers to a pipeline would wait 40 ms for each other.
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        base._handle(self, client, address)  # noqa: SLF001 - the Mirror has no hook
+
+    return type("Server", (base,), {"_handle": handle})
+
+
 def _prepare(conninfo: str) -> None:
     with import_module("psycopg").connect(conninfo, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
@@ -181,8 +194,7 @@ def _main(conninfo: str, port: str, password: str) -> None:
     _prepare(conninfo)
     _correct_session()
     factory = _backend(conninfo, password)
-    server: Any = import_module("seerdb.server").Server
-    server("127.0.0.1", int(port), backend_factory=factory).serve_forever()
+    _server()("127.0.0.1", int(port), backend_factory=factory).serve_forever()
 
 
 if __name__ == "__main__":
