@@ -33,7 +33,7 @@ from locus_memory.backends.oracle.options import OracleKeywords, OracleOptions
 from locus_memory.backends.oracle.schema import Names
 from locus_memory.errors import BackendUnavailableError, ConfigurationError
 
-__all__ = ["Features", "OraclePool", "Query", "Session", "Write", "pool_for"]
+__all__ = ["Features", "OraclePool", "Query", "Session", "Write", "arrays", "pool_for"]
 
 T = TypeVar("T")
 
@@ -48,6 +48,9 @@ _FETCHED: Final = 500
 
 _INLINE: Final = 32_767
 """Bytes: a longer value is sent on its own, not in an array of rows."""
+
+_TOGETHER: Final = 500
+"""Rows of one array: the buffers of the driver and the server have a limit in bytes."""
 
 _STATEMENTS: Final = 1_000
 """How many templates are remembered with their names filled in."""
@@ -106,12 +109,11 @@ class Session:
             if isinstance(each, Query):
                 pipeline.add_fetchall(statement, each.binds, _FETCHED, fetch_lobs=False)
                 continue
-            small = [row for row in each.rows if not _is_large(row)]
-            if small:
-                pipeline.add_executemany(statement, small)
-            for row in each.rows:
-                if _is_large(row):
-                    pipeline.add_execute(statement, row)
+            for rows in arrays(each.rows):
+                if _is_large(rows[0]):
+                    pipeline.add_execute(statement, rows[0])
+                else:
+                    pipeline.add_executemany(statement, rows)
         if commit:
             pipeline.add_commit()
         results = await self._connection.run_pipeline(pipeline)
@@ -119,13 +121,12 @@ class Session:
 
     async def _write(self, write: Write) -> None:
         statement = self._sql(write.template)
-        small = [row for row in write.rows if not _is_large(row)]
         with self._connection.cursor() as cursor:
-            if small:
-                await cursor.executemany(statement, small)
-            for row in write.rows:
-                if _is_large(row):
-                    await cursor.execute(statement, row)
+            for rows in arrays(write.rows):
+                if _is_large(rows[0]):
+                    await cursor.execute(statement, rows[0])
+                else:
+                    await cursor.executemany(statement, rows)
 
     async def commit(self) -> None:
         """Commit."""
@@ -348,6 +349,19 @@ async def _connected(
         if call_timeout is not None:
             connection.call_timeout = max(1, round(call_timeout * 1000))
     return connection
+
+
+def arrays(rows: Sequence[Binds]) -> list[list[Binds]]:
+    """Return the arrays of rows to send, in the order of the rows; a large row is alone."""
+    found: list[list[Binds]] = []
+    for row in rows:
+        last = found[-1] if found else []
+        is_full = not last or len(last) == _TOGETHER
+        if is_full or _is_large(row) or _is_large(last[0]):
+            found.append([row])
+        else:
+            last.append(row)
+    return found
 
 
 def _is_large(row: Binds) -> bool:
