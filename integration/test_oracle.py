@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
-import hashlib
 import os
+import secrets
 import warnings
 from contextlib import ExitStack, contextmanager
 
@@ -12,6 +13,7 @@ import docker
 import pytest
 from docker.errors import DockerException
 
+from locus_memory.backends.oracle import OraclePool
 from locus_memory.errors import MissingDriverError
 from locus_memory.registry import get_checkpointer, get_store
 from locus_memory.testing import CheckpointerConformance, StoreConformance
@@ -66,29 +68,79 @@ def oracle_url():
                 pytest.skip(str(error))
 
 
-@pytest.fixture
-def prefix(tmp_path):
-    return prefix_of(tmp_path)
+class Tables:
+    """Tables that tests use one after the other: to create them takes longer than most tests.
+
+    Args:
+        url: The database.
+    """
+
+    def __init__(self, url):
+        self.url = url
+        self._run, self._count = secrets.token_hex(4).upper(), 0
+        self._own, self._used = [], {}
+
+    def prefix(self, folder, tmp_path):
+        """Return the prefix of empty tables for a folder; of new ones, unless it is the test's."""
+        if folder not in self._used:
+            is_own = folder == tmp_path and self._own
+            self._used[folder] = self._own.pop() if is_own else self._new()
+        return self._used[folder]
+
+    def _new(self):
+        self._count += 1
+        return f"T{self._run}_{self._count}_"
+
+    async def empty(self):
+        """Empty the tables of a test that has ended, for the next ones."""
+        for prefix in self._used.values():
+            async with OraclePool(self.url, table_prefix=prefix) as pool:
+                await pool.transact(delete_all)
+            self._own.append(prefix)
+        self._used.clear()
+
+    async def drop(self):
+        for prefix in self._own:
+            async with OraclePool(self.url, table_prefix=prefix) as pool:
+                await pool.transact(drop_all)
 
 
-def prefix_of(path):
-    return "T" + hashlib.sha256(str(path).encode()).hexdigest()[:16].upper() + "_"
+async def delete_all(session):
+    # Words and vectors go with their items.
+    for table in ("items", "checkpoints", "threads"):
+        await session.execute(f"DELETE FROM {{{table}}}", {})
+    await session.commit()
 
 
-class TestOracleStore(StoreConformance):
+async def drop_all(session):
+    for table in ("words", "vectors", "items", "checkpoints", "threads", "migrations"):
+        await session.execute(f"DROP TABLE {{{table}}} PURGE", {})
+    for sequence in ("revisions", "sequences"):
+        await session.execute(f"DROP SEQUENCE {{{sequence}}}", {})
+
+
+@pytest.fixture(scope="session")
+def tables(oracle_url):
+    tables = Tables(oracle_url)
+    yield tables
+    asyncio.run(tables.drop())
+
+
+class OnOracle:
     @pytest.fixture(autouse=True)
-    def server(self, oracle_url):
-        self.url = oracle_url
+    async def server(self, tables, tmp_path):
+        self.url = tables.url
+        self.prefix = lambda folder: tables.prefix(folder, tmp_path)
+        yield
+        await tables.empty()
 
+
+class TestOracleStore(OnOracle, StoreConformance):
     def make_store(self, clock, tmp_path):
-        return get_store(self.url, table_prefix=prefix_of(tmp_path), clock=clock)
+        return get_store(self.url, table_prefix=self.prefix(tmp_path), clock=clock)
 
 
-class TestOracleCheckpointer(CheckpointerConformance):
-    @pytest.fixture(autouse=True)
-    def server(self, oracle_url):
-        self.url = oracle_url
-
+class TestOracleCheckpointer(OnOracle, CheckpointerConformance):
     def make_checkpointer(self, clock, tmp_path, **options):
-        prefix = prefix_of(tmp_path)
+        prefix = self.prefix(tmp_path)
         return get_checkpointer(self.url, table_prefix=prefix, clock=clock, **options)
