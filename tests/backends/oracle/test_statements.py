@@ -125,6 +125,6 @@ def test_the_texts_that_no_test_server_reads():
     assert 'CONTAINS(i."STEMS", :q, 1) > 0' in text
     assert "SCORE(1)" in text
     assert '"FIELDS" JSON' in schema.core(native_json=True)[0][0]
-    assert 'BLOB CHECK ("FIELDS" IS JSON)' in schema.core(native_json=False)[0][0]
+    assert 'BLOB CHECK ("FIELDS" IS JSON FORMAT JSON)' in schema.core(native_json=False)[0][0]
     assert any("STORE AS SECUREFILE" in each for each in schema.core(native_json=True)[0])
     assert "VECTOR(384, FLOAT32)" in schema.vectors(384)[0][0]

@@ -23,7 +23,7 @@ from locus_memory.backends.oracle.connection.driver import (
     new_pipeline,
 )
 from locus_memory.backends.oracle.connection.driver_errors import (
-    is_lost,
+    is_readable_again,
     is_repeatable,
     translated,
 )
@@ -232,7 +232,9 @@ class OraclePool(Resource):
         Raises:
             BackendError: The database failed; see `locus_memory.errors`.
         """
-        return await self._run(lambda session: session.fetch(template, binds), may_repeat=is_lost)
+        return await self._run(
+            lambda session: session.fetch(template, binds), may_repeat=is_readable_again
+        )
 
     async def transact(self, work: Callable[[Session], Awaitable[T]]) -> T:
         """Return the result of `work`, which commits; again if the server gives it up.
