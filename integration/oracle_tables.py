@@ -69,10 +69,18 @@ def serving_oracle():
         elif docker_has_the_image():
             yield stack.enter_context(of_docker())
         else:
-            try:
-                yield stack.enter_context(OracleServer()).url
-            except MissingDriverError as error:
-                pytest.skip(str(error))
+            yield stack.enter_context(serving_protocol())
+
+
+@contextmanager
+def serving_protocol(**options):
+    """Give the URL of a server of Oracle's protocol, or skip what needs it and say why."""
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(OracleServer(**options))
+        except MissingDriverError as error:
+            pytest.skip(str(error))
+        yield server.url
 
 
 class Tables:

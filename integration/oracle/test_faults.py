@@ -6,9 +6,12 @@ import asyncio
 import signal
 import sys
 
+import oracledb
 import pytest
+from oracledb import errors as driver
 
 from locus_memory import OracleBackend, OracleCheckpointer, OracleStore
+from locus_memory.backends.oracle.connection.opening import Opening
 from locus_memory.errors import BackendUnavailableError, MissingDriverError
 from locus_memory.testing.servers import OracleServer
 
@@ -93,6 +96,26 @@ async def test_a_killed_server_is_an_outage_and_loses_nothing(server):
         item = await store.get_item(("a",), "k")
         assert (item.value, item.version) == (4, acknowledged[-1])
         assert await store.put(("a",), "k", 6) == item.version + 1
+
+
+async def test_a_low_compatible_leaves_the_tokens_of_filters_in_a_blob(server, monkeypatch):
+    """A database of 21c or later may be kept compatible with a release without the type JSON."""
+    create = Opening._create
+
+    async def created(self, connection, statement):
+        if '"FIELDS" JSON' in statement:
+            detail = driver._Error("ORA-00406: COMPATIBLE parameter needs to be 20.0.0", code=406)
+            raise oracledb.DatabaseError(detail)
+        await create(self, connection, statement)
+
+    monkeypatch.setattr(Opening, "_create", created)
+    for _ in range(2):
+        async with OracleStore(server.url, table_prefix="COMPATIBLE_") as store:
+            await store.put(("a",), "k", {"n": 1})
+            assert not store._pool.features.native_json
+            assert [item.key for item in await store.search(("a",), filter={"n": 1})] == ["k"]
+            assert await store.search(("a",), filter={"n": 2}) == []
+        monkeypatch.undo()
 
 
 async def test_all_connections_busy_is_an_outage_that_passes(server):
