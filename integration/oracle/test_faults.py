@@ -190,3 +190,31 @@ async def test_a_cut_connection_is_replaced(server):
         assert await saver.load("t", "one") == {"n": 1}
         await saver.save({"n": 2}, "t", "two")
         assert await saver.list_checkpoints("t") == ["two", "one"]
+
+
+async def test_a_pool_of_the_caller_is_used_and_never_closed(server):
+    options = {"user": "LOCUS", "password": "tiger", "dsn": f"127.0.0.1:{server.port}/FREEPDB1"}
+    pool = oracledb.create_pool_async(**options, min=1, max=4)
+    try:
+        async with OracleBackend(pool=pool, table_prefix="CALLER_") as backend:
+            puts = (backend.store.put(("a",), str(n), n) for n in range(10))
+            assert await asyncio.gather(*puts) == [1] * 10
+            await backend.checkpointer.save({"n": 1}, "t")
+        assert pool.busy == 0
+        async with pool.acquire() as connection:
+            rows = await connection.fetchall('SELECT COUNT(*) FROM "CALLER_ITEMS"')
+        assert rows == [(10,)]
+    finally:
+        await pool.close()
+
+
+async def test_a_pool_of_the_caller_that_is_too_small_is_an_error(server):
+    options = {"user": "LOCUS", "password": "tiger", "dsn": f"127.0.0.1:{server.port}/FREEPDB1"}
+    pool = oracledb.create_pool_async(**options, min=1, max=1)
+    try:
+        async with OracleStore(pool=pool, table_prefix="SMALL_", acquire_timeout=0.5) as store:
+            with pytest.raises(BackendUnavailableError, match="needs 3 to create the tables"):
+                await store.put(("a",), "k", 1)
+        assert pool.busy == 0
+    finally:
+        await pool.close(force=True)

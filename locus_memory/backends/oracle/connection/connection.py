@@ -52,6 +52,9 @@ _INLINE: Final = 32_767
 _TOGETHER: Final = 500
 """Rows of one array: the buffers of the driver and the server have a limit in bytes."""
 
+_TO_CREATE: Final = 3
+"""Connections for the creation of tables: for the call, the lock and the statements of DDL."""
+
 _STATEMENTS: Final = 1_000
 """How many templates are remembered with their names filled in."""
 
@@ -281,13 +284,29 @@ class OraclePool(Resource):
         return loop_pool
 
     def _opening(self) -> Opening:
-        return Opening(self._connect_again, self._names, self._options, self._where)
+        return Opening(
+            self._connect_again, self._end_connection, self._names, self._options, self._where
+        )
 
     async def _connect_again(self) -> Connection:
         if self._borrowed is None:
             return await _connected(self._where, self._arguments, None)
-        connection: Any = await self._borrowed.acquire()
+        try:
+            async with asyncio.timeout(self._options.acquire_timeout):
+                connection: Any = await self._borrowed.acquire()
+        except TimeoutError:
+            raise BackendUnavailableError(
+                f"{self._where}: no connection came back within {self._options.acquire_timeout:g} s"
+                f"; the pool passed in needs {_TO_CREATE} to create the tables"
+            ) from None
         return connection  # type: ignore[no-any-return] # it has every method of a connection
+
+    async def _end_connection(self, connection: Connection) -> None:
+        if self._borrowed is None:
+            connection.terminate()
+        else:
+            given: Any = connection
+            await self._borrowed.drop(given)
 
     def _make_pool(self) -> LoopPool:
         if self._borrowed is not None:

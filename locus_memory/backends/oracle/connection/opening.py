@@ -80,12 +80,14 @@ class Opening:
 
     Attributes:
         connect: Opens a further connection; the lock and the builder of the tables have their own.
+        leave: Ends such a connection.
         names: The names of the tables.
         options: How to connect.
         where: The name of the database in messages.
     """
 
     connect: Callable[[], Awaitable[Connection]]
+    leave: Callable[[Connection], Awaitable[None]]
     names: Names
     options: OracleOptions
     where: str
@@ -208,7 +210,7 @@ class Opening:
             # The lock goes with its connection, whatever happened.
             for each in (lock, builder):
                 if each is not None:
-                    each.terminate()
+                    await self.leave(each)
         return found | {part.number: (version, kind)}
 
     async def _create_row(self, connection: Connection, part: _Part) -> None:
