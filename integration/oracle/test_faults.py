@@ -212,9 +212,10 @@ async def test_a_pool_of_the_caller_that_is_too_small_is_an_error(server):
     options = {"user": "LOCUS", "password": "tiger", "dsn": f"127.0.0.1:{server.port}/FREEPDB1"}
     pool = oracledb.create_pool_async(**options, min=1, max=1)
     try:
-        async with OracleStore(pool=pool, table_prefix="SMALL_", acquire_timeout=0.5) as store:
-            with pytest.raises(BackendUnavailableError, match="needs 3 to create the tables"):
-                await store.put(("a",), "k", 1)
+        store = OracleStore(pool=pool, table_prefix="SMALL_", acquire_timeout=0.5)
+        with pytest.raises(BackendUnavailableError, match="needs 3 to create the tables"):
+            await store.put(("a",), "k", 1)
+        await store.close()
         assert pool.busy == 0
     finally:
         await pool.close(force=True)
