@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import hashlib
 import os
@@ -19,7 +20,8 @@ pytest.register_assert_rewrite("locus_memory.testing")
 # Some tests here are longer ones of those in `tests/`, and call the same functions.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from locus_memory.errors import MissingDriverError  # noqa: E402 - as the next one
+from integration.oracle_tables import Tables, serving_oracle  # noqa: E402 - as the next ones
+from locus_memory.errors import MissingDriverError  # noqa: E402
 from locus_memory.testing.servers import (  # noqa: E402 - once its assertions are rewritten
     OpenSearchServer,
     PostgreSQLServer,
@@ -160,3 +162,11 @@ def opensearch_url(request):
     variable = "LOCUS_TEST_OPENSEARCH_URL"
     with serving(image, opensearch_of_docker, variable, OPENSEARCH[image]) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def oracle_tables():
+    with serving_oracle() as url:
+        tables = Tables(url)
+        yield tables
+        asyncio.run(tables.drop())

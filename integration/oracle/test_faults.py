@@ -6,9 +6,12 @@ import asyncio
 import signal
 import sys
 
+import oracledb
 import pytest
+from oracledb import errors as driver
 
 from locus_memory import OracleBackend, OracleCheckpointer, OracleStore
+from locus_memory.backends.oracle.connection.opening import Opening
 from locus_memory.errors import BackendUnavailableError, MissingDriverError
 from locus_memory.testing.servers import OracleServer
 
@@ -95,6 +98,26 @@ async def test_a_killed_server_is_an_outage_and_loses_nothing(server):
         assert await store.put(("a",), "k", 6) == item.version + 1
 
 
+async def test_a_low_compatible_leaves_the_tokens_of_filters_in_a_blob(server, monkeypatch):
+    """A database of 21c or later may be kept compatible with a release without the type JSON."""
+    create = Opening._create
+
+    async def created(self, connection, statement):
+        if '"FIELDS" JSON' in statement:
+            detail = driver._Error("ORA-00406: COMPATIBLE parameter needs to be 20.0.0", code=406)
+            raise oracledb.DatabaseError(detail)
+        await create(self, connection, statement)
+
+    monkeypatch.setattr(Opening, "_create", created)
+    for _ in range(2):
+        async with OracleStore(server.url, table_prefix="COMPATIBLE_") as store:
+            await store.put(("a",), "k", {"n": 1})
+            assert not store._pool.features.native_json
+            assert [item.key for item in await store.search(("a",), filter={"n": 1})] == ["k"]
+            assert await store.search(("a",), filter={"n": 2}) == []
+        monkeypatch.undo()
+
+
 async def test_all_connections_busy_is_an_outage_that_passes(server):
     options = {"table_prefix": "BUSY_", "pool_size": 1, "acquire_timeout": 0.5}
     async with OracleStore(server.url, **options) as store:
@@ -167,3 +190,32 @@ async def test_a_cut_connection_is_replaced(server):
         assert await saver.load("t", "one") == {"n": 1}
         await saver.save({"n": 2}, "t", "two")
         assert await saver.list_checkpoints("t") == ["two", "one"]
+
+
+async def test_a_pool_of_the_caller_is_used_and_never_closed(server):
+    options = {"user": "LOCUS", "password": "tiger", "dsn": f"127.0.0.1:{server.port}/FREEPDB1"}
+    pool = oracledb.create_pool_async(**options, min=1, max=4)
+    try:
+        async with OracleBackend(pool=pool, table_prefix="CALLER_") as backend:
+            puts = (backend.store.put(("a",), str(n), n) for n in range(10))
+            assert await asyncio.gather(*puts) == [1] * 10
+            await backend.checkpointer.save({"n": 1}, "t")
+        assert pool.busy == 0
+        async with pool.acquire() as connection:
+            rows = await connection.fetchall('SELECT COUNT(*) FROM "CALLER_ITEMS"')
+        assert rows == [(10,)]
+    finally:
+        await pool.close()
+
+
+async def test_a_pool_of_the_caller_that_is_too_small_is_an_error(server):
+    options = {"user": "LOCUS", "password": "tiger", "dsn": f"127.0.0.1:{server.port}/FREEPDB1"}
+    pool = oracledb.create_pool_async(**options, min=1, max=1)
+    try:
+        store = OracleStore(pool=pool, table_prefix="SMALL_", acquire_timeout=0.5)
+        with pytest.raises(BackendUnavailableError, match="needs 3 to create the tables"):
+            await store.put(("a",), "k", 1)
+        await store.close()
+        assert pool.busy == 0
+    finally:
+        await pool.close(force=True)

@@ -126,17 +126,16 @@ ORDER BY c."SEQUENCE" DESC
 """
 
 # A base is older than its delta, so the search ends even if links form a circle. The recursion
-# carries no LOB.
+# carries no LOB. The clause WITH comes first, since Oracle takes it in most subqueries only.
 _CHAIN: Final = """
-SELECT %s, c."PAYLOAD" FROM (
-  WITH chain (revision, base, sequence) AS (
-    SELECT f."REVISION", f."BASE", f."SEQUENCE" FROM {checkpoints} f
-    WHERE f."THREAD" = :thread AND %s
-    UNION ALL
-    SELECT b."REVISION", b."BASE", b."SEQUENCE"
-    FROM chain h JOIN {checkpoints} b ON b."REVISION" = h.base AND b."SEQUENCE" < h.sequence
-    WHERE b."THREAD" = :thread)
-  SELECT chain.revision AS revision FROM chain) found
+WITH chain (revision, base, sequence) AS (
+  SELECT f."REVISION", f."BASE", f."SEQUENCE" FROM {checkpoints} f
+  WHERE f."THREAD" = :thread AND %s
+  UNION ALL
+  SELECT b."REVISION", b."BASE", b."SEQUENCE"
+  FROM chain h JOIN {checkpoints} b ON b."REVISION" = h.base AND b."SEQUENCE" < h.sequence
+  WHERE b."THREAD" = :thread)
+SELECT %s, c."PAYLOAD" FROM chain found
 JOIN {checkpoints} c ON c."REVISION" = found.revision
 WHERE c."THREAD" = :thread ORDER BY c."SEQUENCE" DESC
 """
@@ -144,9 +143,9 @@ WHERE c."THREAD" = :thread ORDER BY c."SEQUENCE" DESC
 _IS_NEWEST: Final = """f."SEQUENCE" = (
     SELECT MAX(m."SEQUENCE") FROM {checkpoints} m WHERE m."THREAD" = :thread)"""
 
-CHAIN_OF_NEWEST: Final = _CHAIN % (HEAD, _IS_NEWEST)
+CHAIN_OF_NEWEST: Final = _CHAIN % (_IS_NEWEST, HEAD)
 
-CHAIN_OF_NAMED: Final = _CHAIN % (HEAD, 'f."NAME" = :name')
+CHAIN_OF_NAMED: Final = _CHAIN % ('f."NAME" = :name', HEAD)
 
 THREADS: Final = """
 SELECT t."NAME", t."LONG_NAME" FROM {threads} t WHERE t."NAME" >= :low AND t."NAME" < :high

@@ -138,9 +138,12 @@ def core(*, native_json: bool) -> tuple[tuple[str, ...], ...]:
 
     Args:
         native_json: Whether the database has the type JSON, as it does from 21c on. The column
-            holds the tokens of filters, never a value.
+            holds the tokens of filters, never a value. A BLOB needs `FORMAT JSON` in 19c:
+            https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SQL-JSON-Conditions.html
     """
-    fields = '"FIELDS" JSON' if native_json else '"FIELDS" BLOB CHECK ("FIELDS" IS JSON)'
+    fields = (
+        '"FIELDS" JSON' if native_json else '"FIELDS" BLOB CHECK ("FIELDS" IS JSON FORMAT JSON)'
+    )
     return ((*_items(fields), *_CHECKPOINTS),)
 
 

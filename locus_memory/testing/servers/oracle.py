@@ -22,7 +22,7 @@ _MIRROR: Final = Path(__file__).with_name("oracle_mirror.py")
 
 
 class OracleServer(Server):
-    """The protocol of Oracle Database 23ai: the statements run on PostgreSQL.
+    """The protocol of Oracle Database 23ai or 19c: the statements run on PostgreSQL.
 
     It is not Oracle Database. The real driver connects to it, but no plan and no time on it means
     anything, and it lacks PL/SQL and Oracle Text.
@@ -31,13 +31,15 @@ class OracleServer(Server):
 
     Args:
         password: The password of the user `LOCUS`, which owns everything.
+        release: `"23ai"`, or `"19c"`, which has no pipelines, nor the types JSON and VECTOR.
     """
 
     package = "seerdb"
 
-    def __init__(self, *, password: str = "tiger") -> None:  # noqa: S107 - of a test server
+    def __init__(self, *, password: str = "tiger", release: str = "23ai") -> None:  # noqa: S107 - of a test server
         super().__init__()
         self._password = password
+        self._release = release
         self._postgresql = PostgreSQLServer()
         self._database_runs = False
 
@@ -84,7 +86,8 @@ class OracleServer(Server):
     def _command(self) -> Sequence[str]:
         # By its path: the process needs nothing of this package.
         database = self._postgresql.url
-        return (sys.executable, str(_MIRROR), database, str(self.port), self._password)
+        arguments = (database, str(self.port), self._password, self._release)
+        return (sys.executable, str(_MIRROR), *arguments)
 
     @override
     def _answers(self) -> bool:

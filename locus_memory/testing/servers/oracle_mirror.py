@@ -1,15 +1,17 @@
 """The process of `OracleServer`: seerdb's Mirror, which speaks Oracle's protocol.
 
-Run as `python oracle_mirror.py CONNINFO PORT PASSWORD`. The Mirror translates Oracle's SQL to that
-of PostgreSQL. It passes some of Oracle's spellings on as they are, which are rewritten here; and it
-would execute words that only PostgreSQL has, which are refused here.
+Run as `python oracle_mirror.py CONNINFO PORT PASSWORD RELEASE`. The Mirror translates Oracle's SQL
+to that of PostgreSQL. It passes some of Oracle's spellings on as they are: they are rewritten here.
+And it would execute words that only PostgreSQL has: they are refused here.
 """
 
 from __future__ import annotations
 
 import re
+import socket
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Final
 
@@ -25,7 +27,7 @@ _REWRITTEN: Final = (
     (r"\s+WITH\s+TARGET\s+ACCURACY\s+\d+(?=\s*$)", ""),
     (
         (
-            r"\bJSON_EXISTS\s*\(\s*([\w.\"]+)\s*,\s*('(?:[^']|'')*')\s+"
+            r"\bJSON_EXISTS\s*\(\s*([\w.\"]+)(?:\s+FORMAT\s+JSON)?\s*,\s*('(?:[^']|'')*')\s+"
             r"PASSING\s+(:\w+)\s+AS\s+\"(\w+)\"\s*\)"
         ),
         r"oracle.json_holds(\1, \2, '\4', \3)",
@@ -37,6 +39,7 @@ _REWRITTEN: Final = (
         ),
         r"CREATE INDEX \1 ON \2 ((\3 IS NULL))",
     ),
+    (r"\bIS\s+JSON\s+FORMAT\s+JSON\b", "IS JSON"),
     # The Mirror knows the pseudo-column of a sequence only without quotes.
     (r"((?:\"\w+\"\.)?\"\w+\")\.NEXTVAL\b", r"nextval('\1')"),
     # Each session of PostgreSQL has a cache of its own, and so numbers in no order.
@@ -99,7 +102,7 @@ def to_mirror(statement: str) -> str:
     return statement
 
 
-def _backend(conninfo: str, password: str) -> Callable[[], Any]:
+def _backend(conninfo: str, password: str, release: str) -> Callable[[], Any]:
     """Return a factory of the sessions of the Mirror."""
     server = import_module("seerdb.server")
     base: Any = import_module("seerdb.server.backends.postgres").PostgresBackend
@@ -131,7 +134,7 @@ def _backend(conninfo: str, password: str) -> Callable[[], Any]:
     backend = type(
         "Backend", (base,), own | {"commit": commit, "failed": False, "pipelined": False}
     )
-    return lambda: backend(conninfo, credentials={"LOCUS": password}, presents="23ai")
+    return lambda: backend(conninfo, credentials={"LOCUS": password}, presents=release)
 
 
 def _is_again(cursors: Any, cursor: int) -> bool:
@@ -168,6 +171,18 @@ def _correct_session() -> None:
     session._answer_query = answer  # noqa: SLF001 - as above
 
 
+def _server() -> Any:
+    """Return the class of the Mirror, whose answers are sent at once."""
+    base: Any = import_module("seerdb.server").Server
+
+    def handle(self: Any, client: socket.socket, address: Any) -> None:
+        # The answers to a pipeline would wait 40 ms for each other.
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        base._handle(self, client, address)  # noqa: SLF001 - the Mirror has no hook
+
+    return type("Server", (base,), {"_handle": handle})
+
+
 def _prepare(conninfo: str) -> None:
     with import_module("psycopg").connect(conninfo, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
@@ -177,12 +192,21 @@ def _prepare(conninfo: str) -> None:
                 connection.execute(_SHIM)
 
 
-def _main(conninfo: str, port: str, password: str) -> None:
+def _add_19c() -> None:
+    """Let the Mirror present 19c: the protocol of 12.1, which has no pipelines, by another name."""
+    postgres: Any = import_module("seerdb.server.backends.postgres")
+    versions, identity = postgres._PRESENTABLE["12.1"]  # noqa: SLF001 - the Mirror has no hook
+    banner = b"Oracle Database 19c Enterprise Edition Release 19.3.0.0.0 - Production"
+    own = replace(identity, version_no=19 << 24 | 3 << 20, banner=banner)
+    postgres._PRESENTABLE["19c"] = versions, own  # noqa: SLF001 - as above
+
+
+def _main(conninfo: str, port: str, password: str, release: str) -> None:
     _prepare(conninfo)
     _correct_session()
-    factory = _backend(conninfo, password)
-    server: Any = import_module("seerdb.server").Server
-    server("127.0.0.1", int(port), backend_factory=factory).serve_forever()
+    _add_19c()
+    factory = _backend(conninfo, password, release)
+    _server()("127.0.0.1", int(port), backend_factory=factory).serve_forever()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,13 @@ import pytest
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Delete, Put
-from locus_memory.testing.store_suite.base import LONG, StoreSuite, need, refused
+from locus_memory.testing.store_suite.base import (
+    LONG,
+    StoreSuite,
+    goes_by_writes,
+    need,
+    refused,
+)
 
 __all__ = ["BatchTests"]
 
@@ -73,6 +79,14 @@ class BatchTests(StoreSuite):
         assert await store.put_batch([(*name, name[1]) for name in names]) == [1] * LONG
         assert await store.get_batch(names) == {name: name[1] for name in names}
         assert await store.delete_batch(names) == LONG
+
+    async def test_the_last_put_of_a_batch_is_the_newest(self, store: BaseStore) -> None:
+        if not goes_by_writes(store):
+            pytest.skip("the store orders items by their moments")
+        await store.put_batch([put("old", 1), put("oldest", 1)])
+        values = {"new": 1, "long": "a" * 40_000, "old": 2, "last": 2}
+        await store.put_batch([put(key, value) for key, value in values.items()])
+        assert [item.key for item in await store.search(NS)] == [*reversed(values), "oldest"]
 
     async def test_a_malformed_tuple_is_refused(self, store: BaseStore) -> None:
         malformed: list[tuple[Any, ...]] = [(NS,), (NS, "k"), (NS, "k", 1, {}, 5)]

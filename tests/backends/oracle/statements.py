@@ -141,7 +141,7 @@ def _searches(*, native: bool, recursive: bool) -> Iterator[tuple[str, str, dict
             dimension=arguments.bind(3),
             query=arguments.bind_new([1.0]),
             offset="" if approximate else arguments.bind_new(0),
-            most=arguments.bind_new(5),
+            most="100" if approximate else arguments.bind_new(5),
             approximate=approximate,
         )
         yield f"nearest {kind} {approximate}", statement, arguments.binds

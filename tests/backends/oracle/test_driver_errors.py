@@ -6,7 +6,13 @@ import oracledb
 import pytest
 from oracledb import errors as driver
 
-from locus_memory.backends.oracle.connection.driver_errors import TABLE, translate
+from locus_memory.backends.oracle.connection.driver_errors import (
+    TABLE,
+    is_lost,
+    is_readable_again,
+    is_repeatable,
+    translate,
+)
 from locus_memory.errors import (
     BackendClosedError,
     BackendCorruptError,
@@ -40,6 +46,9 @@ def test_every_class_of_the_driver_is_translated(kind):
         (1, BackendError),
         (60, BackendUnavailableError),
         (942, BackendCorruptError),
+        (1555, BackendUnavailableError),
+        (51815, BackendUnavailableError),
+        (51928, BackendWriteError),
         (1017, ConfigurationError),
         (1033, BackendUnavailableError),
         (1653, BackendWriteError),
@@ -76,3 +85,11 @@ def test_what_quotes_a_value_is_not_quoted(code):
     assert "secret" not in str(found)
     assert found.__cause__ is None
     assert f"ORA-{code:05}" in str(found)
+
+
+@pytest.mark.parametrize("code", [1555, 51815])
+def test_a_query_whose_data_was_overwritten_runs_again(code):
+    error = server_error(code)
+    assert is_readable_again(error)
+    assert not is_lost(error)
+    assert not is_repeatable(error)

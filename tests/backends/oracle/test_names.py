@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.oracle.items.naming import LONGEST, Address, cut, is_cut, split
@@ -46,6 +46,7 @@ FILTERS = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.lists(TEXTS, min_size=1, max_size=3).map(tuple), TEXTS)))
 def test_names_are_in_the_order_of_namespaces_and_keys(places):
     names = {place: Address.of(*place).name for place in places}
@@ -80,6 +81,7 @@ def holds(sql, tokens, binds):
     return eval(expression)
 
 
+@settings(deadline=None)
 @given(DOCUMENTS, st.dictionaries(st.sampled_from(["a", "b"]), SCALARS, max_size=2), FILTERS)
 def test_every_match_has_the_tokens_of_the_filter(value, metadata, given_filter):
     condition = parse_filter(given_filter)
@@ -100,6 +102,7 @@ def row_of(value, metadata=None, **changed):
     return (address.name, None, 1, 10, 20, NEVER, fields["checksum"], fields["document"])
 
 
+@settings(deadline=None)
 @given(DOCUMENTS)
 def test_a_value_comes_back_as_it_was(value):
     item = item_of(row_of(value, {"m": 1.0}))

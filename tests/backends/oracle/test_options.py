@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+
+import oracledb
 import pytest
 
 from locus_memory import OracleStore, open_backend
@@ -74,3 +77,26 @@ def test_an_option_that_cannot_work_is_refused(options):
 def test_a_dimension_is_one():
     with pytest.raises(ConfigurationError):
         OracleStore("db", vector_dimension=3, embedding_dimension=4)
+
+
+def test_the_options_of_a_wallet_reach_the_driver():
+    """The names are those of `oracledb.connect_async`."""
+    options = OracleOptions(
+        config_dir="/wallet",
+        wallet_location="/wallet",
+        wallet_password="secret",
+        edition="ORA$BASE",
+        connect_timeout=3.0,
+    )
+    arguments = OraclePool("ada:pw@mydb_high", options=options)._arguments
+    assert arguments == {
+        "dsn": "mydb_high",
+        "user": "ada",
+        "password": "pw",
+        "config_dir": "/wallet",
+        "wallet_location": "/wallet",
+        "wallet_password": "secret",
+        "edition": "ORA$BASE",
+        "tcp_connect_timeout": 3.0,
+    }
+    assert set(arguments) <= set(inspect.signature(oracledb.connect_async).parameters)

@@ -125,6 +125,55 @@ def test_the_texts_that_no_test_server_reads():
     assert 'CONTAINS(i."STEMS", :q, 1) > 0' in text
     assert "SCORE(1)" in text
     assert '"FIELDS" JSON' in schema.core(native_json=True)[0][0]
-    assert 'BLOB CHECK ("FIELDS" IS JSON)' in schema.core(native_json=False)[0][0]
+    assert 'BLOB CHECK ("FIELDS" IS JSON FORMAT JSON)' in schema.core(native_json=False)[0][0]
     assert any("STORE AS SECUREFILE" in each for each in schema.core(native_json=True)[0])
     assert "VECTOR(384, FLOAT32)" in schema.vectors(384)[0][0]
+
+
+def select_list(query):
+    """Return the names of the columns that a query without a subquery in its list returns."""
+    columns = re.match(r"\s*(?:SELECT)(?:\s+DISTINCT)?\s(.*?)\sFROM\s", query, re.DOTALL)[1]
+    return [each.split()[-1].rpartition(".")[2] for each in columns.split(",")]
+
+
+def limited(statement):
+    """Yield each query with a row limiting clause, from its SELECT on."""
+    for found in re.finditer(r"\b(?:OFFSET|FETCH (?:APPROX )?FIRST)\b", statement):
+        before, depth = statement[: found.start()], 0
+        for place in range(len(before) - 1, -1, -1):
+            depth += {")": 1, "(": -1}.get(before[place], 0)
+            if depth < 0 or (not depth and re.match(r"\bSELECT\s", before[place:])):
+                break
+        yield before[place:].removeprefix("(").strip()
+
+
+@pytest.mark.parametrize(("name", "statement", "binds"), STATEMENTS, ids=NAMES)
+def test_what_oracle_refuses_beside_a_row_limit(name, statement, binds):
+    """See the row_limiting_clause of SELECT: ORA-00918, ORA-02014, ORA-02287."""
+    for query in limited(statement):
+        columns = select_list(query)
+        assert len(set(columns)) == len(columns), name
+        assert "NEXTVAL" not in query
+        assert "FOR UPDATE" not in statement
+
+
+@pytest.mark.parametrize(("name", "statement", "binds"), STATEMENTS, ids=NAMES)
+def test_what_oracle_refuses_elsewhere(name, statement, binds):
+    if merge := re.match(
+        r"\s*MERGE\b.*?\bON \((.*?)\)\n.*?UPDATE SET(.*?)WHEN", statement, re.DOTALL
+    ):
+        # ORA-38104: columns of the condition cannot be updated.
+        assert not set(re.findall(r't\."(\w+)"', merge[1])) & set(re.findall(r'"(\w+)"', merge[2]))
+    # A query name in parentheses is refused in some places (ORA-32034).
+    assert not re.search(r"\(\s*WITH\b", statement)
+    # A placeholder has at most 30 bytes in older releases.
+    assert all(len(each) <= 30 for each in binds)
+    # The type of a document in a BLOB is not guessed.
+    for each in re.findall(r'i\."FIELDS"[^,]*', statement):
+        assert "json" in name.split() or "FORMAT JSON" in each
+
+
+def test_a_row_limit_is_found():
+    found = list(limited("SELECT a FROM (SELECT b, c FROM t ORDER BY b FETCH FIRST 1 ROWS ONLY) x"))
+    assert [select_list(each) for each in found] == [["b", "c"]]
+    assert any(list(limited(statement)) for _, statement, _ in STATEMENTS)

@@ -23,7 +23,7 @@ from locus_memory.backends.oracle.connection.driver import (
     new_pipeline,
 )
 from locus_memory.backends.oracle.connection.driver_errors import (
-    is_lost,
+    is_readable_again,
     is_repeatable,
     translated,
 )
@@ -33,7 +33,7 @@ from locus_memory.backends.oracle.options import OracleKeywords, OracleOptions
 from locus_memory.backends.oracle.schema import Names
 from locus_memory.errors import BackendUnavailableError, ConfigurationError
 
-__all__ = ["Features", "OraclePool", "Query", "Session", "Write", "pool_for"]
+__all__ = ["Features", "OraclePool", "Query", "Session", "Write", "arrays", "pool_for"]
 
 T = TypeVar("T")
 
@@ -48,6 +48,12 @@ _FETCHED: Final = 500
 
 _INLINE: Final = 32_767
 """Bytes: a longer value is sent on its own, not in an array of rows."""
+
+_TOGETHER: Final = 500
+"""Rows of one array: the buffers of the driver and the server have a limit in bytes."""
+
+_TO_CREATE: Final = 3
+"""Connections for the creation of tables: for the call, the lock and the statements of DDL."""
 
 _STATEMENTS: Final = 1_000
 """How many templates are remembered with their names filled in."""
@@ -106,12 +112,11 @@ class Session:
             if isinstance(each, Query):
                 pipeline.add_fetchall(statement, each.binds, _FETCHED, fetch_lobs=False)
                 continue
-            small = [row for row in each.rows if not _is_large(row)]
-            if small:
-                pipeline.add_executemany(statement, small)
-            for row in each.rows:
-                if _is_large(row):
-                    pipeline.add_execute(statement, row)
+            for rows in arrays(each.rows):
+                if _is_large(rows[0]):
+                    pipeline.add_execute(statement, rows[0])
+                else:
+                    pipeline.add_executemany(statement, rows)
         if commit:
             pipeline.add_commit()
         results = await self._connection.run_pipeline(pipeline)
@@ -119,13 +124,12 @@ class Session:
 
     async def _write(self, write: Write) -> None:
         statement = self._sql(write.template)
-        small = [row for row in write.rows if not _is_large(row)]
         with self._connection.cursor() as cursor:
-            if small:
-                await cursor.executemany(statement, small)
-            for row in write.rows:
-                if _is_large(row):
-                    await cursor.execute(statement, row)
+            for rows in arrays(write.rows):
+                if _is_large(rows[0]):
+                    await cursor.execute(statement, rows[0])
+                else:
+                    await cursor.executemany(statement, rows)
 
     async def commit(self) -> None:
         """Commit."""
@@ -231,7 +235,9 @@ class OraclePool(Resource):
         Raises:
             BackendError: The database failed; see `locus_memory.errors`.
         """
-        return await self._run(lambda session: session.fetch(template, binds), may_repeat=is_lost)
+        return await self._run(
+            lambda session: session.fetch(template, binds), may_repeat=is_readable_again
+        )
 
     async def transact(self, work: Callable[[Session], Awaitable[T]]) -> T:
         """Return the result of `work`, which commits; again if the server gives it up.
@@ -278,13 +284,29 @@ class OraclePool(Resource):
         return loop_pool
 
     def _opening(self) -> Opening:
-        return Opening(self._connect_again, self._names, self._options, self._where)
+        return Opening(
+            self._connect_again, self._end_connection, self._names, self._options, self._where
+        )
 
     async def _connect_again(self) -> Connection:
         if self._borrowed is None:
             return await _connected(self._where, self._arguments, None)
-        connection: Any = await self._borrowed.acquire()
+        try:
+            async with asyncio.timeout(self._options.acquire_timeout):
+                connection: Any = await self._borrowed.acquire()
+        except TimeoutError:
+            raise BackendUnavailableError(
+                f"{self._where}: no connection came back within {self._options.acquire_timeout:g} s"
+                f"; the pool passed in needs {_TO_CREATE} to create the tables"
+            ) from None
         return connection  # type: ignore[no-any-return] # it has every method of a connection
+
+    async def _end_connection(self, connection: Connection) -> None:
+        if self._borrowed is None:
+            connection.terminate()
+        else:
+            given: Any = connection
+            await self._borrowed.drop(given)
 
     def _make_pool(self) -> LoopPool:
         if self._borrowed is not None:
@@ -348,6 +370,19 @@ async def _connected(
         if call_timeout is not None:
             connection.call_timeout = max(1, round(call_timeout * 1000))
     return connection
+
+
+def arrays(rows: Sequence[Binds]) -> list[list[Binds]]:
+    """Return the arrays of rows to send, in the order of the rows; a large row is alone."""
+    found: list[list[Binds]] = []
+    for row in rows:
+        last = found[-1] if found else []
+        is_full = not last or len(last) == _TOGETHER
+        if is_full or _is_large(row) or _is_large(last[0]):
+            found.append([row])
+        else:
+            last.append(row)
+    return found
 
 
 def _is_large(row: Binds) -> bool:

@@ -25,6 +25,7 @@ __all__ = [
     "TABLE",
     "UNIQUE_VIOLATED",
     "is_lost",
+    "is_readable_again",
     "is_repeatable",
     "translate",
     "translated",
@@ -51,6 +52,8 @@ _TO_UNAVAILABLE: Final = (
     *("ORA-12514", "ORA-12516", "ORA-12518", "ORA-12519", "ORA-12520", "ORA-12526", "ORA-12528"),
     *("ORA-12541", "ORA-12543", "ORA-12545", "ORA-12560", "ORA-12571", "ORA-12757", "ORA-12170"),
     *("ORA-25408", "ORA-27102", "ORA-43610"),
+    # What the statement is to read was overwritten meanwhile: the undo, or a graph of vectors.
+    *("ORA-01555", "ORA-51815"),
 )
 _TO_CONFIGURATION: Final = (
     # No such alias, no credentials, no file of names or wallet, a string that cannot be read.
@@ -70,7 +73,7 @@ _TO_WRITE: Final = (
     *("ORA-01691", "ORA-01692", "ORA-01693", "ORA-01694", "ORA-12953", "ORA-12954", "ORA-19809"),
     *("ORA-00257", "ORA-30036"),
 )
-_TO_READ_ONLY: Final = ("ORA-00372", "ORA-01456", "ORA-16000", "ORA-12081")
+_TO_READ_ONLY: Final = ("ORA-00372", "ORA-01456", "ORA-16000", "ORA-12081", "ORA-51928")
 _TO_CORRUPT: Final = (
     # A table, a column, a sequence or an index is not there, or a block is damaged.
     *("ORA-00904", "ORA-00942", "ORA-01418", "ORA-01502", "ORA-01578", "ORA-02289", "ORA-04043"),
@@ -91,6 +94,8 @@ TABLE: Final = ErrorTable(
         **dict.fromkeys(_TO_WRITE, NO_ROOM),
         "ORA-01031": "the user needs CREATE TABLE and CREATE SEQUENCE, and a quota",
         "ORA-01950": "the user needs a quota on its tablespace",
+        "ORA-51928": "this release refuses writes beside an HNSW index: drop the index, "
+        "and pass vector_index='ivf'",
         "DPY-4001": "write oracle:user:password@..., or pass user= and password=",
         "DPY-4026": "pass config_dir=, the folder of tnsnames.ora and of the wallet",
         "DPY-4027": "pass config_dir=, the folder of tnsnames.ora and of the wallet",
@@ -102,6 +107,7 @@ not here is a plain `BackendError`."""
 
 _LOST: Final = frozenset({"DPY-1001", "DPY-4011", "DPY-4033"})
 _REPEATABLE: Final = frozenset({"ORA-00060", "ORA-08177"})
+_OVERWRITTEN: Final = frozenset({"ORA-01555", "ORA-51815"})
 
 
 def _described(error: BaseException, where: str) -> LocusMemoryError:
@@ -144,6 +150,11 @@ translated: Final = _ERRORS.translated
 def is_repeatable(error: BaseException | None) -> bool:
     """Return whether the server gave up a statement that may succeed in a new transaction."""
     return code_of(error) in _REPEATABLE
+
+
+def is_readable_again(error: BaseException | None) -> bool:
+    """Return whether a query may succeed if it runs again, on a new connection where needed."""
+    return is_lost(error) or code_of(error) in _OVERWRITTEN
 
 
 def is_lost(error: BaseException | None) -> bool:

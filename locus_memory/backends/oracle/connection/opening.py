@@ -32,6 +32,7 @@ _WITH_VECTORS: Final = (23, 4)
 _OLDEST: Final = (19,)
 
 _TABLE_MISSING: Final = "ORA-00942"
+_COMPATIBLE_TOO_LOW: Final = "ORA-00406"
 
 _THERE: Final = frozenset({"ORA-00955", "ORA-01408", "ORA-01430", "ORA-29879", "ORA-51933"})
 """The errors that an object or a column exists already, or that its like does."""
@@ -79,12 +80,14 @@ class Opening:
 
     Attributes:
         connect: Opens a further connection; the lock and the builder of the tables have their own.
+        leave: Ends such a connection.
         names: The names of the tables.
         options: How to connect.
         where: The name of the database in messages.
     """
 
     connect: Callable[[], Awaitable[Connection]]
+    leave: Callable[[Connection], Awaitable[None]]
     names: Names
     options: OracleOptions
     where: str
@@ -105,14 +108,24 @@ class Opening:
                 f"{self.where}: the server is release {version[0]}; 19 is the oldest that works"
             )
         found = await self._read(connection)
-        native = version >= _NATIVE_JSON
-        core = _Part(CORE, schema.core(native_json=native), int(native))
-        found = await self._bring_up(core, found)
+        found = await self._add_core(found, native_json=version >= _NATIVE_JSON)
         if version >= _WITH_VECTORS:
             found = await self._add_vectors(found)
         if self.options.text_index == "context":
             found = await self._try(_Part(TEXT_INDEX, schema.text_index()), found)
         return self._features(version, found)
+
+    async def _add_core(
+        self, found: dict[int, tuple[int, int]], *, native_json: bool
+    ) -> dict[int, tuple[int, int]]:
+        part = _Part(CORE, schema.core(native_json=native_json), int(native_json))
+        try:
+            return await self._bring_up(part, found)
+        except DriverError as error:
+            # The parameter COMPATIBLE may be that of an older release, without the type JSON.
+            if not native_json or code_of(error) != _COMPATIBLE_TOO_LOW:
+                raise
+            return await self._add_core(found, native_json=False)
 
     async def _add_vectors(self, found: dict[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
         length, kind = self.options.vector_dimension, self.options.vector_index
@@ -197,7 +210,7 @@ class Opening:
             # The lock goes with its connection, whatever happened.
             for each in (lock, builder):
                 if each is not None:
-                    each.terminate()
+                    await self.leave(each)
         return found | {part.number: (version, kind)}
 
     async def _create_row(self, connection: Connection, part: _Part) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import groupby
 from typing import Any, Final
 
 from locus_memory.backends.oracle.connection.connection import (
@@ -183,19 +184,10 @@ def _in_lists(make: Any, names: Sequence[bytes]) -> Iterable[tuple[str, Binds]]:
 def _writes(pool: OraclePool, plan: _Plan, now: datetime) -> list[Write]:
     """Return the statements for a plan."""
     features, puts = pool.features, plan.puts()
-    inserts: list[Binds] = []
-    updates: list[Binds] = []
-    for state in puts:
-        row = _binds(state, now, native_json=features.native_json)
-        if state.is_stored:
-            updates.append(row)
-        else:
-            inserts.append(row | _place(state))
     old = [{"name": state.row.address.name} for state in puts if state.row and state.is_stored]
     writes = [
         Write(queries.DELETE, plan.deletes()),
-        Write(queries.UPDATE, updates),
-        Write(queries.INSERT, inserts),
+        *_puts(puts, now, native_json=features.native_json),
     ]
     rows = [state.row for state in puts if state.row]
     if features.has_oracle_text:
@@ -211,6 +203,18 @@ def _writes(pool: OraclePool, plan: _Plan, now: datetime) -> list[Write]:
         vectors = [each for row in rows if (each := row.vector_row())]
         writes += [Write(queries.DROP_VECTOR, old), Write(queries.INSERT_VECTOR, vectors)]
     return [each for each in writes if each.rows]
+
+
+def _puts(puts: Sequence[_State], now: datetime, *, native_json: bool) -> list[Write]:
+    """Return the statements for the items themselves, whose revisions are in the order of puts."""
+    found: list[Write] = []
+    for is_stored, states in groupby(puts, key=lambda state: state.is_stored):
+        rows = [(state, _binds(state, now, native_json=native_json)) for state in states]
+        if is_stored:
+            found.append(Write(queries.UPDATE, [row for _, row in rows]))
+        else:
+            found.append(Write(queries.INSERT, [row | _place(state) for state, row in rows]))
+    return found
 
 
 def _binds(state: _State, now: datetime, *, native_json: bool) -> Binds:

@@ -249,7 +249,7 @@ def nearest(
         dimension: The placeholder of the length of the vectors.
         query: The placeholder of the vector to compare with.
         offset: The placeholder of the number of hits to skip.
-        most: The placeholder of the size of the page.
+        most: The placeholder of the size of the page; for the index, a number.
         approximate: Whether the index of all vectors may answer.
     """
     page = (

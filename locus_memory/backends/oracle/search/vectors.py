@@ -83,7 +83,7 @@ async def _hits(
             dimension=arguments.bind(len(vector) // 4),
             query=arguments.bind_new(array("f", vector)),
             offset="" if approximate else arguments.bind_new(offset),
-            most=arguments.bind_new(_BY_INDEX if approximate else size),
+            most=str(_BY_INDEX) if approximate else arguments.bind_new(size),
             approximate=approximate,
         )
         rows = await pool.fetch(statement, arguments.binds)
