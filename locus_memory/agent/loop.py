@@ -25,10 +25,12 @@ from locus_memory.agent.managers import (
     SessionHooks,
     Trimmer,
     as_memory_manager,
+    checked_placement,
     checked_trimmer,
     recalled,
     remember,
     trimmed,
+    with_placement,
 )
 from locus_memory.agent.session import Session, load_state
 from locus_memory.backends.base import Backend
@@ -82,6 +84,9 @@ class Agent(Resource):
         agent_id: Saved with the thread, if there are several agents.
         inherit_user: Whether a run without a user, on a thread that belongs to a user, acts as
             that user and reads their memories. By default such a run is refused.
+        memory_placement: Where the model sees the block of memories. `"user"`: before the text of
+            the user's latest message, so that all messages before it are the same in the next
+            request, and a provider's cache of prompts holds; `"system"`: after the system prompt.
         on_memory_error: `"raise"` ends a run with the first error of its memory: before the
             model is called, or after the answer is saved; `resume` tries again. Extraction in
             the background is not part of a run.
@@ -103,6 +108,7 @@ class Agent(Resource):
         max_iterations: int = 20,
         agent_id: str | None = None,
         inherit_user: bool = False,
+        memory_placement: Literal["system", "user"] = "user",
         on_memory_error: Literal["report", "raise"] = "report",
     ) -> None:
         if check_limit(max_iterations, "max_iterations") < 1:
@@ -121,6 +127,7 @@ class Agent(Resource):
                 f"on_memory_error is 'report' or 'raise', not {quote(on_memory_error)}"
             )
         self.on_memory_error = on_memory_error
+        self.memory_placement = checked_placement(memory_placement)
         self._owned: list[Any] = []
         self.checkpointer: BaseCheckpointer | None = None
         if checkpointer is not None:
@@ -236,6 +243,7 @@ class Agent(Resource):
 
     async def _ask_model(self, session: Session) -> None:
         seen = await trimmed(self.conversation_manager, session.view)
+        seen = with_placement(seen, self.memory_placement)
         specs = [each.spec for each in self.tools.values()]
         answer = await ask(self.model, seen, specs, on_text=session.on_text)
         report_usage(answer, "answer")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, TypeGuard
+from typing import Any, Final, Literal, Protocol, TypeGuard
 
 from locus_memory._internal.cancellation import raise_if_cancelled
+from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
+from locus_memory.conversation.roles import is_memory_block
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.messages import Message
@@ -19,10 +21,12 @@ __all__ = [
     "SessionHooks",
     "Trimmer",
     "as_memory_manager",
+    "checked_placement",
     "checked_trimmer",
     "recalled",
     "remember",
     "trimmed",
+    "with_placement",
 ]
 
 _MESSAGES_A_PROMPT: Final = 20
@@ -59,7 +63,8 @@ def as_memory_manager(
     A provider string, a store or a backend becomes an `LLMMemoryManager`. The model extracts the
     memories in the background, with one prompt per session: when 20 messages are waiting, when the
     thread has been idle for a minute, or when the agent is closed. If the model declares that it
-    cannot, rules extract them before the run ends.
+    cannot, rules extract them before the run ends. The manager's memory tends itself, see
+    `TendingOptions`: a message that needs no memory gets none.
 
     Raises:
         ConfigurationError: It is none of these, or an invalid provider string.
@@ -74,12 +79,14 @@ def as_memory_manager(
     # Loaded only for agents with memory.
     from locus_memory.memory.extraction.extractors import LLMExtractor  # noqa: PLC0415
     from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415
-    from locus_memory.memory.options import ExtractionOptions  # noqa: PLC0415
+    from locus_memory.memory.options import ExtractionOptions, TendingOptions  # noqa: PLC0415
 
+    tending = TendingOptions()
     if not getattr(model, "follows_instructions", True):
-        return LLMMemoryManager(where), True
+        return LLMMemoryManager(where, tending=tending), True
     later = ExtractionOptions(extract_mode="background", batch_messages=_MESSAGES_A_PROMPT)
-    return LLMMemoryManager(where, extract_fn=LLMExtractor(model), extraction=later), True
+    extractor = LLMExtractor(model)
+    return LLMMemoryManager(where, extract_fn=extractor, extraction=later, tending=tending), True
 
 
 def _has_hooks(where: object) -> TypeGuard[SessionHooks]:
@@ -97,6 +104,31 @@ def checked_trimmer(manager: Trimmer | None) -> Trimmer | None:
     raise ConfigurationError(
         f"a conversation manager has apply or async_apply, not {type(manager).__name__}"
     )
+
+
+def checked_placement(placement: object) -> Literal["system", "user"]:
+    """Return the place of the memories in what the model sees.
+
+    Raises:
+        ConfigurationError: It is no known place.
+    """
+    if placement == "user":
+        return "user"
+    if placement == "system":
+        return "system"
+    raise ConfigurationError(f"memory_placement is 'user' or 'system', not {quote(placement)}")
+
+
+def with_placement(
+    messages: Sequence[Message], placement: Literal["system", "user"]
+) -> Sequence[Message]:
+    """Return what the model sees with its block of memories, if there is one, at its place."""
+    if placement == "system" or not any(map(is_memory_block, messages)):
+        return messages
+    # Loaded only for agents with memory.
+    from locus_memory.memory.inject import placed  # noqa: PLC0415
+
+    return placed(messages, placement)
 
 
 async def recalled(manager: SessionHooks | None, state: AgentState) -> AgentState:

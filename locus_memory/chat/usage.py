@@ -30,7 +30,7 @@ class Usage:
     extraction_tokens: int = 0
 
 
-def report_usage(answer: Any, purpose: Literal["answer", "extraction"]) -> None:
+def report_usage(answer: Any, purpose: Literal["answer", "extraction", "gate"]) -> None:
     """Emit the event `model.answered` with the `usage` of an answer's metadata."""
     metadata = getattr(answer, "metadata", None)
     told = metadata.get("usage") if isinstance(metadata, Mapping) else None

@@ -16,7 +16,7 @@ from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import conversation, is_worth_reading, latest_user_text
-from locus_memory.memory.inject import inject, render_block
+from locus_memory.memory.inject import inject, render_block, strip
 from locus_memory.memory.models import Memory
 from locus_memory.store.item import check_limit
 
@@ -78,7 +78,7 @@ class BaseMemoryManager(Resource, ABC):
         no memory is found, or the search fails, the state has no block.
         """
         messages: Any = state.messages  # type: ignore[attr-defined] # a state has messages
-        block = await self._block(latest_user_text(messages))
+        block = await self._block(latest_user_text(strip(messages)))
         return with_block(state, block)
 
     async def on_session_end(self, state: Any) -> None:

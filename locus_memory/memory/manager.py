@@ -35,6 +35,10 @@ from locus_memory.memory.options import (
     check_callable,
     check_embedder,
 )
+from locus_memory.memory.planning.asking import gate_model
+from locus_memory.memory.planning.cache import WatchedStore
+from locus_memory.memory.planning.planner import Plan, Planner
+from locus_memory.memory.planning.uses import Afterwards
 from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.memory.queue.worker import Worker
 from locus_memory.memory.recall import Recall
@@ -129,12 +133,28 @@ class LLMMemoryManager(BaseMemoryManager):
         self._resolver = namespace_resolver
         self._scope, self._bound = Scope(namespace_prefix), False
         self._store, self._owned = as_store(store)
+        self._tending = TendingOptions(enabled=False) if tending is None else tending
+        plain = self._store
+        if self._tending.enabled:
+            self._store = WatchedStore(plain)
         limits = Limits(max_memories, history_limit)
         self._ledger = Ledger(self._store, limits, clock=clock, embedder=embedder)
-        self._recall = Recall(self._store, embedder)
+        self._recall = Recall(plain, embedder)
         extractor = as_extractor(extract_fn)
         self._extraction = Extraction(extractor, self._ledger, self._recall, extraction)
-        self._tending = TendingOptions(enabled=False) if tending is None else tending
+        self._afterwards = Afterwards(plain, self._ledger.now)
+        self._planner = Planner(
+            plain,
+            self._recall,
+            self._tending,
+            self._afterwards,
+            embedder=embedder,
+            limit=recall.retrieve_limit,
+            count=self.token_counter,
+            clock=clock,
+            now=self._ledger.now,
+            model=gate_model(self._tending, extractor),
+        )
         self._recall_timeout = recall.recall_timeout
         self._drain_timeout = extraction.drain_timeout
         self._inline = extraction.extract_mode == "inline"
@@ -297,14 +317,33 @@ class LLMMemoryManager(BaseMemoryManager):
             async for memory in self._ledger.memories(self._scope, kind):
                 yield memory
 
+    async def plan(
+        self, query: str | None, *, agent_id: str | None = None, first_in_thread: bool = True
+    ) -> Plan:
+        """Return what a run with this message is shown, and why; nothing is written.
+
+        Args:
+            query: The message of the user.
+            agent_id: The agent of the run.
+            first_in_thread: Whether it is the user's first message in its thread.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        return await self._planner.plan(
+            self._scope, query, agent_id=agent_id, first_in_thread=first_in_thread
+        )
+
     @override
     async def on_session_start(self, state: State) -> State:
         """Return the state with what its scope remembers after its system prompt.
 
         As the contract says. The first time, what an earlier process left is taken up.
         """
-        if self._bound:
+        if self._bound and not self._tending.enabled:
             return await super().on_session_start(state)
+        if self._bound:
+            return with_block(state, await self._planned(state))
         scoped = await self._of_run(state)
         return with_block(state, None) if scoped is None else await scoped.on_session_start(state)
 
@@ -331,6 +370,7 @@ class LLMMemoryManager(BaseMemoryManager):
     @override
     async def drain(self) -> int:
         """Extract from all that waits in the store, once; returns how many jobs still wait."""
+        await self._afterwards.wait()
         return await self._worker.drain()
 
     @property
@@ -354,6 +394,7 @@ class LLMMemoryManager(BaseMemoryManager):
         if self._bound:
             return
         try:
+            await self._afterwards.wait()
             await self._worker.close(self._drain_timeout)
         finally:
             if self._owned:
@@ -368,6 +409,13 @@ class LLMMemoryManager(BaseMemoryManager):
             except ConfigurationError:
                 # Reported there, where words must do.
                 return await self._recall.find(self._scope, self.retrieve_limit, query)
+
+    async def _planned(self, state: Any) -> str | None:
+        """Return the block of a run of a memory that tends itself."""
+        if not self._tending.passive:
+            return None
+        start, timeout = self._worker.start, self._recall_timeout
+        return await self._planner.block(self._scope, state, start=start, timeout=timeout)
 
     async def _of_run(self, state: Any) -> Self | None:
         """Return this manager bound to the scope of a run; `None`: the run has no memory."""

@@ -16,7 +16,7 @@ from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.retrieval.ranking.supersession import prefer_successors
 from locus_memory.store.base import BaseStore, has_semantic_search
-from locus_memory.store.item import StoreItem, check_limit
+from locus_memory.store.item import Namespace, StoreItem, check_limit
 
 __all__ = ["Recall"]
 
@@ -72,7 +72,7 @@ class Recall:
         check_limit(limit)
         if limit == 0:
             return []
-        found = await self._about(scope, limit, query, strict=strict) if query else []
+        found = await self.about(scope, limit, query, strict=strict) if query else []
         if len(found) < limit:
             known = {item.key for item in found}
             newest = await self._store.search(scope.current, None, limit)
@@ -80,15 +80,41 @@ class Recall:
         memories = [memory for memory in map(read_memory, _successors_first(found)) if memory]
         return memories[:limit]
 
-    async def _about(
-        self, scope: Scope, limit: int, query: str, *, strict: bool
+    async def about(
+        self, scope: Scope, limit: int, query: str, *, strict: bool = False
     ) -> list[StoreItem]:
-        """Return the hits of a query, by the first search mode that works."""
+        """Return the hits of a query among the current memories."""
         search = self._messages if len(query) <= _LONGEST_MESSAGE else self._texts
+        return await self.hits(search, scope.current, limit, query, strict=strict)
+
+    async def hits(
+        self,
+        search: HybridSearch,
+        namespace: Namespace,
+        limit: int,
+        query: str,
+        *,
+        recursive: bool = False,
+        strict: bool = False,
+    ) -> list[StoreItem]:
+        """Return the hits of a query, by the first search mode that works, each with its score.
+
+        A failed search is reported as an event; if all fail, there are no hits.
+
+        Args:
+            search: The search, over the store of the memories.
+            namespace: The namespace to search.
+            limit: At most this many.
+            query: A message of any length.
+            recursive: Whether to search the descendants of the namespace as well.
+            strict: As for `find`.
+        """
         readable = _ends(query).encode("utf-8", "replace").decode()
         for mode in await self._modes():
             try:
-                hits = await search.search(scope.current, readable, limit, mode=mode)
+                hits = await search.search(
+                    namespace, readable, limit, mode=mode, recursive=recursive
+                )
                 return [hit.item for hit in hits]
             except ConfigurationError as error:
                 if strict:
@@ -97,6 +123,10 @@ class Recall:
             except Exception as error:  # noqa: BLE001 - reported; what else there is must do
                 emit("memory.search_failed", error=error, search=mode or "hybrid")
         return []
+
+    async def can_search(self) -> bool:
+        """Return whether the store can search for a query at all."""
+        return bool(await self._modes())
 
     async def _modes(self) -> list[Mode | None]:
         """Return the search modes, the best first."""

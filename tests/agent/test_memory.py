@@ -94,8 +94,11 @@ async def test_what_the_model_sees_is_valid_and_begins_with_prompt_and_memories(
     for messages in seen:
         assert validate(messages) == []
         assert messages[0].content == "Be brief."
-    assert [m.role for m in seen[-1][:2]] == [Role.SYSTEM, Role.SYSTEM]
-    assert "Ada" in seen[-1][1].content
+    asked = seen[-1][-1]
+    assert asked.role == Role.USER
+    assert asked.content.startswith("<memory>\n")
+    assert "Ada" in asked.content
+    assert asked.content.endswith("</memory>\n\nWhat is my name?")
     longest = max(map(len, seen))
     assert (longest > 20) is isinstance(manager, NullManager)
 

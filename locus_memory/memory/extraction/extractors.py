@@ -59,6 +59,7 @@ class LLMExtractor:
 
     Attributes:
         name: The model's `name`, if it has one, else `"llm"`.
+        model: The model.
 
     Raises:
         ConfigurationError: The model is not a function.
@@ -78,7 +79,7 @@ class LLMExtractor:
         check_model(model)
         name = getattr(model, "name", None)
         self.name: str = name if isinstance(name, str) and name else "llm"
-        self._model = model
+        self.model = model
         self._budget = max_prompt_tokens
         self._max_changes = max_changes
         self._count: TokenCounter = as_token_counter(token_counter)
@@ -145,7 +146,7 @@ class LLMExtractor:
         return read.changes
 
     async def _answer(self, prompt: Sequence[Message]) -> str:
-        answer = await called(self._model, prompt)
+        answer = await called(self.model, prompt)
         if not hasattr(answer, "content"):
             raise ModelAnswerError(
                 f"the model answered with {type(answer).__name__}, not a message"

@@ -1,0 +1,85 @@
+"""Rule 7: whether the facts that a search found say something about a message; pure.
+
+Words decide. An absolute score of a vector, where there is one, is asked in `is_near`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from locus_memory.memory.planning.everyday import EVERYDAY
+from locus_memory.retrieval.ranking.query import read_query
+from locus_memory.store.item import StoreItem
+from locus_memory.store.text import STOP_WORDS, query_words, stem, tokens
+
+__all__ = ["COUNTED", "content_words", "evidence_of", "is_near", "telling_words"]
+
+COUNTED: Final = 201
+"""How many facts of a scope are counted; of more, the rarity of a word changes no decision."""
+
+_RARE: Final = 0.05
+_COMMON: Final = 0.25
+_FEW: Final = 8
+"""In a scope with fewer facts, the share of the facts with a word says nothing."""
+
+_LONGEST: Final = 4_000
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the stems of the content words of a text; of a long one, of its two ends."""
+    words = query_words(read_query(text).text.encode("utf-8", "replace").decode())
+    return frozenset(stem(word) for word in words if word not in STOP_WORDS)
+
+
+def telling_words(words: AbstractSet[str]) -> frozenset[str]:
+    """Return the words that are no everyday words, numbers or single letters."""
+    return frozenset(
+        word
+        for word in words
+        if word not in EVERYDAY and not word.isdigit() and not (len(word) == 1 and word.isascii())
+    )
+
+
+def evidence_of(message: AbstractSet[str], facts: Sequence[str], total: int) -> str | None:
+    """Return why the facts that a search found are evidence; `None` if they are not.
+
+    They are if one fact has two content words of the message, one of which is no everyday word, or
+    if it has such a word that fewer than 5% of all facts have. A word that more than a quarter of
+    all facts have does not count.
+
+    Args:
+        message: The content words of the message.
+        facts: The facts, best first.
+        total: How many facts the scope has, up to `COUNTED`.
+    """
+    shared = [message & frozenset(map(str, tokens(fact[:_LONGEST]))) for fact in facts]
+    counts = Counter(word for words in shared for word in words)
+    total = max(total, len(facts))
+    if total >= _FEW:
+        common = {word for word, count in counts.items() if count > total * _COMMON}
+        shared = [words - common for words in shared]
+    telling = telling_words(frozenset().union(*shared)) if shared else frozenset[str]()
+    if any(_weight(words) >= 2 and words & telling for words in shared):  # noqa: PLR2004 - two words
+        return "two words of a fact"
+    # A single character of Han or Kana is seldom a word.
+    whole = [word for word in telling if len(word) > 1]
+    rare = any(counts[word] == 1 or counts[word] < total * _RARE for word in whole)
+    return "a rare word of a fact" if rare else None
+
+
+def is_near(found: Sequence[StoreItem]) -> bool:
+    """Return whether a vector of the found items is close enough to that of the message.
+
+    The score of `HybridSearch` compares items within one search only, so it decides nothing here:
+    this is the place of a score that means the same in each search.
+    """
+    del found
+    return False
+
+
+def _weight(words: AbstractSet[str]) -> float:
+    """Return how many words there are; a character of Han or Kana counts half."""
+    return sum(1.0 if len(word) > 1 or word.isascii() else 0.5 for word in words)

@@ -1,0 +1,211 @@
+"""The search for the contents of each section of memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from locus_memory.memory.inject import memory_line
+from locus_memory.memory.layers.episodes import Episode, EpisodeBook, read_episode
+from locus_memory.memory.layers.vitals import VitalsBook
+from locus_memory.memory.ledger.revision import read_memory
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.planning.decision import Decision
+from locus_memory.memory.planning.evidence import (
+    COUNTED,
+    content_words,
+    evidence_of,
+    is_near,
+)
+from locus_memory.memory.planning.gate import Sight
+from locus_memory.memory.planning.lines import about_line, episode_line, turn_line
+from locus_memory.memory.planning.names import Names
+from locus_memory.memory.planning.standing import Standing, StandingBook
+from locus_memory.memory.recall import Recall
+from locus_memory.memory.scope import Scope, current_key
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.hybrid import HybridSearch
+from locus_memory.retrieval.options import SearchOptions
+from locus_memory.retrieval.ranking.fields import Fields
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import StoreItem
+
+__all__ = ["Found", "Sections"]
+
+_SEEN: Final = 40
+"""How many facts and episodes the gate and the ranking look at."""
+
+_EPISODES, _LATEST, _TURNS = 5, 2, 6
+
+_OF_EPISODES: Final = Fields(speaker=(), role=(), date=("ended_at",), session=(), position=())
+_FEW_WORDS: Final = SearchOptions(depth=40, query_words=12)
+
+_LAST: Final = frozenset(("an open pronoun", "an earlier talk"))
+"""The reasons that point at the latest episodes if no word of the message finds another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The lines of a section, best first.
+
+    Attributes:
+        lines: One-line texts.
+        names: For each line, the `current_key` of its memory; empty for anything else.
+    """
+
+    lines: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> Found:
+        """Return the lines of pairs of a line and a name, without empty and repeated lines."""
+        kept = dict(pair for pair in pairs if pair[0])
+        return cls(tuple(kept), tuple(kept.values()))
+
+
+class Sections:
+    """Searches the sections of scopes.
+
+    Args:
+        store: The store, which this never closes.
+        recall: The search for memories.
+        embedder: Finds episodes and turns by meaning as well, where they have vectors.
+        longest: The most characters of a text in a line.
+    """
+
+    def __init__(
+        self, store: BaseStore, recall: Recall, embedder: Embedder | None, longest: int
+    ) -> None:
+        self._store = store
+        self._recall = recall
+        self._longest = longest
+        self._vitals = VitalsBook(store)
+        self._book = EpisodeBook(store)
+        self._episodes = HybridSearch(store, embedder, options=_FEW_WORDS, fields=_OF_EPISODES)
+        self._turns = HybridSearch(store, embedder, options=_FEW_WORDS)
+
+    async def sight(self, scope: Scope, query: str) -> tuple[Sight, list[StoreItem]]:
+        """Return what the gate needs, and the facts that were found on the way.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        facts, episodes, keys = await asyncio.gather(
+            self.facts(scope, query),
+            self._episodes_about(scope, query, _SEEN),
+            self._store.list_keys(scope.current, COUNTED),
+        )
+        texts = [memory.content for memory in map(read_memory, facts) if memory is not None]
+        names = Names.of(chain.from_iterable(each.entities for each in episodes), texts)
+        evidence = evidence_of(content_words(query), texts, len(keys))
+        if evidence is None and is_near(facts):
+            evidence = "a near vector"
+        return Sight(names, evidence), facts
+
+    async def facts(self, scope: Scope, query: str | None) -> list[StoreItem]:
+        """Return the current memories that a query finds; the newest without a query.
+
+        Where the store cannot search, these are the newest memories with a word of the query.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        if query and await self._recall.can_search():
+            return await self._recall.about(scope, _SEEN, query)
+        newest = await self._store.search(scope.current, None, _SEEN)
+        words = content_words(query or "")
+        return [item for item in newest if not query or words & content_words(_text(item))]
+
+    async def pinned(
+        self, scope: Scope, found: Sequence[StoreItem], standing: Standing, limit: int
+    ) -> Found:
+        """Return memories, ranked by their score and their salience.
+
+        A memory that always holds is left out, since it is shown already.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        known = {current_key(each.type, each.key) for each in standing.rules}
+        scored = [
+            (memory, 1.0 if item.score is None else item.score)
+            for item in found
+            if item.key not in known and (memory := read_memory(item)) is not None
+        ]
+        vitals = await self._vitals.of(scope, [memory for memory, _ in scored])
+
+        def worth(pair: tuple[Memory, float]) -> float:
+            memory, score = pair
+            return score * (0.5 + 0.5 * vitals[current_key(memory.type, memory.key)].salience)
+
+        best = sorted(scored, key=worth, reverse=True)[:limit]
+        return self._of_memories(memory for memory, _ in best)
+
+    async def identity(
+        self, scope: Scope, found: Sequence[StoreItem], standings: StandingBook, standing: Standing
+    ) -> Found:
+        """Return the narrative and the derived facts; if there are none, the memories of the user.
+
+        Of these, the ones that the query finds come first, and then the most salient.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        identity = standing.identity
+        told = [identity.content, *(fact.text for fact in reversed(identity.facts))]
+        if any(told):
+            return Found.of((about_line(text), "") for text in told if text)
+        users = await standings.ranked(scope, await standings.of_type(scope, MemoryType.USER))
+        places = {item.key: place for place, item in enumerate(found)}
+        last = len(places)
+        users.sort(key=lambda each: places.get(current_key(each.type, each.key), last))
+        return self._of_memories(users)
+
+    async def episodes(self, scope: Scope, query: str, decision: Decision) -> Found:
+        """Return the episodes that a query finds; if it points at the last ones, these.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        found = await self._episodes_about(scope, query, _EPISODES)
+        if not found and decision.reason in _LAST:
+            found = await self._book.newest(scope, _LATEST)
+        return Found.of((episode_line(each), "") for each in found)
+
+    async def transcript(self, scope: Scope, query: str) -> Found:
+        """Return the turns that a query finds, each between its neighbours.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        hits = await self._recall.hits(
+            self._turns, scope.transcripts, _TURNS, query, recursive=True
+        )
+        groups = await asyncio.gather(*map(self._with_neighbours, hits))
+        turns = chain.from_iterable(groups)
+        return Found.of((turn_line(item, self._longest), "") for item in turns)
+
+    async def _episodes_about(self, scope: Scope, query: str, limit: int) -> list[Episode]:
+        hits = await self._recall.hits(self._episodes, scope.episodes, limit, query)
+        return [episode for episode in map(read_episode, hits) if episode is not None]
+
+    async def _with_neighbours(self, turn: StoreItem) -> list[StoreItem]:
+        before, after = await asyncio.gather(
+            self._store.scan(turn.namespace, 1, after=turn.key, descending=True),
+            self._store.scan(turn.namespace, 1, after=turn.key),
+        )
+        return [*before, turn, *after]
+
+    def _of_memories(self, memories: Iterable[Memory]) -> Found:
+        return Found.of(
+            (memory_line(memory, self._longest), current_key(memory.type, memory.key))
+            for memory in memories
+        )
+
+
+def _text(item: StoreItem) -> str:
+    memory = read_memory(item)
+    return "" if memory is None else memory.content
