@@ -127,7 +127,7 @@ class Agent(Resource):
                 f"on_memory_error is 'report' or 'raise', not {quote(on_memory_error)}"
             )
         self.on_memory_error = on_memory_error
-        self.memory_placement = checked_placement(memory_placement)
+        self.memory_placement: Literal["system", "user"] = checked_placement(memory_placement)
         self._owned: list[Any] = []
         self.checkpointer: BaseCheckpointer | None = None
         if checkpointer is not None:

@@ -125,7 +125,7 @@ def _own_text(message: Message) -> str:
 
 def _memories(messages: Sequence[Message]) -> list[str]:
     marked = [m.content or "" for m in messages if m.metadata.get(BLOCK_MARK) is True]
-    blocks = marked + [found[0] for m in messages if (found := split_block(m)) is not None]
+    blocks = marked + [block[0] for m in messages if (block := split_block(m)) is not None]
     found = (_MEMORY.fullmatch(line) for block in blocks for line in block.splitlines())
     return [each[1] for each in found if each]
 

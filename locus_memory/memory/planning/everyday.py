@@ -44,7 +44,8 @@ _QUALITIES: Final = """
 good better best bad worse worst great nice fine well big small large little long short high low
 right wrong true false same different similar other another own certain sure possible likely easy
 hard difficult simple simpler quick quickly fast slow slowly full empty free open clear main
-important common general special real really actual actually basic popular famous favorite favourite useful
+important common general special real really actual actually basic popular famous favorite
+favourite useful
 healthy safe cheap expensive beautiful funny happy sad hot cold warm much many more most less least
 few lot lots enough even still yet already maybe perhaps please thanks thank hello hi hey okay ok
 yes one two three four five six seven eight nine ten hundred thousand half per every

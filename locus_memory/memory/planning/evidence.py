@@ -11,9 +11,10 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from locus_memory.memory.planning.everyday import EVERYDAY
+from locus_memory.memory.planning.gate_tables import concerns_user
 from locus_memory.retrieval.ranking.query import read_query
 from locus_memory.store.item import StoreItem
-from locus_memory.store.text import STOP_WORDS, query_words, stem, tokens
+from locus_memory.store.text import STOP_WORDS, query_words, stem
 
 __all__ = ["COUNTED", "content_words", "evidence_of", "is_near", "telling_words"]
 
@@ -26,6 +27,7 @@ _FEW: Final = 8
 """In a scope with fewer facts, the share of the facts with a word says nothing."""
 
 _LONGEST: Final = 4_000
+_TWO: Final = 2
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -43,27 +45,31 @@ def telling_words(words: AbstractSet[str]) -> frozenset[str]:
     )
 
 
-def evidence_of(message: AbstractSet[str], facts: Sequence[str], total: int) -> str | None:
+def evidence_of(message: str, facts: Sequence[str], total: int) -> str | None:
     """Return why the facts that a search found are evidence; `None` if they are not.
 
-    They are if one fact has two content words of the message, one of which is no everyday word, or
-    if it has such a word that fewer than 5% of all facts have. A word that more than a quarter of
-    all facts have does not count.
+    They are if one fact has two content words of the message, one of which is no everyday word. A
+    single such word is enough if fewer than 5% of all facts have it, and the message concerns the
+    user: "Suggest a cake with hazelnuts", but not "What is the plural of hazelnut?". A word that
+    more than a quarter of all facts have does not count.
 
     Args:
-        message: The content words of the message.
+        message: The message.
         facts: The facts, best first.
         total: How many facts the scope has, up to `COUNTED`.
     """
-    shared = [message & frozenset(map(str, tokens(fact[:_LONGEST]))) for fact in facts]
-    counts = Counter(word for words in shared for word in words)
+    words = content_words(message)
+    shared = [words & content_words(fact[:_LONGEST]) for fact in facts]
+    counts = Counter(word for common in shared for word in common)
     total = max(total, len(facts))
     if total >= _FEW:
-        common = {word for word, count in counts.items() if count > total * _COMMON}
-        shared = [words - common for words in shared]
-    telling = telling_words(frozenset().union(*shared)) if shared else frozenset[str]()
-    if any(_weight(words) >= 2 and words & telling for words in shared):  # noqa: PLR2004 - two words
+        usual = {word for word, count in counts.items() if count > total * _COMMON}
+        shared = [common - usual for common in shared]
+    telling = telling_words(frozenset[str]().union(*shared))
+    if any(_weight(common) >= _TWO and common & telling for common in shared):
         return "two words of a fact"
+    if not concerns_user(message):
+        return None
     # A single character of Han or Kana is seldom a word.
     whole = [word for word in telling if len(word) > 1]
     rare = any(counts[word] == 1 or counts[word] < total * _RARE for word in whole)

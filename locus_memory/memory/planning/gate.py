@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from locus_memory.memory.planning.decision import ALWAYS, NOTHING, Decision
-from locus_memory.memory.planning.gate_tables import EXPLETIVES, PRONOUNS, WORDINGS, folded
+from locus_memory.memory.planning.gate_tables import (
+    ACKNOWLEDGEMENT,
+    EXPLETIVES,
+    PRONOUNS,
+    WORDINGS,
+    folded,
+)
 from locus_memory.memory.planning.names import Names
 
 __all__ = ["Asked", "Gate", "Look", "Sight"]
@@ -123,7 +129,10 @@ def _pointing(text: str, first_in_thread: bool) -> Decision | None:  # noqa: FBT
         return None
     if _QUOTED.search(text) or ":" in text or _names_somebody(text):
         return None
-    message = EXPLETIVES.sub("", folded(text))
+    message = folded(text)
+    if ACKNOWLEDGEMENT.match(message):
+        return None
+    message = EXPLETIVES.sub("", message)
     for found in PRONOUNS.finditer(message):
         before = message[: found.start()]
         if found["person"] or not _ANTECEDENT.search(before):

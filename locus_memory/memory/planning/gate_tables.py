@@ -12,7 +12,15 @@ from typing import Final
 
 from locus_memory.memory.planning.decision import Section
 
-__all__ = ["EXPLETIVES", "PRONOUNS", "WORDINGS", "Wording", "folded"]
+__all__ = [
+    "ACKNOWLEDGEMENT",
+    "EXPLETIVES",
+    "PRONOUNS",
+    "WORDINGS",
+    "Wording",
+    "concerns_user",
+    "folded",
+]
 
 _LOOKED_AT: Final = 1_000
 """How many characters of each end of a long message are read: a question is at one of them."""
@@ -162,7 +170,9 @@ _OWN_TASTE: Final = _pattern(
     r"(?:my|our) usual",
     r"(?:my|our)(?: all.time| absolute| second)? favou?rites?",
     r"my (?:preferred|go.to|regular|standard|default|typical)",
-    r"(?:what|which|who|where|how)(?: \w+){0,3}? (?:do|did|would) i (?:usually |normally |always"
+    r"how (?:do|did|would) i (?:usually |normally |always |typically )?(?:like|prefer|take|want|drink)"
+    r" (?:my|our|it|them)",
+    r"(?:what|which|who|where)(?: \w+){0,3}? (?:do|did|would) i (?:usually |normally |always"
     r" |typically |generally |really |most |never |tend to |like to |prefer to )?<TASTE>"
     r"(?! to (?:be able|make sure))",
     r"what (?:am|was) i (?:allergic|intolerant|sensitive|used|afraid|scared|into|interested)",
@@ -289,3 +299,41 @@ EXPLETIVES: Final = _pattern(
     r"|drop|call|mean) (?:it|that|this)(?= ?[?.!,]| ?$)",
 )
 """Uses of the pronouns that refer to nothing; they are removed before rule 6 looks."""
+
+ACKNOWLEDGEMENT: Final = re.compile(
+    r"(?:thanks|thank you|thx|cheers|ok|okay|k|cool|great|nice|perfect|awesome|wow|lol|haha?|good"
+    r"|got it|sure|yes|yeah|yep|no|nope|never ?mind|sorry|bye|goodbye|good ?night|hello|hi|hey)\b"
+)
+"""The start of a message that reacts, and asks for nothing."""
+
+_PERSONAL: Final = _pattern(
+    r"(?:my|mine|our|ours|myself|ourselves|we|us|me)",
+    r"i(?:m|ve|d|ll)? (?!(?:do|can|could|would|should|use|make|get|say|write|know|find)\b)\w+",
+    r"(?:should|shall|may|am|was|have) i",
+    r"(?:recommend\w*|suggest\w*|advise|plan|planning|propose|book|order|recipe|menu|restaurant"
+    r"|gifts?|present for|itinerary|remind)",
+    r"what (?:can|could|should|shall|do) i (?:eat|cook|wear|read|watch|give|bring|pack|buy|order)",
+)
+
+_IMPERSONAL: Final = _pattern(
+    r"(?:give|tell|show|teach|sing|let|help|write|make|tell|explain to|draw|read|send) (?:me|us)",
+    r"(?:how|why|when|where|what|can|could)(?: \w+){0,2}? (?:do|does|can|could|would|should) (?:i|we)"
+    r"(?! (?:eat|cook|wear|read|watch|give|bring|pack|buy|order))",
+    r"me and \w+|between (?:me|us)",
+)
+
+_ENGLISH: Final = _pattern(
+    r"the|is|what|whats|how|of|to|and|for|with|does|do|are|can|could|you|your|my|i|im|who|why|when"
+    r"|where|this|that|it|its|should|would|me|be|have|has",
+)
+
+
+def concerns_user(text: str) -> bool:
+    """Return whether a message speaks of the user, or asks for advice; or is not in English.
+
+    "How do I boil an egg?" and "Tell me a joke" concern nobody.
+    """
+    message = folded(text)
+    if _PERSONAL.search(_IMPERSONAL.sub(" ", message)):
+        return True
+    return _ENGLISH.search(message) is None

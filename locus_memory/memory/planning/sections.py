@@ -100,7 +100,7 @@ class Sections:
         )
         texts = [memory.content for memory in map(read_memory, facts) if memory is not None]
         names = Names.of(chain.from_iterable(each.entities for each in episodes), texts)
-        evidence = evidence_of(content_words(query), texts, len(keys))
+        evidence = evidence_of(query, texts, len(keys))
         if evidence is None and is_near(facts):
             evidence = "a near vector"
         return Sight(names, evidence), facts
