@@ -48,3 +48,12 @@ async def fill(store: BaseStore, manager: LLMMemoryManager) -> None:
             entities=entities,
         )
         await store.put_batch([episode_put(scope, episode)])
+
+
+def needs() -> list[tuple[str, str, str]]:
+    """Return questions about the facts and sessions: a section, the question, and a word.
+
+    The word is one that the block has to hold; empty if no rule can find one.
+    """
+    lines = (HERE / "everyday_needs.txt").read_text(encoding="utf-8").splitlines()
+    return [(section, text, word) for section, text, word in (line.split("|") for line in lines)]

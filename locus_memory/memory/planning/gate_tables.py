@@ -39,8 +39,8 @@ _PIECES: Final = {
     "TASTE": r"(?:like|love|prefer|enjoy|avoid|hate|dislike|favou?r|eat|drink|order|take|use|wear"
     r"|read|watch|listen to|play|want)",
     "TALK": r"(?:conversation|chat|session|discussion|talk|thread|exchange|meeting|call)",
-    "WHEN": r"(?:last (?:time|week|session|month|night|year|monday|tuesday|wednesday|thursday"
-    r"|friday|saturday|sunday|spring|summer|autumn|fall|winter)|yesterday|this morning"
+    "WHEN": r"(?:last (?:time|week|session|month|night|monday|tuesday|wednesday|thursday"
+    r"|friday|saturday|sunday)|yesterday|this morning"
     r"|the other day|back then|(?:a while|some time|\w+ (?:days|weeks|months)) (?:ago|back))",
     "AGO": r"(?:last|previous|prior|earlier|past|first|recent|yesterday ?s|mondays|tuesdays"
     r"|wednesdays|thursdays|fridays)",
@@ -114,53 +114,35 @@ _TASK_ON_TEXT: Final = _pattern(
 )
 
 _ABOUT_SELF: Final = _pattern(
-    r"<WHATS> <OWN> (?:(?:first|last|full|middle|sur|family|given|maiden|nick|real|user|own|whole)"
-    r" ?)?(?:names?|surname|nickname)",
-    r"<WHATS> my (?:age|job|occupation|profession|job title|title|role|employer|company|workplace"
-    r"|birthday|birth ?date|date of birth|birthplace|home ?town|home city|home address"
-    r"|postal address|address|email address|phone number|mobile number|nationality|citizenship"
-    r"|native language|mother tongue|marital status|star sign|time ?zone|shoe size|blood type"
-    r"|height|weight|pronouns|background|education|degree)(?! of\b)",
-    r"who am i(?! (?:kidding|to |speaking|talking|writing|supposed|going|allowed|dealing))",
-    r"who i am",
-    r"(?:what|which things|how much|anything|everything|something|all|whatever) (?:that )?(?:do )?"
-    r"you(?: already| currently| actually)? (?:know|knew|remember|learn(?:ed|t)|have (?:stored"
-    r"|saved|noted|learn(?:ed|t)|remembered)|found out|recall|think you know) (?:about|of|on) "
-    r"(?:me|us|my (?:life|family|job|work|background|self))",
-    r"(?:do|did|can) you (?:still |even |actually )?(?:know|remember|recall|recogni[sz]e) (?:me"
-    r"|who i am|my name)",
-    r"(?:tell|show|remind) me (?:something |everything |what you know |more )?about (?:me\b"
-    r"|myself)",
-    r"(?:describe|summari[sz]e|introduce) (?:me|myself|my (?:profile|background))(?= ?[?.!,]| ?$"
-    r"| in | as | to | from | based)",
-    r"(?:what|which) (?:facts|things|details|information|memories|notes)(?: \w+){0,3} (?:about"
-    r"|on|of) me",
-    r"where (?:do|did|am|was) i (?:currently |now |actually |still )?(?:live|living|work|working"
-    r"|come from|from|born|based|grow up|go to (?:school|college|university)|study|move to)",
-    r"(?:which|what) (?:city|town|country|place|state|village|street|neighbou?rhood|district|part"
-    r" of town|company|firm|school|university|team|department|church|club)(?: \w+)? (?:do|did|am"
-    r"|was) i (?:live|living|work|working|from|in|at|born|based|go|attend|study|with|grow|belong"
-    r"|part)",
-    r"how old am i(?! if| when| in \d)",
-    r"when (?:is|was|s) my birthday",
-    r"whens my birthday",
-    r"when was i born",
-    r"what do i do (?:for a living|for work|professionally|at work|all day)",
+    r"<WHATS> <OWN> (?:(?:first|last|full|middle|sur|family|given|maiden|nick|real|own) ?)?names?"
+    r"(?! (?:mean|tag|server|come))",
+    r"<WHATS> my (?:surname|nickname|age|job|occupation|profession|job title|employer|company"
+    r"|workplace|home ?town|home city|home address|nationality|citizenship|native language"
+    r"|mother tongue|background)(?! of\b)",
+    r"who (?:am i|i am)(?= ?[?.!,]| ?$| again| really| to you| and | in )",
     r"what am i called",
-    r"what (?:languages?|instruments?) (?:do|can) i (?:speak|know|play)",
-    r"(?:am i|are we) (?:married|single|engaged|divorced|retired|vegetarian|vegan|left.handed"
-    r"|diabetic|pregnant)",
-    r"(?:do|did) (?:i|we) have (?:any |a |an )?(?:kids?|child(?:ren)?|sons?|daughters?|siblings?"
-    r"|brothers?|sisters?|pets?|dogs?|cats?|wife|husband|partner|girlfriend|boyfriend|car"
-    r"|allerg(?:y|ies)|degree)",
-    r"how many (?:kids|children|sons|daughters|siblings|brothers|sisters|pets|dogs|cats) do (?:i"
-    r"|we) have",
-    r"(?:what|who) (?:is|are|was|were) my (?:wife|husband|partner|spouse|girlfriend|boyfriend|dog"
-    r"|cat|son|daughter|kids?|children|brother|sister|mother|father|mum|mom|dad|boss|manager"
-    r"|doctor|dentist)s?(?: called| named| ?[?.!]| ?$|s? name)",
-    r"(?:whats|what is|what are|whos|who is) my (?:wife|husband|partner|spouse|girlfriend"
-    r"|boyfriend|dog|cat|son|daughter|kid|child|brother|sister|mother|father|mum|mom|dad|boss"
-    r"|manager|doctor|dentist)s? (?:name|names|called)",
+    r"(?:what|which|how much|anything|everything|something|all|whatever)(?: \w+){0,2}? (?:do )?you"
+    r"(?: already| currently| actually)? (?:know|knew|remember|learned|learnt|recall"
+    r"|have (?:stored|saved|noted|learned|learnt|remembered)|found out|think you know)"
+    r" (?:about|of|on) (?:me|us|my (?:life|family|job|work|background|self))",
+    r"(?:do|did|can) you (?:still |even |actually )?(?:know|remember|recall|recogni[sz]e)"
+    r" (?:me|who i am|my name)",
+    r"(?:tell|show|remind) me (?:something |everything |what you know |more )?about (?:me|myself)",
+    r"(?:describe|introduce) (?:me|myself)",
+    r"(?:what|which) (?:facts|things|details|information|memories|notes)(?: \w+){0,3}"
+    r" (?:about|on|of) me",
+    r"where (?:do|did|am|was) i (?:currently |now |actually |still )?(?:live|living|work|working"
+    r"|come from|from|born|based|grow up)",
+    r"(?:which|what) (?:city|town|country|place|village|street|company|firm|school|university)"
+    r" (?:do|did|am|was) i (?:currently |now )?(?:live|living|work|working|from|born|based|go to"
+    r"|attend|study)",
+    r"how old am i(?! if| when| in \d)",
+    r"when was i born",
+    r"what do i do (?:for a living|for work|professionally|at work)",
+    r"what languages? (?:do|can) i speak",
+    r"(?:do|did) (?:i|we) have (?:any )?(?:kids?|child(?:ren)?|sons?|daughters?|siblings?|brothers?"
+    r"|sisters?|pets?|a (?:wife|husband|partner|girlfriend|boyfriend|dog|cat))",
+    r"(?:am i|are we) (?:still )?(?:married|single|engaged|divorced|retired)",
 )
 
 _OWN_TASTE: Final = _pattern(
@@ -170,8 +152,8 @@ _OWN_TASTE: Final = _pattern(
     r"(?:my|our) usual",
     r"(?:my|our)(?: all.time| absolute| second)? favou?rites?",
     r"my (?:preferred|go.to|regular|standard|default|typical)",
-    r"how (?:do|did|would) i (?:usually |normally |always |typically )?(?:like|prefer|take|want|drink)"
-    r" (?:my|our|it|them)",
+    r"how (?:do|did|would) i (?:usually |normally |always |typically )?(?:like|prefer|take|want"
+    r"|drink) (?:my|our|it|them)",
     r"(?:what|which|who|where)(?: \w+){0,3}? (?:do|did|would) i (?:usually |normally |always"
     r" |typically |generally |really |most |never |tend to |like to |prefer to )?<TASTE>"
     r"(?! to (?:be able|make sure))",
@@ -188,6 +170,24 @@ _OWN_TASTE: Final = _pattern(
     r"|restrictions?|style)",
     r"as (?:i )?(?:always|usual)(?: like)? (?:for me|please)?(?= ?[?.!]| ?$)",
     r"you know (?:what|how|which) (?:\w+ )?i (?:like|prefer|want|mean)",
+)
+
+# Questions about the user's own life, as opposed to "How do I boil an egg?".
+_OWN_LIFE: Final = _pattern(
+    r"(?:what|which|where|when|who|whose|whom|how (?:many|much|often|long|far))(?: \w+){0,5}?"
+    r" (?:did|have|had|was|am) i(?! (?:supposed|allowed|to|looking|doing wrong|say|said|tell|told"
+    r"|mention|ask|write|do wrong|missing)\b)",
+    r"(?:what|which|where|when|who|whose|how (?:many|much|often|long))(?: \w+){0,5}? do i"
+    r" (?:usually |normally |always |still |currently |regularly |often )?(?:have(?! to)|own|keep|collect|play"
+    r"|live|work|study|teach|drive|ride|practi[sc]e|volunteer|belong|grow|speak|train|meet|sing"
+    r"|walk|run|swim|paint|owe|pay|earn|bank|support|visit|attend|wear|take my)",
+    r"(?:do|did|have|had) (?:i|we) (?:still |ever |already )?(?:have (?:a|an|any)|own|been|visited|met|seen|booked|paid|bought)",
+    r"(?:am i|are we) (?:still )?(?:vegetarian|vegan"
+    r"|left.handed|diabetic|pregnant|insured)",
+    r"(?:whats|whos|whens|wheres|what|who|when|where|which|how (?:old|tall|big)) (?:is|are|was|were"
+    r"|does|do|did|s)?(?: the (?:names?|age|date|day|title|number|address|brand|model|colou?r|breed)s?"
+    r" of)? ?(?:my|our) (?!(?:ip|best (?:bet|option|chance)|rights|options|chances?|browser|computer"
+    r"|screen|laptop|phone|code|function|loop|query|regex|program|script)\b)",
 )
 
 _PAST_TALK: Final = _pattern(
@@ -237,10 +237,11 @@ _PAST_TALK: Final = _pattern(
     r"|yesterday|in|on|about|to|with)?",
     r"you (?:(?:had|have|just|already|once|previously) )?(?:told|suggested|recommended|promised"
     r"|advised|warned|reminded|helped|gave|showed) (?:me|us)",
-    r"(?:what|which|who|where|why|when)(?: \w+){0,3}? did (?:you|i) (?:(?:just|already|actually"
-    r"|originally|finally|last|end up) ){0,2}(?:say|tell|told|decide|agree|plan|choose|pick"
-    r"|conclude|suggest|recommend|mention|promise|ask|advise|propose|explain|discuss|work|talk"
-    r"|settle|bring up|deciding|choosing|write)",
+    r"(?:what|which|who|where|why|when)(?: \w+){0,3}? did you (?:(?:just|already|actually|originally"
+    r"|finally|last) ){0,2}(?:say|tell|decide|agree|plan|choose|pick|conclude|suggest|recommend"
+    r"|mention|promise|ask|advise|propose|explain|write|give|send|show)",
+    r"(?:what|which|who|where|why|when)(?: \w+){0,3}? did i (?:(?:just|already|last) ){0,2}(?:say"
+    r"|tell|mention|ask)",
     r"(?:any|some|whats the|what is the) (?:news|update|updates|progress|status)(?: \w+)? (?:on"
     r"|about|with|of|from) (?:my|our|the thing)",
     r"(?:what|which)(?: \w+)? (?:action items|open (?:tasks|points|questions|items|todos)|to.?dos"
@@ -261,8 +262,10 @@ WORDINGS: Final = (
     Wording("identity", "about the user", _ABOUT_SELF, _OF_THE_WORLD),
     Wording("pinned", "the user's taste", _OWN_TASTE, _OF_THE_WORLD),
     Wording("episode", "an earlier talk", _PAST_TALK, _OF_THE_WORLD),
+    Wording("pinned", "the user's life", _OWN_LIFE, _OF_THE_WORLD),
 )
-"""The rules 1 to 4, from the most specific."""
+"""The rules 1 to 4, from the most specific. A question about the user's own life belongs to rule 3,
+but its words are the most general: a talk goes first."""
 
 PRONOUNS: Final = re.compile(
     r"\b(?:(?P<person>(?:he|she|him|her|hers|they|them|theirs)\b)"
@@ -312,13 +315,16 @@ _PERSONAL: Final = _pattern(
     r"(?:should|shall|may|am|was|have) i",
     r"(?:recommend\w*|suggest\w*|advise|plan|planning|propose|book|order|recipe|menu|restaurant"
     r"|gifts?|present for|itinerary|remind)",
+    # A question about the past of a definite thing, which the user and the assistant know.
+    r"(?:did|was|were|had|became of|happened (?:to|with)|replaced|won|built|made)"
+    r" (?:\w+ ){0,2}?the",
     r"what (?:can|could|should|shall|do) i (?:eat|cook|wear|read|watch|give|bring|pack|buy|order)",
 )
 
 _IMPERSONAL: Final = _pattern(
     r"(?:give|tell|show|teach|sing|let|help|write|make|tell|explain to|draw|read|send) (?:me|us)",
-    r"(?:how|why|when|where|what|can|could)(?: \w+){0,2}? (?:do|does|can|could|would|should) (?:i|we)"
-    r"(?! (?:eat|cook|wear|read|watch|give|bring|pack|buy|order))",
+    r"(?:how|why|when|where|what|can|could)(?: \w+){0,2}? (?:do|does|can|could|would|should)"
+    r" (?:i|we)(?! (?:eat|cook|wear|read|watch|give|bring|pack|buy|order))",
     r"me and \w+|between (?:me|us)",
 )
 

@@ -219,7 +219,7 @@ class Planner:
         if decision.section == "none":
             return Found()
         if decision.section == "episode":
-            return await self._sections.episodes(scope, query or "", decision)
+            return await self._episodes(scope, query or "", decision, standing)
         if decision.section == "transcript":
             return await self._sections.transcript(scope, query or "")
         if facts is None:
@@ -227,6 +227,21 @@ class Planner:
         if decision.section == "identity":
             return await self._sections.identity(scope, facts, self._standings, standing)
         return await self._sections.pinned(scope, facts, standing, self._limit)
+
+    async def _episodes(
+        self, scope: Scope, query: str, decision: Decision, standing: Standing
+    ) -> Found:
+        """Return the episodes of a query; else facts that it is about; else the latest episodes.
+
+        What was decided in a session is often a fact by now.
+        """
+        found = await self._sections.episodes(scope, query)
+        if found.lines:
+            return found
+        sight, facts = await self._sections.sight(scope, query)
+        if sight.evidence is not None:
+            found = await self._sections.pinned(scope, facts, standing, self._limit)
+        return found if found.lines else await self._sections.latest(scope, decision)
 
     def _render(self, contents: _Contents) -> Plan:
         """Return the plan of what was found."""

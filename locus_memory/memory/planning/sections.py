@@ -40,6 +40,10 @@ _SEEN: Final = 40
 
 _EPISODES, _LATEST, _TURNS = 5, 2, 6
 
+_BESIDE, _ENOUGH, _FILL = 5, 3, 8
+"""How many found facts stand beside a narrative; how many are enough without one; and how many of
+the most salient fill up fewer: "Where do I work?" has few words to search for."""
+
 _OF_EPISODES: Final = Fields(speaker=(), role=(), date=("ended_at",), session=(), position=())
 _FEW_WORDS: Final = SearchOptions(depth=40, query_words=12)
 
@@ -142,37 +146,51 @@ class Sections:
             return score * (0.5 + 0.5 * vitals[current_key(memory.type, memory.key)].salience)
 
         best = sorted(scored, key=worth, reverse=True)[:limit]
-        return self._of_memories(memory for memory, _ in best)
+        return Found.of(self._pairs(memory for memory, _ in best))
 
     async def identity(
         self, scope: Scope, found: Sequence[StoreItem], standings: StandingBook, standing: Standing
     ) -> Found:
-        """Return the narrative and the derived facts; if there are none, the memories of the user.
+        """Return the narrative, the derived facts, and the memories of the user that a query finds.
 
-        Of these, the ones that the query finds come first, and then the most salient.
+        Without a narrative and derived facts, the most salient memories of the user fill up.
 
         Raises:
             BackendError: The store failed.
         """
         identity = standing.identity
         told = [identity.content, *(fact.text for fact in reversed(identity.facts))]
-        if any(told):
-            return Found.of((about_line(text), "") for text in told if text)
-        users = await standings.ranked(scope, await standings.of_type(scope, MemoryType.USER))
+        about = [(about_line(text), "") for text in told if text]
+        hits = {item.key for item in found}
+        users = await standings.of_type(scope, MemoryType.USER)
+        named = [each for each in users if current_key(each.type, each.key) in hits]
         places = {item.key: place for place, item in enumerate(found)}
-        last = len(places)
-        users.sort(key=lambda each: places.get(current_key(each.type, each.key), last))
-        return self._of_memories(users)
+        named.sort(key=lambda each: places[current_key(each.type, each.key)])
+        if about:
+            return Found.of([*about, *self._pairs(named[:_BESIDE])])
+        if len(named) >= _ENOUGH:
+            return Found.of(self._pairs(named))
+        others = await standings.ranked(scope, [each for each in users if each not in named])
+        return Found.of(self._pairs([*named, *others[: _FILL if named else None]]))
 
-    async def episodes(self, scope: Scope, query: str, decision: Decision) -> Found:
-        """Return the episodes that a query finds; if it points at the last ones, these.
+    async def episodes(self, scope: Scope, query: str) -> Found:
+        """Return the episodes that a query finds.
 
         Raises:
             BackendError: The store failed.
         """
         found = await self._episodes_about(scope, query, _EPISODES)
-        if not found and decision.reason in _LAST:
-            found = await self._book.newest(scope, _LATEST)
+        return Found.of((episode_line(each), "") for each in found)
+
+    async def latest(self, scope: Scope, decision: Decision) -> Found:
+        """Return the latest episodes, if the message points at them.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        if decision.reason not in _LAST:
+            return Found()
+        found = await self._book.newest(scope, _LATEST)
         return Found.of((episode_line(each), "") for each in found)
 
     async def transcript(self, scope: Scope, query: str) -> Found:
@@ -199,11 +217,11 @@ class Sections:
         )
         return [*before, turn, *after]
 
-    def _of_memories(self, memories: Iterable[Memory]) -> Found:
-        return Found.of(
-            (memory_line(memory, self._longest), current_key(memory.type, memory.key))
-            for memory in memories
-        )
+    def _pairs(self, memories: Iterable[Memory]) -> list[tuple[str, str]]:
+        return [
+            (memory_line(each, self._longest), current_key(each.type, each.key))
+            for each in memories
+        ]
 
 
 def _text(item: StoreItem) -> str:

@@ -60,7 +60,7 @@ class StandingBook:
         return standing
 
     async def ranked(self, scope: Scope, memories: list[Memory]) -> list[Memory]:
-        """Return memories with the most salient first, and the newer one first of equals.
+        """Return memories with the most salient first, and the older one first of equals.
 
         Raises:
             BackendError: The store failed.
@@ -70,9 +70,9 @@ class StandingBook:
         vitals = await self._vitals.of(scope, memories)
 
         def rank(memory: Memory) -> tuple[float, str]:
-            return vitals[current_key(memory.type, memory.key)].salience, _moment(memory)
+            return -vitals[current_key(memory.type, memory.key)].salience, _moment(memory)
 
-        return sorted(memories, key=rank, reverse=True)
+        return sorted(memories, key=rank)
 
     async def of_type(self, scope: Scope, kind: MemoryType) -> list[Memory]:
         """Return all current memories of a type, by key.
