@@ -178,16 +178,17 @@ _OWN_LIFE: Final = _pattern(
     r" (?:did|have|had|was|am) i(?! (?:supposed|allowed|to|looking|doing wrong|say|said|tell|told"
     r"|mention|ask|write|do wrong|missing)\b)",
     r"(?:what|which|where|when|who|whose|how (?:many|much|often|long))(?: \w+){0,5}? do i"
-    r" (?:usually |normally |always |still |currently |regularly |often )?(?:have(?! to)|own|keep|collect|play"
-    r"|live|work|study|teach|drive|ride|practi[sc]e|volunteer|belong|grow|speak|train|meet|sing"
+    r" (?:usually |normally |always |still |currently |regularly |often )?(?:have(?! to)|own"
+    r"|keep|collect|play|live|work|study|teach|drive|ride|practi[sc]e|volunteer|belong|grow|speak|train|meet|sing"
     r"|walk|run|swim|paint|owe|pay|earn|bank|support|visit|attend|wear|take my)",
-    r"(?:do|did|have|had) (?:i|we) (?:still |ever |already )?(?:have (?:a|an|any)|own|been|visited|met|seen|booked|paid|bought)",
+    r"(?:do|did|have|had) (?:i|we) (?:still |ever |already )?(?:have (?:a|an|any)|own|been|visited"
+    r"|met|seen|booked|paid|bought)",
     r"(?:am i|are we) (?:still )?(?:vegetarian|vegan"
     r"|left.handed|diabetic|pregnant|insured)",
     r"(?:whats|whos|whens|wheres|what|who|when|where|which|how (?:old|tall|big)) (?:is|are|was|were"
-    r"|does|do|did|s)?(?: the (?:names?|age|date|day|title|number|address|brand|model|colou?r|breed)s?"
-    r" of)? ?(?:my|our) (?!(?:ip|best (?:bet|option|chance)|rights|options|chances?|browser|computer"
-    r"|screen|laptop|phone|code|function|loop|query|regex|program|script)\b)",
+    r"|does|do|did|s)?(?: the (?:names?|age|date|day|title|number|address|brand|model|colou?r"
+    r"|breed)s? of)? ?(?:my|our) (?!(?:ip|best (?:bet|option|chance)|rights|options|chances?"
+    r"|browser|computer|screen|laptop|phone|code|function|loop|query|regex|program|script)\b)",
 )
 
 _PAST_TALK: Final = _pattern(
@@ -237,9 +238,9 @@ _PAST_TALK: Final = _pattern(
     r"|yesterday|in|on|about|to|with)?",
     r"you (?:(?:had|have|just|already|once|previously) )?(?:told|suggested|recommended|promised"
     r"|advised|warned|reminded|helped|gave|showed) (?:me|us)",
-    r"(?:what|which|who|where|why|when)(?: \w+){0,3}? did you (?:(?:just|already|actually|originally"
-    r"|finally|last) ){0,2}(?:say|tell|decide|agree|plan|choose|pick|conclude|suggest|recommend"
-    r"|mention|promise|ask|advise|propose|explain|write|give|send|show)",
+    r"(?:what|which|who|where|why|when)(?: \w+){0,3}? did you (?:(?:just|already|actually"
+    r"|originally|finally|last) ){0,2}(?:say|tell|decide|agree|plan|choose|pick|conclude|suggest"
+    r"|recommend|mention|promise|ask|advise|propose|explain|write|give|send|show)",
     r"(?:what|which|who|where|why|when)(?: \w+){0,3}? did i (?:(?:just|already|last) ){0,2}(?:say"
     r"|tell|mention|ask)",
     r"(?:any|some|whats the|what is the) (?:news|update|updates|progress|status)(?: \w+)? (?:on"
