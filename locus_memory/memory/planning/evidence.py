@@ -32,7 +32,8 @@ _TWO: Final = 2
 
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of the content words of a text; of a long one, of its two ends."""
-    words = query_words(read_query(text).text.encode("utf-8", "replace").decode())
+    whole = text if text.isascii() else text.encode("utf-8", "replace").decode()
+    words = query_words(read_query(whole).text)
     return frozenset(stem(word) for word in words if word not in STOP_WORDS)
 
 

@@ -13,6 +13,7 @@ from locus_memory.memory.planning.gate_tables import (
     EXPLETIVES,
     PRONOUNS,
     WORDINGS,
+    ends,
     folded,
 )
 from locus_memory.memory.planning.names import Names
@@ -21,6 +22,8 @@ __all__ = ["Asked", "Gate", "Look", "Sight"]
 
 _SHORT: Final = 12
 """A message of more words has room for what its pronouns refer to."""
+
+_LONGEST: Final = 300
 
 _QUOTED: Final = re.compile("[\"\u201c\u201d\u00ab\u00bb`]|\\B'\\w.*\\w'\\B")
 # A noun phrase before a thing is what it refers to.
@@ -125,7 +128,7 @@ def _naming(text: str, names: Names) -> Decision | None:
 
 def _pointing(text: str, first_in_thread: bool) -> Decision | None:  # noqa: FBT001 - a fact of the message
     """Return the decision of rule 6: a pronoun that nothing in the thread explains."""
-    if not first_in_thread or len(text.split()) > _SHORT:
+    if not first_in_thread or len(text) > _LONGEST or len(text.split()) > _SHORT:
         return None
     if _QUOTED.search(text) or ":" in text or _names_somebody(text):
         return None
@@ -148,5 +151,6 @@ def _names_somebody(text: str) -> bool:
 
 
 def _whole(text: str) -> str:
-    """Return the text with half characters replaced, which no store can search for."""
+    """Return the ends of a text, with half characters replaced, which have no words."""
+    text = ends(text)
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -19,10 +19,11 @@ __all__ = [
     "WORDINGS",
     "Wording",
     "concerns_user",
+    "ends",
     "folded",
 ]
 
-_LOOKED_AT: Final = 1_000
+_LOOKED_AT: Final = 200
 """How many characters of each end of a long message are read: a question is at one of them."""
 
 _APOSTROPHES: Final = re.compile("['\u2018\u2019\u02bc\u00b4`\uff07]")
@@ -69,11 +70,16 @@ class Wording:
     unless: re.Pattern[str] | None = None
 
 
+def ends(text: str) -> str:
+    """Return a short message as it is, and the two ends of a long one."""
+    if len(text) <= 2 * _LOOKED_AT:
+        return text
+    return f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
+
+
 def folded(text: str) -> str:
     """Return the two ends of a message, casefolded, without apostrophes and with single spaces."""
-    if len(text) > 2 * _LOOKED_AT:
-        text = f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
-    return _SPACE.sub(" ", _APOSTROPHES.sub("", text).casefold()).strip()
+    return _SPACE.sub(" ", _APOSTROPHES.sub("", ends(text)).casefold()).strip()
 
 
 def _pattern(*forms: str) -> re.Pattern[str]:
@@ -176,7 +182,7 @@ _OWN_TASTE: Final = _pattern(
 _OWN_LIFE: Final = _pattern(
     r"(?:what|which|where|when|who|whose|whom|how (?:many|much|often|long|far))(?: \w+){0,5}?"
     r" (?:did|have|had|was|am) i(?! (?:supposed|allowed|to|looking|doing wrong|say|said|tell|told"
-    r"|mention|ask|write|do wrong|missing)\b)",
+    r"|mention|ask|write|do wrong|missing|kidding|talking|speaking|dealing)\b)",
     r"(?:what|which|where|when|who|whose|how (?:many|much|often|long))(?: \w+){0,5}? do i"
     r" (?:usually |normally |always |still |currently |regularly |often )?(?:have(?! to)|own"
     r"|keep|collect|play|live|work|study|teach|drive|ride|practi[sc]e|volunteer|belong|grow|speak|train|meet|sing"

@@ -39,7 +39,7 @@ class Names:
         """Return the names of entities, and the capitalised ones in facts."""
         whole: set[str] = set()
         parts: set[str] = set()
-        runs = [tokens(entity) for entity in entities]
+        runs = [tokens(entity[:_LOOKED_AT]) for entity in entities]
         runs += [run for fact in facts for run in _capitalised(fact[:_LOOKED_AT])]
         for run in runs:
             if not 1 <= len(run) <= _LONGEST or all(map(_is_plain, run)):
