@@ -27,6 +27,7 @@ __all__ = [
     "Part",
     "Placement",
     "Rendered",
+    "fence_tokens",
     "inject",
     "memory_line",
     "neutralise",
@@ -74,7 +75,7 @@ def render_block(
         return None
     if sum(map(len, lines)) <= longest and _fits(lines, token_budget, count):
         return _block(lines)
-    left = token_budget - _overhead(count)
+    left = token_budget - fence_tokens(count)
     chosen = [lines[place] for place in _choose(lines, left, count)]
     while chosen and not _fits(chosen, token_budget, count):
         chosen.pop()
@@ -130,7 +131,7 @@ def render_parts(
     for part in parts:
         chosen = _choose(part.lines, part.token_budget, count)
         if not chosen and part.lines and part.cuts:
-            cut = _cut(part.lines[0], part.token_budget + _overhead(count), count)
+            cut = _cut(part.lines[0], part.token_budget + fence_tokens(count), count)
             lines += cut
             shown.append((0,) if cut else ())
             continue
@@ -254,7 +255,7 @@ def _fits(lines: Sequence[str], budget: int, count: TokenCounter) -> bool:
     return message_tokens(Message.system(_block(lines)), count) <= budget
 
 
-def _overhead(count: TokenCounter) -> int:
+def fence_tokens(count: TokenCounter) -> int:
     """Return the tokens of a block without lines."""
     return message_tokens(Message.system(_block(())), count)
 

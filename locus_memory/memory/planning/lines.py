@@ -10,7 +10,7 @@ from locus_memory.memory.layers.episodes import Episode
 from locus_memory.memory.layers.moments import read_moment
 from locus_memory.store.item import StoreItem
 
-__all__ = ["NOTE", "about_line", "always_line", "episode_line", "turn_line"]
+__all__ = ["NOTE", "about_line", "always_line", "episode_line", "turn_line", "turn_text"]
 
 NOTE: Final = (
     'The user wrote the lines that begin with "- always:" as standing wishes: follow them. The'
@@ -38,6 +38,12 @@ def episode_line(episode: Episode) -> str:
     return " ".join(parts)
 
 
+def turn_text(item: StoreItem) -> str:
+    """Return the text of a recorded turn; empty if it has none."""
+    text = item.value.get("text") if isinstance(item.value, dict) else None
+    return text if isinstance(text, str) else ""
+
+
 def turn_line(item: StoreItem, longest: int) -> str:
     """Return the line of a recorded turn: `[date] speaker: text`; empty if it has no text.
 
@@ -45,8 +51,9 @@ def turn_line(item: StoreItem, longest: int) -> str:
         item: An item of a transcript.
         longest: The most characters of the text; a longer one ends in `...`.
     """
-    text = item.value.get("text") if isinstance(item.value, dict) else None
-    if not isinstance(text, str) or not (shown := neutralise(text[:longest])):
+    text = turn_text(item)
+    shown = neutralise(text[:longest])
+    if not shown:
         return ""
     speaker = neutralise(str(item.metadata.get("speaker") or "unknown"))
     cut = _CUT if len(text) > longest else ""

@@ -13,7 +13,7 @@ from locus_memory.conversation.roles import role_of
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import latest_user_text
-from locus_memory.memory.inject import Part, memory_line, render_parts, strip
+from locus_memory.memory.inject import Part, fence_tokens, memory_line, render_parts, strip
 from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.planning.asking import ask_model
 from locus_memory.memory.planning.cache import ScopeCache
@@ -34,9 +34,6 @@ __all__ = ["Plan", "Planner"]
 _STANDING_TOKENS: Final = 200
 """The most tokens of the overrides, and the most of the feedback rules. Each has its own budget,
 so that many overrides never silence what the user asked for in passing."""
-
-_FENCE_TOKENS: Final = 60
-"""Room for the fence in the budget of the section."""
 
 _CHARACTERS_A_TOKEN: Final = 8
 
@@ -254,7 +251,7 @@ class Planner:
         parts = [
             Part(overrides, _STANDING_TOKENS),
             Part(rules.lines, _STANDING_TOKENS),
-            Part(section.lines, self._budget - _FENCE_TOKENS, cuts=True),
+            Part(section.lines, self._budget - fence_tokens(self._count), cuts=True),
         ]
         note = NOTE if overrides or rules.lines else ""
         rendered = render_parts(parts, note=note, token_counter=self._count)

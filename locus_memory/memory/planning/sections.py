@@ -21,7 +21,7 @@ from locus_memory.memory.planning.evidence import (
     is_near,
 )
 from locus_memory.memory.planning.gate import Sight
-from locus_memory.memory.planning.lines import about_line, episode_line, turn_line
+from locus_memory.memory.planning.lines import about_line, episode_line, turn_line, turn_text
 from locus_memory.memory.planning.names import Names
 from locus_memory.memory.planning.standing import Standing, StandingBook
 from locus_memory.memory.recall import Recall
@@ -196,13 +196,18 @@ class Sections:
     async def transcript(self, scope: Scope, query: str) -> Found:
         """Return the turns that a query finds, each between its neighbours.
 
+        Text search sees a turn together with its neighbours, so that a turn counts only if it has a
+        word of the query itself; if none has, the best one counts.
+
         Raises:
             BackendError: The store failed.
         """
         hits = await self._recall.hits(
             self._turns, scope.transcripts, _TURNS, query, recursive=True
         )
-        groups = await asyncio.gather(*map(self._with_neighbours, hits))
+        words = content_words(query)
+        own = [hit for hit in hits if words & content_words(turn_text(hit))] or hits[:1]
+        groups = await asyncio.gather(*map(self._with_neighbours, own))
         turns = chain.from_iterable(groups)
         return Found.of((turn_line(item, self._longest), "") for item in turns)
 
