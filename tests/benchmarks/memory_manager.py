@@ -13,6 +13,7 @@ from rows import Row
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.options import TendingOptions
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 
@@ -60,6 +61,20 @@ async def turns(folder: Path) -> list[Row]:
             await _row("its messages queued", manager, lambda: QUESTION.format(*sentence(3))),
         ]
         await manager.close()
+        tending = LLMMemoryManager(
+            store,
+            extract_fn=NothingToSay(),
+            extract_mode="background",
+            max_memories=STORED,
+            tending=TendingOptions(),
+        )
+        await tending.open()
+        rows.append(
+            await _row(
+                "its messages queued, tended", tending, lambda: QUESTION.format(*sentence(3))
+            )
+        )
+        await tending.close()
     return rows
 
 

@@ -15,6 +15,7 @@ from conversation_managers import applied, asks
 from imports import imports
 from injection import budgets
 from memory_manager import turns
+from planning import gate
 from redisearch import server_search
 from rows import Row, table
 from servers import server_crowd, server_recall, server_saves, server_sizes, server_store
@@ -30,6 +31,7 @@ MEASURES = (
     vectors,
     turns,
     budgets,
+    gate,
     asks,
     applied,
     imports,

@@ -92,13 +92,13 @@ async def test_pinned_facts_are_ranked_by_score_and_salience(world):
 
 
 async def test_the_section_stays_within_its_budget(make_world):
-    world = make_world(memory_budget_tokens=100)
+    world = make_world(memory_budget_tokens=200)
     await world.knows(*(f"Ada keeps boat number {n} in the harbour." for n in range(40)))
     plan = await world.manager.plan("Which boats do I keep?")
     assert 2 <= plan.items < 10
-    assert plan.tokens <= 100
+    assert plan.tokens <= 200
     await world.knows("Ada keeps a yacht, " + "and another one, " * 200 + "at sea.")
-    assert 80 <= (await world.manager.plan("Where do I keep my yacht?")).tokens <= 100
+    assert 150 <= (await world.manager.plan("Where do I keep my yacht?")).tokens <= 200
 
 
 async def test_the_identity_is_the_narrative_then_the_facts(world):
