@@ -44,6 +44,8 @@ _CUT: Final = "..."
 _SHORTEST_CUT = 20
 # No token of any language has more characters: a longer text never fits and is not counted.
 _CHARACTERS_A_TOKEN = 8
+# A shorter line shows nothing: its mark and its end take more.
+_FEWEST_TOKENS = 3
 
 
 def render_block(
@@ -267,6 +269,8 @@ def _choose(lines: Sequence[str], left: int, count: TokenCounter) -> list[int]:
     """
     chosen: list[int] = []
     for place, line in enumerate(lines):
+        if left < _FEWEST_TOKENS:
+            break
         if len(line) > left * _CHARACTERS_A_TOKEN:
             continue
         cost = count(f"{line}\n")

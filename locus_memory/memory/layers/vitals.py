@@ -30,6 +30,8 @@ _DECAY_DAYS: Final = 30.0
 _MOST_SOURCES: Final = 50
 _TRUST, _TRUST_OF_TOOL, _TRAINING = 0.5, 0.3, 0.02
 _ATTEMPTS: Final = 5
+_AT_ONCE: Final = 4
+"""How many memories are read at once, so that a run need not wait for a long queue of reads."""
 
 VitalsChange = Callable[[Memory, "Vitals"], "Vitals"]
 """Returns the new vital signs of a memory; the same ones if there is nothing to write."""
@@ -143,6 +145,10 @@ class Vitals:
             raise InvalidArgumentError("a stored value that is not a record of vitals") from error
 
 
+def _groups(names: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE))
+
+
 _NOTHING: Final = Vitals(decayed_at="", pinned_at="")
 
 
@@ -184,7 +190,9 @@ class VitalsBook:
         """
         left, done = dict(changes), dict[str, Vitals]()
         for _ in range(_ATTEMPTS):
-            found = await asyncio.gather(*(self._stored(scope, name) for name in left))
+            found: list[tuple[Memory | None, Vitals, int]] = []
+            for group in _groups(list(left)):
+                found += await asyncio.gather(*(self._stored(scope, name) for name in group))
             made = {
                 name: (left[name](memory, old), old, version)
                 for name, (memory, old, version) in zip(left, found, strict=True)

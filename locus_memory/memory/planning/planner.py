@@ -103,11 +103,10 @@ class Planner:
         self._gate = Gate(options.gate_mode, evidence=options.evidence)
         self._budget = options.memory_budget_tokens
         self._longest = self._budget * _CHARACTERS_A_TOKEN
-        self._sections = Sections(store, recall, embedder, self._longest)
+        self._sections = Sections(store, recall, embedder, longest=self._longest, limit=limit)
         self._standings = StandingBook(store, clock)
         self._plans: ScopeCache[Plan] = ScopeCache(clock)
         self._afterwards = afterwards
-        self._limit = limit
         self._count = count
         self._now = now
         self._model = model
@@ -175,13 +174,14 @@ class Planner:
         return self._render(await self._find(scope, _Key(query, agent_id, first_in_thread)))
 
     async def _find(self, scope: Scope, key: _Key) -> _Contents:
-        standing, (decision, facts) = await asyncio.gather(
-            self._standings.of(scope), self._decide(scope, key)
-        )
+        standing = await self._standings.of(scope)
+        decision, facts = await self._decide(scope, key, standing)
         section = await self._section(scope, key.query, decision, facts, standing)
         return _Contents(standing, decision, section)
 
-    async def _decide(self, scope: Scope, key: _Key) -> tuple[Decision, list[StoreItem] | None]:
+    async def _decide(
+        self, scope: Scope, key: _Key, standing: Standing
+    ) -> tuple[Decision, list[StoreItem] | None]:
         """Return the decision of the gate, and the facts if they were searched for it."""
         query = key.query
         if not query:
@@ -189,7 +189,7 @@ class Planner:
         seen: list[list[StoreItem]] = []
 
         async def look() -> Sight:
-            sight, facts = await self._sections.sight(scope, query)
+            sight, facts = await self._sections.sight(scope, query, standing)
             seen.append(facts)
             return sight
 
@@ -223,7 +223,7 @@ class Planner:
             facts = await self._sections.facts(scope, query)
         if decision.section == "identity":
             return await self._sections.identity(scope, facts, self._standings, standing)
-        return await self._sections.pinned(scope, facts, standing, self._limit)
+        return await self._sections.pinned(scope, facts, standing)
 
     async def _episodes(
         self, scope: Scope, query: str, decision: Decision, standing: Standing
@@ -235,9 +235,9 @@ class Planner:
         found = await self._sections.episodes(scope, query)
         if found.lines:
             return found
-        sight, facts = await self._sections.sight(scope, query)
+        sight, facts = await self._sections.sight(scope, query, standing)
         if sight.evidence is not None:
-            found = await self._sections.pinned(scope, facts, standing, self._limit)
+            found = await self._sections.pinned(scope, facts, standing)
         return found if found.lines else await self._sections.latest(scope, decision)
 
     def _render(self, contents: _Contents) -> Plan:

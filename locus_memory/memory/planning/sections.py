@@ -15,7 +15,6 @@ from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.planning.decision import Decision
 from locus_memory.memory.planning.evidence import (
-    COUNTED,
     content_words,
     evidence_of,
     is_near,
@@ -35,8 +34,8 @@ from locus_memory.store.item import StoreItem
 
 __all__ = ["Found", "Sections"]
 
-_SEEN: Final = 40
-"""How many facts and episodes the gate and the ranking look at."""
+_SEEN: Final = 20
+"""How many facts and episodes the gate looks at."""
 
 _EPISODES, _LATEST, _TURNS = 5, 2, 6
 
@@ -78,11 +77,20 @@ class Sections:
         recall: The search for memories.
         embedder: Finds episodes and turns by meaning as well, where they have vectors.
         longest: The most characters of a text in a line.
+        limit: The most memories of a section.
     """
 
     def __init__(
-        self, store: BaseStore, recall: Recall, embedder: Embedder | None, longest: int
+        self,
+        store: BaseStore,
+        recall: Recall,
+        embedder: Embedder | None,
+        *,
+        longest: int,
+        limit: int,
     ) -> None:
+        self._limit = limit
+        self._seen = max(_SEEN, limit)
         self._store = store
         self._recall = recall
         self._longest = longest
@@ -91,22 +99,25 @@ class Sections:
         self._episodes = HybridSearch(store, embedder, options=_FEW_WORDS, fields=_OF_EPISODES)
         self._turns = HybridSearch(store, embedder, options=_FEW_WORDS)
 
-    async def sight(self, scope: Scope, query: str) -> tuple[Sight, list[StoreItem]]:
+    async def sight(
+        self, scope: Scope, query: str, standing: Standing
+    ) -> tuple[Sight, list[StoreItem]]:
         """Return what the gate needs, and the facts that were found on the way.
+
+        The names of episodes are read only where the facts do not open the gate.
 
         Raises:
             BackendError: The store failed.
         """
-        facts, episodes, keys = await asyncio.gather(
-            self.facts(scope, query),
-            self._episodes_about(scope, query, _SEEN),
-            self._store.list_keys(scope.current, COUNTED),
-        )
+        facts = await self.facts(scope, query)
         texts = [memory.content for memory in map(read_memory, facts) if memory is not None]
-        names = Names.of(chain.from_iterable(each.entities for each in episodes), texts)
-        evidence = evidence_of(query, texts, len(keys))
+        names = Names.of([], texts)
+        evidence = evidence_of(query, texts, standing.facts)
         if evidence is None and is_near(facts):
             evidence = "a near vector"
+        if evidence is None and not names.are_in(query):
+            episodes = await self._episodes_about(scope, query, _SEEN)
+            names = Names.of(chain.from_iterable(each.entities for each in episodes), texts)
         return Sight(names, evidence), facts
 
     async def facts(self, scope: Scope, query: str | None) -> list[StoreItem]:
@@ -118,14 +129,12 @@ class Sections:
             BackendError: The store failed.
         """
         if query and await self._recall.can_search():
-            return await self._recall.about(scope, _SEEN, query)
-        newest = await self._store.search(scope.current, None, _SEEN)
+            return await self._recall.about(scope, self._seen, query)
+        newest = await self._store.search(scope.current, None, self._seen)
         words = content_words(query or "")
         return [item for item in newest if not query or words & content_words(_text(item))]
 
-    async def pinned(
-        self, scope: Scope, found: Sequence[StoreItem], standing: Standing, limit: int
-    ) -> Found:
+    async def pinned(self, scope: Scope, found: Sequence[StoreItem], standing: Standing) -> Found:
         """Return memories, ranked by their score and their salience.
 
         A memory that always holds is left out, since it is shown already.
@@ -145,7 +154,7 @@ class Sections:
             memory, score = pair
             return score * (0.5 + 0.5 * vitals[current_key(memory.type, memory.key)].salience)
 
-        best = sorted(scored, key=worth, reverse=True)[:limit]
+        best = sorted(scored, key=worth, reverse=True)[: self._limit]
         return Found.of(self._pairs(memory for memory, _ in best))
 
     async def identity(

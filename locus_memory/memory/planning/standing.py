@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from locus_memory.memory.layers.identity import Identity, IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory, MemoryType, is_of_tool
 from locus_memory.memory.planning.cache import STANDING_LAYERS, ScopeCache
+from locus_memory.memory.planning.evidence import COUNTED
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.store.base import BaseStore, scan_all
 
 __all__ = ["Standing", "StandingBook"]
+
+_MOST: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +27,13 @@ class Standing:
 
     Attributes:
         identity: Who the owner is, with the overrides.
-        rules: The feedback memories, the most salient first.
+        rules: The most salient feedback memories, at most 40; more never fit.
+        facts: The number of current memories, up to `COUNTED`.
     """
 
     identity: Identity
     rules: tuple[Memory, ...] = ()
+    facts: int = 0
 
 
 class StandingBook:
@@ -54,8 +60,12 @@ class StandingBook:
         if kept is not None:
             return kept
         ticket = self._kept.ticket(scope.namespace)
-        identity, rules = await asyncio.gather(self._identities.read(scope), self._rules(scope))
-        standing = Standing(identity, rules)
+        identity, rules, keys = await asyncio.gather(
+            self._identities.read(scope),
+            self._rules(scope),
+            self._store.list_keys(scope.current, COUNTED),
+        )
+        standing = Standing(identity, rules, len(keys))
         self._kept.put(ticket, None, standing)
         return standing
 
@@ -86,7 +96,8 @@ class StandingBook:
     async def _rules(self, scope: Scope) -> tuple[Memory, ...]:
         """Return the feedback memories; what a tool told is never a rule."""
         found = await self.of_type(scope, MemoryType.FEEDBACK)
-        return tuple(await self.ranked(scope, [each for each in found if not is_of_tool(each)]))
+        rules = await self.ranked(scope, [each for each in found if not is_of_tool(each)])
+        return tuple(rules[:_MOST])
 
 
 def _moment(memory: Memory) -> str:
