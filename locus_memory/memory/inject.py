@@ -28,6 +28,7 @@ __all__ = [
     "Placement",
     "Rendered",
     "fence_tokens",
+    "fitting",
     "inject",
     "memory_line",
     "neutralise",
@@ -78,7 +79,7 @@ def render_block(
     if sum(map(len, lines)) <= longest and _fits(lines, token_budget, count):
         return _block(lines)
     left = token_budget - fence_tokens(count)
-    chosen = [lines[place] for place in _choose(lines, left, count)]
+    chosen = [lines[place] for place in fitting(lines, left, count)[0]]
     while chosen and not _fits(chosen, token_budget, count):
         chosen.pop()
     chosen = chosen or _cut(lines[0], token_budget, count)
@@ -106,7 +107,7 @@ class Rendered:
 
     Attributes:
         block: The text.
-        tokens: Its tokens as a message, with its fence and overhead.
+        tokens: Its tokens as a message, with its fence and overhead, each line counted alone.
         shown: For each part, the positions of the lines that are in the block.
     """
 
@@ -128,21 +129,19 @@ def render_parts(
         token_counter: Counts tokens; `None` estimates them.
     """
     count = as_token_counter(token_counter)
-    lines: list[str] = []
+    lines: list[str] = [note] if note else []
+    tokens = fence_tokens(count) + (count(f"{note}\n") if note else 0)
     shown: list[tuple[int, ...]] = []
     for part in parts:
-        chosen = _choose(part.lines, part.token_budget, count)
+        places, spent = fitting(part.lines, part.token_budget, count)
+        chosen = [part.lines[place] for place in places]
         if not chosen and part.lines and part.cuts:
-            cut = _cut(part.lines[0], part.token_budget + fence_tokens(count), count)
-            lines += cut
-            shown.append((0,) if cut else ())
-            continue
-        lines += [part.lines[place] for place in chosen]
-        shown.append(tuple(chosen))
-    if not lines:
-        return None
-    block = _block([note, *lines] if note else lines)
-    return Rendered(block, message_tokens(Message.system(block), count), tuple(shown))
+            chosen = _cut(part.lines[0], part.token_budget + fence_tokens(count), count)
+            places, spent = [0] * len(chosen), sum(count(f"{line}\n") for line in chosen)
+        lines += chosen
+        tokens += spent
+        shown.append(tuple(places))
+    return Rendered(_block(lines), tokens, tuple(shown)) if any(shown) else None
 
 
 def inject(
@@ -262,12 +261,13 @@ def fence_tokens(count: TokenCounter) -> int:
     return message_tokens(Message.system(_block(())), count)
 
 
-def _choose(lines: Sequence[str], left: int, count: TokenCounter) -> list[int]:
-    """Return the positions of the lines that fit, in order.
+def fitting(lines: Sequence[str], budget: int, count: TokenCounter) -> tuple[list[int], int]:
+    """Return the positions of the lines that fit, in order, and their tokens.
 
     Each line is counted once, alone. A tokenizer may need one more token where two lines meet.
     """
     chosen: list[int] = []
+    left = budget
     for place, line in enumerate(lines):
         if left < _FEWEST_TOKENS:
             break
@@ -277,7 +277,7 @@ def _choose(lines: Sequence[str], left: int, count: TokenCounter) -> list[int]:
         if cost <= left:
             chosen.append(place)
             left -= cost
-    return chosen
+    return chosen, budget - left
 
 
 def _cut(line: str, budget: int, count: TokenCounter) -> list[str]:

@@ -477,7 +477,8 @@ def test_parts_have_budgets_of_their_own():
     assert found.block.endswith("- b: y\n</memory>")
     assert len(found.shown[0]) < 9
     assert found.shown[1:] == ((0,), ())
-    assert found.tokens == message_tokens(Message.system(found.block), estimate_tokens)
+    exact = message_tokens(Message.system(found.block), estimate_tokens)
+    assert exact <= found.tokens <= exact + 20
     assert render_parts([Part([], 100)], note="Read this.") is None
     cut = render_parts([Part(["- a: " + "word " * 500], 80, cuts=True)])
     assert cut.block.splitlines()[2].endswith("...")

@@ -12,7 +12,6 @@ from typing import Final
 
 from locus_memory.memory.planning.everyday import EVERYDAY
 from locus_memory.memory.planning.gate_tables import concerns_user
-from locus_memory.retrieval.ranking.query import read_query
 from locus_memory.store.item import StoreItem
 from locus_memory.store.text import STOP_WORDS, query_words, stem
 
@@ -26,14 +25,15 @@ _COMMON: Final = 0.25
 _FEW: Final = 8
 """In a scope with fewer facts, the share of the facts with a word says nothing."""
 
-_LONGEST: Final = 4_000
+_END: Final = 1_000
 _TWO: Final = 2
 
 
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of the content words of a text; of a long one, of its two ends."""
-    whole = text if text.isascii() else text.encode("utf-8", "replace").decode()
-    words = query_words(read_query(whole).text)
+    if len(text) > 2 * _END:
+        text = f"{text[:_END]}\n{text[-_END:]}"
+    words = query_words(text if text.isascii() else text.encode("utf-8", "replace").decode())
     return frozenset(stem(word) for word in words if word not in STOP_WORDS)
 
 
@@ -60,7 +60,7 @@ def evidence_of(message: str, facts: Sequence[str], total: int) -> str | None:
         total: How many facts the scope has, up to `COUNTED`.
     """
     words = content_words(message)
-    shared = [words & content_words(fact[:_LONGEST]) for fact in facts]
+    shared = [words & content_words(fact) for fact in facts]
     counts = Counter(word for common in shared for word in common)
     total = max(total, len(facts))
     if total >= _FEW:

@@ -13,15 +13,20 @@ from locus_memory.conversation.roles import role_of
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import latest_user_text
-from locus_memory.memory.inject import Part, fence_tokens, memory_line, render_parts, strip
+from locus_memory.memory.inject import Part, fence_tokens, render_parts, strip
 from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.planning.asking import ask_model
 from locus_memory.memory.planning.cache import ScopeCache
 from locus_memory.memory.planning.decision import Decision, Section
 from locus_memory.memory.planning.gate import Gate, Sight
-from locus_memory.memory.planning.lines import NOTE, always_line
+from locus_memory.memory.planning.lines import NOTE
 from locus_memory.memory.planning.sections import Found, Sections
-from locus_memory.memory.planning.standing import Standing, StandingBook
+from locus_memory.memory.planning.standing import (
+    STANDING_TOKENS,
+    Standing,
+    StandingBook,
+    rule_line,
+)
 from locus_memory.memory.planning.uses import Afterwards
 from locus_memory.memory.recall import Recall
 from locus_memory.memory.scope import Scope, current_key, thread_of
@@ -30,10 +35,6 @@ from locus_memory.store.base import BaseStore
 from locus_memory.store.item import StoreItem
 
 __all__ = ["Plan", "Planner"]
-
-_STANDING_TOKENS: Final = 200
-"""The most tokens of the overrides, and the most of the feedback rules. Each has its own budget,
-so that many overrides never silence what the user asked for in passing."""
 
 _CHARACTERS_A_TOKEN: Final = 8
 
@@ -104,7 +105,7 @@ class Planner:
         self._budget = options.memory_budget_tokens
         self._longest = self._budget * _CHARACTERS_A_TOKEN
         self._sections = Sections(store, recall, embedder, longest=self._longest, limit=limit)
-        self._standings = StandingBook(store, clock)
+        self._standings = StandingBook(store, clock, count)
         self._plans: ScopeCache[Plan] = ScopeCache(clock)
         self._afterwards = afterwards
         self._count = count
@@ -243,22 +244,22 @@ class Planner:
     def _render(self, contents: _Contents) -> Plan:
         """Return the plan of what was found."""
         standing, section = contents.standing, contents.section
-        overrides = [always_line(each.text) for each in standing.identity.overrides]
+        overrides = standing.overrides
         rules = Found.of(
-            (memory_line(each, self._longest), current_key(each.type, each.key))
-            for each in standing.rules
+            (rule_line(each), current_key(each.type, each.key)) for each in standing.rules
         )
         parts = [
-            Part(overrides, _STANDING_TOKENS),
-            Part(rules.lines, _STANDING_TOKENS),
+            Part(overrides, STANDING_TOKENS),
+            Part(rules.lines, STANDING_TOKENS),
             Part(section.lines, self._budget - fence_tokens(self._count), cuts=True),
         ]
         note = NOTE if overrides or rules.lines else ""
         rendered = render_parts(parts, note=note, token_counter=self._count)
-        empty = Plan(section=contents.decision.section, reason=contents.decision.reason)
+        decision = contents.decision
+        empty = Plan(section=decision.section, reason=decision.reason, left_out=standing.left_out)
         if rendered is None:
-            return replace(empty, left_out=len(overrides))
-        always, ruled, sectioned = rendered.shown
+            return empty
+        _, ruled, sectioned = rendered.shown
         names = [rules.names[place] for place in ruled]
         names += [section.names[place] for place in sectioned]
         return replace(
@@ -266,7 +267,6 @@ class Planner:
             block=rendered.block,
             tokens=rendered.tokens,
             items=sum(map(len, rendered.shown)),
-            left_out=len(overrides) - len(always),
             shown=tuple(filter(None, names)),
         )
 

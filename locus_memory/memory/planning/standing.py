@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from locus_memory.conversation.tokens import TokenCounter
+from locus_memory.memory.inject import fitting, memory_line
 from locus_memory.memory.layers.identity import Identity, IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory, MemoryType, is_of_tool
 from locus_memory.memory.planning.cache import STANDING_LAYERS, ScopeCache
 from locus_memory.memory.planning.evidence import COUNTED
+from locus_memory.memory.planning.lines import always_line
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.store.base import BaseStore, scan_all
 
-__all__ = ["Standing", "StandingBook"]
+__all__ = ["STANDING_TOKENS", "Standing", "StandingBook", "rule_line"]
 
-_MOST: Final = 40
+STANDING_TOKENS: Final = 200
+"""The most tokens of the overrides, and the most of the feedback rules. Each has its own budget,
+so that many overrides never silence what the user asked for in passing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +32,15 @@ class Standing:
 
     Attributes:
         identity: Who the owner is, with the overrides.
-        rules: The most salient feedback memories, at most 40; more never fit.
+        overrides: The lines of the overrides that fit their budget, the oldest first.
+        left_out: How many overrides did not fit.
+        rules: The feedback memories that fit their budget, the most salient first.
         facts: The number of current memories, up to `COUNTED`.
     """
 
     identity: Identity
+    overrides: tuple[str, ...] = ()
+    left_out: int = 0
     rules: tuple[Memory, ...] = ()
     facts: int = 0
 
@@ -42,9 +51,11 @@ class StandingBook:
     Args:
         store: The store, which the book never closes.
         clock: Returns seconds.
+        count: Counts tokens.
     """
 
-    def __init__(self, store: BaseStore, clock: Callable[[], float]) -> None:
+    def __init__(self, store: BaseStore, clock: Callable[[], float], count: TokenCounter) -> None:
+        self._count = count
         self._store = store
         self._identities = IdentityBook(store)
         self._vitals = VitalsBook(store)
@@ -65,7 +76,7 @@ class StandingBook:
             self._rules(scope),
             self._store.list_keys(scope.current, COUNTED),
         )
-        standing = Standing(identity, rules, len(keys))
+        standing = self._fitted(Standing(identity, rules=rules, facts=len(keys)))
         self._kept.put(ticket, None, standing)
         return standing
 
@@ -96,8 +107,25 @@ class StandingBook:
     async def _rules(self, scope: Scope) -> tuple[Memory, ...]:
         """Return the feedback memories; what a tool told is never a rule."""
         found = await self.of_type(scope, MemoryType.FEEDBACK)
-        rules = await self.ranked(scope, [each for each in found if not is_of_tool(each)])
-        return tuple(rules[:_MOST])
+        return tuple(await self.ranked(scope, [each for each in found if not is_of_tool(each)]))
+
+    def _fitted(self, standing: Standing) -> Standing:
+        """Return what always holds, within its budgets."""
+        overrides = [always_line(each.text) for each in standing.identity.overrides]
+        rules = [rule_line(each) for each in standing.rules]
+        always, _ = fitting(overrides, STANDING_TOKENS, self._count)
+        ruled, _ = fitting(rules, STANDING_TOKENS, self._count)
+        return replace(
+            standing,
+            overrides=tuple(overrides[place] for place in always),
+            left_out=len(overrides) - len(always),
+            rules=tuple(standing.rules[place] for place in ruled),
+        )
+
+
+def rule_line(rule: Memory) -> str:
+    """Return the line of a feedback memory."""
+    return memory_line(rule, STANDING_TOKENS * 8)
 
 
 def _moment(memory: Memory) -> str:
