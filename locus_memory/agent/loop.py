@@ -29,9 +29,11 @@ from locus_memory.agent.managers import (
     SessionHooks,
     Trimmer,
     TurnHook,
+    checked_placement,
     checked_trimmer,
     memory_of,
     trimmed,
+    with_placement,
 )
 from locus_memory.agent.session import Session, load_state
 from locus_memory.backends.base import Backend
@@ -89,6 +91,9 @@ class Agent(Resource):
         agent_id: Saved with the thread, if there are several agents.
         inherit_user: Whether a run without a user, on a thread that belongs to a user, acts as
             that user and reads their memories. By default such a run is refused.
+        memory_placement: Where the model sees the block of memories. `"user"`: before the text of
+            the user's latest message, so that all messages before it are the same in the next
+            request, and a provider's cache of prompts holds; `"system"`: after the system prompt.
         on_memory_error: `"raise"` ends a run with the first error of its memory: before the
             model is called, or after the answer is saved; `resume` tries again. Extraction in
             the background is not part of a run.
@@ -125,6 +130,7 @@ class Agent(Resource):
         max_iterations: int = 20,
         agent_id: str | None = None,
         inherit_user: bool = False,
+        memory_placement: Literal["system", "user"] = "user",
         on_memory_error: Literal["report", "raise"] = "report",
         memory_settings: MemorySettings | None = None,
         end_on_error: bool = False,
@@ -147,6 +153,7 @@ class Agent(Resource):
                 f"on_memory_error is 'report' or 'raise', not {quote(on_memory_error)}"
             )
         self.on_memory_error = on_memory_error
+        self.memory_placement: Literal["system", "user"] = checked_placement(memory_placement)
         self._owned: list[Any] = []
         self.checkpointer: BaseCheckpointer | None = None
         if checkpointer is not None:
@@ -292,6 +299,7 @@ class Agent(Resource):
         view = session.view
         seen = await trimmed(self.conversation_manager, view)
         await self._memory.compact(session.state, view, seen, session.thread_id)
+        seen = with_placement(seen, self.memory_placement)
         specs = [each.spec for each in self.tools.values()]
         answer = await ask(self.model, seen, specs, on_text=session.on_text)
         report_usage(answer, "answer")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, TypeGuard
+from typing import Any, Final, Literal, Protocol, TypeGuard
 
 from locus_memory._internal.cancellation import raise_if_cancelled
+from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
+from locus_memory.conversation.roles import is_memory_block
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.providers.settings import MemorySettings
@@ -22,11 +24,13 @@ __all__ = [
     "Trimmer",
     "TurnHook",
     "as_memory_manager",
+    "checked_placement",
     "checked_trimmer",
     "memory_of",
     "recalled",
     "remember",
     "trimmed",
+    "with_placement",
 ]
 
 _MESSAGES_A_PROMPT: Final = 20
@@ -104,7 +108,8 @@ def as_memory_manager(where: Any, model: Any) -> tuple[SessionHooks | None, bool
     a string of a store does. In such a manager, the model extracts the memories in the background,
     with one prompt per session: when 20 messages are waiting, when the thread has been idle for a
     minute, or when the agent is closed. If the model declares that it cannot, rules extract them
-    before the run ends. A memory provider becomes a `ProviderManager`.
+    before the run ends. Its memory tends itself, see `TendingOptions`: a message that needs no
+    memory gets none. A memory provider becomes a `ProviderManager`.
 
     Raises:
         ConfigurationError: It is none of these, or an invalid provider string.
@@ -133,12 +138,13 @@ def as_memory_manager(where: Any, model: Any) -> tuple[SessionHooks | None, bool
 def _extraction(model: Any) -> dict[str, Any]:
     """Return the options of a manager that extracts with this model, if it can."""
     from locus_memory.memory.extraction.extractors import LLMExtractor  # noqa: PLC0415
-    from locus_memory.memory.options import ExtractionOptions  # noqa: PLC0415
+    from locus_memory.memory.options import ExtractionOptions, TendingOptions  # noqa: PLC0415
 
+    tending = TendingOptions()
     if not getattr(model, "follows_instructions", True):
-        return {}
+        return {"tending": tending}
     later = ExtractionOptions(extract_mode="background", batch_messages=_MESSAGES_A_PROMPT)
-    return {"extract_fn": LLMExtractor(model), "extraction": later}
+    return {"extract_fn": LLMExtractor(model), "extraction": later, "tending": tending}
 
 
 def _has_hooks(where: object) -> TypeGuard[SessionHooks]:
@@ -156,6 +162,31 @@ def checked_trimmer(manager: Trimmer | None) -> Trimmer | None:
     raise ConfigurationError(
         f"a conversation manager has apply or async_apply, not {type(manager).__name__}"
     )
+
+
+def checked_placement(placement: object) -> Literal["system", "user"]:
+    """Return the place of the memories in what the model sees.
+
+    Raises:
+        ConfigurationError: It is no known place.
+    """
+    if placement == "user":
+        return "user"
+    if placement == "system":
+        return "system"
+    raise ConfigurationError(f"memory_placement is 'user' or 'system', not {quote(placement)}")
+
+
+def with_placement(
+    messages: Sequence[Message], placement: Literal["system", "user"]
+) -> Sequence[Message]:
+    """Return what the model sees with its block of memories, if there is one, at its place."""
+    if placement == "system" or not any(map(is_memory_block, messages)):
+        return messages
+    # Loaded only for agents with memory.
+    from locus_memory.memory.inject import placed  # noqa: PLC0415
+
+    return placed(messages, placement)
 
 
 async def recalled(manager: SessionHooks | None, state: AgentState) -> AgentState:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from locus_memory.chat.base import ToolSpec
-from locus_memory.conversation.roles import BLOCK_MARK
+from locus_memory.conversation.roles import BLOCK_MARK, split_block
 from locus_memory.messages import Message, Role, ToolCall
 from locus_memory.store.text import query_words, stem
 
@@ -24,7 +24,7 @@ _ASKING: Final = re.compile(
 _REQUEST: Final = re.compile(r"(?:please )?use ([\w-]+)(?: with (.+?))?[.!]?", re.IGNORECASE)
 _NEXT_REQUEST: Final = re.compile(r"(?:;|,? and) +(?=use )", re.IGNORECASE)
 _ARGUMENT: Final = re.compile(r"(\w+)=(.*?)(?=, *\w+=|$)")
-_MEMORY: Final = re.compile(r"- \w+(?: \(told by a tool\))?: (.*?)(?: \[since [\d-]+\])?")
+_MEMORY: Final = re.compile(r"- [\w -]+(?: \(told by a tool\))?: (.*?)(?: \[since [\d-]+\])?")
 
 
 class ScriptedModel:
@@ -62,7 +62,7 @@ class ScriptedModel:
             return Message.assistant(answer) if isinstance(answer, str) else answer
         if messages and messages[-1].role == Role.TOOL:
             return Message.assistant(_report(messages))
-        said = [m.content for m in messages if m.role == Role.USER and m.content]
+        said = [_own_text(m) for m in messages if m.role == Role.USER and _own_text(m)]
         text = said[-1].strip() if said else ""
         if calls := _requests(text, {each.name for each in tools}):
             return Message.assistant(tool_calls=calls)
@@ -115,8 +115,17 @@ def _words(text: str) -> set[str]:
     return {stem(word) for word in query_words(text)}
 
 
+def _own_text(message: Message) -> str:
+    """Return what a message says itself, without a block of memories; empty for a block."""
+    if message.metadata.get(BLOCK_MARK) is True:
+        return ""
+    found = split_block(message)
+    return (message.content or "") if found is None else found[1]
+
+
 def _memories(messages: Sequence[Message]) -> list[str]:
-    blocks = [m.content or "" for m in messages if m.metadata.get(BLOCK_MARK) is True]
+    marked = [m.content or "" for m in messages if m.metadata.get(BLOCK_MARK) is True]
+    blocks = marked + [block[0] for m in messages if (block := split_block(m)) is not None]
     found = (_MEMORY.fullmatch(line) for block in blocks for line in block.splitlines())
     return [each[1] for each in found if each]
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["BLOCK_CLOSE", "BLOCK_MARK", "BLOCK_OPENING", "is_memory_block", "role_of"]
+__all__ = [
+    "BLOCK_BEFORE",
+    "BLOCK_CLOSE",
+    "BLOCK_MARK",
+    "BLOCK_OPENING",
+    "is_memory_block",
+    "role_of",
+    "split_block",
+]
 
 BLOCK_MARK: Final = "locus_memory_block"
 """The key of a message's metadata that marks a block of memories."""
@@ -18,6 +26,11 @@ BLOCK_OPENING: Final = (
 
 BLOCK_CLOSE: Final = "</memory>"
 """The last line of a block of memories."""
+
+BLOCK_BEFORE: Final = "before"
+"""The value of `BLOCK_MARK` on a message of a user whose text begins with a block of memories."""
+
+_END: Final = f"\n{BLOCK_CLOSE}\n\n"
 
 
 def role_of(message: Any) -> str:
@@ -47,3 +60,18 @@ def is_memory_block(message: Any) -> bool:
         and content.endswith(f"\n{BLOCK_CLOSE}")
         and role_of(message) == "system"
     )
+
+
+def split_block(message: Any) -> tuple[str, str] | None:
+    """Return the block of memories at the start of a user's message, and the user's own text.
+
+    The two lines that open a block are exact, and no line of a block closes it but the last one.
+
+    Returns:
+        Both texts; `None` if the message does not begin with a block.
+    """
+    content = getattr(message, "content", None)
+    if not isinstance(content, str) or not content.startswith(BLOCK_OPENING):
+        return None
+    block, end, text = content.partition(_END)
+    return (f"{block}\n{BLOCK_CLOSE}", text) if end and role_of(message) == "user" else None

@@ -3,27 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from locus_memory._internal.neutral import neutralise
+from locus_memory.conversation.factory import changed, new_message
 from locus_memory.conversation.roles import (
+    BLOCK_BEFORE,
     BLOCK_CLOSE,
     BLOCK_MARK,
     BLOCK_OPENING,
     is_memory_block,
     role_of,
+    split_block,
 )
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, message_tokens
 from locus_memory.memory.models import Memory, is_of_tool
 from locus_memory.messages import Message
 
-__all__ = ["BLOCK_MARK", "inject", "neutralise", "render_block", "strip"]
+__all__ = [
+    "BLOCK_MARK",
+    "Part",
+    "Placement",
+    "Rendered",
+    "fence_tokens",
+    "fitting",
+    "inject",
+    "memory_line",
+    "neutralise",
+    "placed",
+    "render_block",
+    "render_parts",
+    "strip",
+]
+
+Placement = Literal["system", "user"]
+"""The place of a block: after the system prompt, or in front of the latest message of the user."""
 
 _CUT: Final = "..."
 _SHORTEST_CUT = 20
 # No token of any language has more characters: a longer text never fits and is not counted.
 _CHARACTERS_A_TOKEN = 8
+# A shorter line shows nothing: its mark and its end take more.
+_FEWEST_TOKENS = 3
 
 
 def render_block(
@@ -50,35 +73,141 @@ def render_block(
     """
     count = as_token_counter(token_counter)
     longest = token_budget * _CHARACTERS_A_TOKEN
-    lines = [line for memory in memories if (line := _line(memory, longest))]
+    lines = [line for memory in memories if (line := memory_line(memory, longest))]
     if not lines or token_budget < 1:
         return None
     if sum(map(len, lines)) <= longest and _fits(lines, token_budget, count):
         return _block(lines)
-    chosen = _choose(lines, token_budget, count) or _cut(lines[0], token_budget, count)
+    left = token_budget - fence_tokens(count)
+    chosen = [lines[place] for place in fitting(lines, left, count)[0]]
+    while chosen and not _fits(chosen, token_budget, count):
+        chosen.pop()
+    chosen = chosen or _cut(lines[0], token_budget, count)
     return _block(chosen) if chosen else None
 
 
-def inject(messages: Sequence[Any], block: str | None) -> list[Any]:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Lines of a block with a budget of their own.
+
+    Attributes:
+        lines: One-line texts, best first; see `memory_line`.
+        token_budget: The most tokens of the lines together.
+        cuts: Whether the first line is cut, and ends in `...`, if no line fits.
+    """
+
+    lines: Sequence[str]
+    token_budget: int
+    cuts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A block of parts.
+
+    Attributes:
+        block: The text.
+        tokens: Its tokens as a message, with its fence and overhead, each line counted alone.
+        shown: For each part, the positions of the lines that are in the block.
+    """
+
+    block: str
+    tokens: int
+    shown: tuple[tuple[int, ...], ...]
+
+
+def render_parts(
+    parts: Sequence[Part], *, note: str = "", token_counter: TokenCounter | None = None
+) -> Rendered | None:
+    """Return the fenced block of several parts, each within its budget; `None` without a line.
+
+    The fence is `render_block`'s. In each part, lines are added in order while they fit.
+
+    Args:
+        parts: In the order of the block.
+        note: A further line that explains the block, after its opening lines.
+        token_counter: Counts tokens; `None` estimates them.
+    """
+    count = as_token_counter(token_counter)
+    lines: list[str] = [note] if note else []
+    tokens = fence_tokens(count) + (count(f"{note}\n") if note else 0)
+    shown: list[tuple[int, ...]] = []
+    for part in parts:
+        places, spent = fitting(part.lines, part.token_budget, count)
+        chosen = [part.lines[place] for place in places]
+        if not chosen and part.lines and part.cuts:
+            chosen = _cut(part.lines[0], part.token_budget + fence_tokens(count), count)
+            places, spent = [0] * len(chosen), sum(count(f"{line}\n") for line in chosen)
+        lines += chosen
+        tokens += spent
+        shown.append(tuple(places))
+    return Rendered(_block(lines), tokens, tuple(shown)) if any(shown) else None
+
+
+def inject(
+    messages: Sequence[Any], block: str | None, placement: Placement = "system"
+) -> list[Any]:
     """Return the messages with `block` in place of any earlier block.
 
-    The block is a system message after the leading system messages. Unchanged messages are the
-    same objects as before.
+    With `"system"`, the block is a system message after the leading system messages. With
+    `"user"`, it stands before the text of the user's latest message, so that all messages before
+    that one are the same in the next request. If that message has no text but parts, the block is
+    a message of the user before it; without a message of the user, it is a system message.
+    Unchanged messages are the same objects as before.
 
     Args:
         messages: Messages of one class, of this library or another; oldest first.
         block: The text that `render_block` returned; `None` only deletes the earlier block.
+        placement: The place of the block.
     """
     kept = strip(messages)
     if block is None:
         return kept
+    if placement == "user":
+        users = [place for place, message in enumerate(kept) if role_of(message) == "user"]
+        if users:
+            return [*kept[: users[-1]], *_before(kept[users[-1]], block), *kept[users[-1] + 1 :]]
     place = next((n for n, message in enumerate(kept) if role_of(message) != "system"), len(kept))
     return [*kept[:place], _block_message(messages, block), *kept[place:]]
 
 
 def strip(messages: Sequence[Any]) -> list[Any]:
     """Return the messages without the blocks of memories that `inject` added."""
-    return [message for message in messages if not is_memory_block(message)]
+    return [_without_block(message) for message in messages if not is_memory_block(message)]
+
+
+def placed(messages: Sequence[Any], placement: Placement) -> list[Any]:
+    """Return the messages with their block of memories, if there is one, at another place."""
+    blocks = [message.content for message in messages if is_memory_block(message)]
+    if placement == "system" or not blocks or not isinstance(blocks[-1], str):
+        return list(messages)
+    return inject(messages, blocks[-1], placement)
+
+
+def _without_block(message: Any) -> Any:
+    """Return a message without the block at its start; the same object if it has none."""
+    found = split_block(message)
+    if found is None:
+        return message
+    metadata = getattr(message, "metadata", None) or {}
+    if BLOCK_MARK not in metadata:
+        return changed(message, content=found[1])
+    own = {name: value for name, value in metadata.items() if name != BLOCK_MARK}
+    return changed(message, content=found[1], metadata=own)
+
+
+def _before(message: Any, block: str) -> list[Any]:
+    """Return a user's message that begins with a block, or the block and the message."""
+    content = message.content
+    has_metadata = hasattr(message, "metadata")
+    if not isinstance(content, str):
+        mark = {"metadata": {BLOCK_MARK: True}} if has_metadata else {}
+        return [new_message(message, role="user", content=block, **mark), message]
+    text = f"{block}\n\n{content}"
+    if not has_metadata:
+        return [changed(message, content=text)]
+    metadata = {**(message.metadata or {}), BLOCK_MARK: BLOCK_BEFORE}
+    return [changed(message, content=text, metadata=metadata)]
 
 
 def _block_message(messages: Sequence[Any], block: str) -> Any:
@@ -92,7 +221,11 @@ def _block_message(messages: Sequence[Any], block: str) -> Any:
     return type(sample)(role="system", content=block, **mark)
 
 
-def _line(memory: Memory, longest: int) -> str:
+def memory_line(memory: Memory, longest: int) -> str:
+    """Return the one line that shows a memory, with at most `longest` characters of its content.
+
+    It is empty if the content has no visible character.
+    """
     content = neutralise(memory.content[:longest])
     if not content:
         return ""
@@ -123,24 +256,28 @@ def _fits(lines: Sequence[str], budget: int, count: TokenCounter) -> bool:
     return message_tokens(Message.system(_block(lines)), count) <= budget
 
 
-def _choose(lines: Sequence[str], budget: int, count: TokenCounter) -> list[str]:
-    """Return the lines that fit, in order.
+def fence_tokens(count: TokenCounter) -> int:
+    """Return the tokens of a block without lines."""
+    return message_tokens(Message.system(_block(())), count)
 
-    Each line is counted once, alone. The whole is counted at the end, since a tokenizer may
-    need one more token where two lines meet.
+
+def fitting(lines: Sequence[str], budget: int, count: TokenCounter) -> tuple[list[int], int]:
+    """Return the positions of the lines that fit, in order, and their tokens.
+
+    Each line is counted once, alone. A tokenizer may need one more token where two lines meet.
     """
-    chosen: list[str] = []
-    left = budget - message_tokens(Message.system(_block(())), count)
-    for line in lines:
+    chosen: list[int] = []
+    left = budget
+    for place, line in enumerate(lines):
+        if left < _FEWEST_TOKENS:
+            break
         if len(line) > left * _CHARACTERS_A_TOKEN:
             continue
         cost = count(f"{line}\n")
         if cost <= left:
-            chosen.append(line)
+            chosen.append(place)
             left -= cost
-    while chosen and not _fits(chosen, budget, count):
-        chosen.pop()
-    return chosen
+    return chosen, budget - left
 
 
 def _cut(line: str, budget: int, count: TokenCounter) -> list[str]:

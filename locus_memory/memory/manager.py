@@ -37,6 +37,10 @@ from locus_memory.memory.options import (
     check_callable,
     check_embedder,
 )
+from locus_memory.memory.planning.asking import gate_model
+from locus_memory.memory.planning.cache import WatchedStore
+from locus_memory.memory.planning.planner import Plan, Planner
+from locus_memory.memory.planning.uses import Afterwards
 from locus_memory.memory.recall import Recall, Selection
 from locus_memory.memory.scope import (
     NamespaceResolver,
@@ -138,21 +142,37 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         self._resolver = namespace_resolver
         self._scope, self._bound = Scope(namespace_prefix), False
         self._store, self._owned = as_store(store)
+        self._tending = TendingOptions(enabled=False) if tending is None else tending
+        plain = self._store
+        if self._tending.enabled:
+            self._store = WatchedStore(plain)
         limits = Limits(max_memories, history_limit)
         self._ledger = Ledger(self._store, limits, clock=clock, embedder=embedder)
-        self._recall = Recall(self._store, embedder, clock=clock)
+        self._recall = Recall(plain, embedder, clock=clock)
         self._blend = recall.blending()
         extractor = as_extractor(extract_fn)
-        self._hybrid = HybridSearch(self._store, embedder)
+        self._hybrid = HybridSearch(plain, embedder)
         self._model = model_of(extractor)
         self._allow_secrets = extraction.allow_secrets
         self._extraction = Extraction(extractor, self._ledger, self._recall, extraction)
         self._identities = IdentityBook(self._store)
         self._episodes = EpisodeBook(self._store)
         self._vitals = VitalsBook(self._store)
-        self._tending = TendingOptions(enabled=False) if tending is None else tending
         self._warmed = Warmed(self._store, clock)
         self.recall_timeout = recall.recall_timeout
+        self._afterwards = Afterwards(plain, self._ledger.now)
+        self._planner = Planner(
+            plain,
+            self._recall,
+            self._tending,
+            self._afterwards,
+            embedder=embedder,
+            limit=recall.retrieve_limit,
+            count=self.token_counter,
+            clock=clock,
+            now=self._ledger.now,
+            model=gate_model(self._tending, extractor),
+        )
         self._drain_timeout = extraction.drain_timeout
         self._inline = extraction.extract_mode == "inline"
         self._sessions = Sessions.of(
@@ -278,14 +298,33 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         checked = [check_length(each, LONGEST_CONTENT) for each in as_memories(memories)]
         return await self._ledger.apply(self._scope, list(map(Statement, checked)))
 
+    async def plan(
+        self, query: str | None, *, agent_id: str | None = None, first_in_thread: bool = True
+    ) -> Plan:
+        """Return what a run with this message is shown, and why; nothing is written.
+
+        Args:
+            query: The message of the user.
+            agent_id: The agent of the run.
+            first_in_thread: Whether it is the user's first message in its thread.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        return await self._planner.plan(
+            self._scope, query, agent_id=agent_id, first_in_thread=first_in_thread
+        )
+
     @override
     async def on_session_start(self, state: State) -> State:
         """Return the state with what its scope remembers after its system prompt.
 
         As the contract says. The first time, what an earlier process left is taken up.
         """
-        if self._bound:
+        if self._bound and not self._tending.enabled:
             return await super().on_session_start(state)
+        if self._bound:
+            return with_block(state, await self._planned(state))
         scoped = await self._of_run(state)
         return with_block(state, None) if scoped is None else await scoped.on_session_start(state)
 
@@ -307,6 +346,13 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
             emit("memory.queue_failed", error=error)
             return
         await self._take_up(job)
+
+    @override
+    async def prefetch(self, query: str, *, session_id: str = "") -> str:
+        """Return the block of memories for a message; empty if it needs none."""
+        if not self._tending.enabled:
+            return await super().prefetch(query, session_id=session_id)
+        return (await self.plan(query)).block or "" if self._tending.passive else ""
 
     @override
     async def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
@@ -335,6 +381,7 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
 
         In the manual mode of `tending`, nothing is extracted: see `sync_now`.
         """
+        await self._afterwards.wait()
         return await self._worker.drain()
 
     @property
@@ -360,6 +407,7 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         self._warmed.close()
         try:
             await self._tender.close()
+            await self._afterwards.wait()
             await self._worker.close(self._drain_timeout)
         finally:
             if self._owned:
@@ -382,6 +430,13 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         """Take up what an earlier process left, and consolidate in the background if it is time."""
         await self._worker.start()
         self._tender.touch()
+
+    async def _planned(self, state: Any) -> str | None:
+        """Return the block of a run of a memory that tends itself."""
+        if not self._tending.passive:
+            return None
+        start, timeout = self._start, self.recall_timeout
+        return await self._planner.block(self._scope, state, start=start, timeout=timeout)
 
     async def _of_run(self, state: Any) -> Self | None:
         """Return this manager bound to the scope of a run; `None`: the run has no memory."""

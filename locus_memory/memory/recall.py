@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
@@ -22,7 +23,7 @@ from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.retrieval.ranking.supersession import prefer_successors
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.filters import parse_filter
-from locus_memory.store.item import StoreItem, check_limit, timestamp
+from locus_memory.store.item import Namespace, StoreItem, check_limit, timestamp
 from locus_memory.store.text import query_words, stem
 
 __all__ = ["Recall", "Selection"]
@@ -291,28 +292,66 @@ class Recall:
         )
         return [item for item in newest if item.key not in known]
 
+    async def about(self, scope: Scope, limit: int, query: str) -> list[StoreItem]:
+        """Return the hits of a query among the current memories that have not expired."""
+        hits = await self._about(_Search(scope, query, limit, None, strict=False))
+        read = [(hit.item, read_memory(hit.item)) for hit in hits or ()]
+        now = self._now()
+        return [item for item, memory in read if memory is None or not is_expired(memory, now)]
+
+    async def hits(
+        self,
+        search: HybridSearch,
+        namespace: Namespace,
+        limit: int,
+        query: str,
+        *,
+        recursive: bool = False,
+    ) -> list[StoreItem]:
+        """Return the hits of a query, by the first search mode that works, each with its score.
+
+        A failed search is reported as an event; if all fail, there are no hits.
+
+        Args:
+            search: The search, over the store of the memories.
+            namespace: The namespace to search.
+            limit: At most this many.
+            query: A message of any length.
+            recursive: Whether to search the descendants of the namespace as well.
+        """
+        request = partial(search.search, namespace, limit=limit, recursive=recursive)
+        found = await self._first_that_works(request, query, strict=False)
+        return [hit.item for hit in found or ()]
+
     async def _about(self, wanted: _Search) -> SearchResult | None:
-        """Return the hits of a query, by the first search mode that works."""
+        """Return the hits of a query; `None` if there is no query, or no search works."""
         if not wanted.query:
             return None
         search = self._searches[wanted.options]
-        readable = _ends(wanted.query).encode("utf-8", "replace").decode()
+        request = partial(
+            search.search, wanted.scope.current, limit=wanted.limit, filter=wanted.condition
+        )
+        return await self._first_that_works(request, wanted.query, strict=wanted.strict)
+
+    async def _first_that_works(
+        self, request: Callable[..., Awaitable[SearchResult]], query: str, *, strict: bool
+    ) -> SearchResult | None:
+        """Return the result of a search by the first mode that works."""
+        readable = _ends(query).encode("utf-8", "replace").decode()
         for mode in await self._modes():
             try:
-                return await search.search(
-                    wanted.scope.current,
-                    readable,
-                    wanted.limit,
-                    filter=wanted.condition,
-                    mode=mode,
-                )
+                return await request(query=readable, mode=mode)
             except ConfigurationError as error:
-                if wanted.strict:
+                if strict:
                     raise
                 emit("memory.search_failed", error=error, search=mode or "hybrid")
             except Exception as error:  # noqa: BLE001 - reported; what else there is must do
                 emit("memory.search_failed", error=error, search=mode or "hybrid")
         return None
+
+    async def can_search(self) -> bool:
+        """Return whether the store can search for a query at all."""
+        return bool(await self._modes())
 
     async def _modes(self) -> list[Mode | None]:
         """Return the search modes, the best first."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from locus_memory import get_store, open_backend
@@ -11,7 +13,9 @@ from locus_memory.conversation.base import NullManager
 from locus_memory.conversation.summary.manager import SummarizingManager
 from locus_memory.conversation.validation import validate
 from locus_memory.conversation.window import SlidingWindowManager
+from locus_memory.errors import ConfigurationError
 from locus_memory.memory.base import NoopMemoryManager
+from locus_memory.memory.models import Memory
 from locus_memory.messages import Message, Role
 
 
@@ -94,8 +98,11 @@ async def test_what_the_model_sees_is_valid_and_begins_with_prompt_and_memories(
     for messages in seen:
         assert validate(messages) == []
         assert messages[0].content == "Be brief."
-    assert [m.role for m in seen[-1][:2]] == [Role.SYSTEM, Role.SYSTEM]
-    assert "Ada" in seen[-1][1].content
+    asked = seen[-1][-1]
+    assert asked.role == Role.USER
+    assert asked.content.startswith("<memory>\n")
+    assert "Ada" in asked.content
+    assert asked.content.endswith("</memory>\n\nWhat is my name?")
     longest = max(map(len, seen))
     assert (longest > 20) is isinstance(manager, NullManager)
 
@@ -119,3 +126,78 @@ async def test_each_message_is_summarised_once_whatever_is_remembered():
     said = [text for text in asked if text != "Noted."]
     assert len(said) > 10
     assert len(said) == len(set(said))
+
+
+async def test_the_prefix_of_consecutive_requests_is_the_same():
+    seen = []
+
+    async def model(messages):
+        seen.append(messages)
+        return Message.assistant(f"Answer {len(seen)}.")
+
+    model.follows_instructions = False
+    agent = Agent(model, system_prompt="Be brief.", checkpointer="memory", memory_manager="memory")
+    questions = ["My name is Ada.", "What is my name?", "What is 17 times 23?", "Who am I?"]
+    async with agent:
+        for text in questions:
+            result = await agent.run(text, "t")
+    documents = [[message.model_dump_json() for message in request] for request in seen]
+    for request, later in pairwise(documents):
+        before = len(request) - 1
+        assert later[:before] == request[:before]
+    blocks = [request[-1].content.startswith("<memory>") for request in seen]
+    assert blocks == [False, True, False, True]
+    assert [m.content for m in result.state.messages if m.role == Role.USER] == questions
+
+
+async def test_the_block_may_stand_after_the_system_prompt():
+    seen = []
+
+    async def model(messages):
+        seen.append([message.role.value for message in messages])
+        return Message.assistant("Hi.")
+
+    model.follows_instructions = False
+    options = {"system_prompt": "Be brief.", "checkpointer": "memory", "memory_manager": "memory"}
+    async with Agent(model, memory_placement="system", **options) as agent:
+        await agent.run("My name is Ada.", "t")
+        await agent.run("What is my name?", "t")
+    assert seen[-1][:2] == ["system", "system"]
+    with pytest.raises(ConfigurationError, match="memory_placement"):
+        Agent(model, memory_placement="end")
+
+
+async def test_a_sum_costs_nothing_and_a_rule_is_always_there():
+    seen = []
+
+    async def model(messages):
+        seen.append(messages[-1].content)
+        return Message.assistant("391")
+
+    model.follows_instructions = False
+    async with Agent(model, memory_manager="memory") as agent:
+        memory = agent.memory_manager
+        await memory.save(Memory("user", f"n{n}", f"Ada noted {n}.") for n in range(60))
+        await agent.run("What is 17 times 23?")
+        await memory.save([Memory("feedback", "language", "Always answer in English.")])
+        await agent.run("What is 17 times 24?")
+    assert seen[0] == "What is 17 times 23?"
+    assert "- feedback: Always answer in English." in seen[1]
+    assert "noted" not in seen[1]
+
+
+async def test_a_summary_never_holds_the_block():
+    texts = []
+
+    def summarize(messages):
+        texts.extend(message.content or "" for message in messages)
+        return "summary"
+
+    manager = SummarizingManager(threshold=4, keep_recent=2, summarize_fn=summarize)
+    options = {"checkpointer": "memory", "memory_manager": "memory"}
+    async with Agent(ScriptedModel(), conversation_manager=manager, **options) as agent:
+        for number in range(8):
+            await agent.run(f"My age is {number}.", "t")
+            await agent.run("How old am I?", "t")
+    assert texts
+    assert not any("<memory>" in text for text in texts)

@@ -101,8 +101,8 @@ class TestManagers:
             result = await agent.run("Add", "t", user_id="ada")
             seen = [[m.content or "calls" for m in call] for call in agent.model.calls]
             assert seen == [
-                ["Be brief.", "NOTE", "Add"],
-                ["Be brief.", "NOTE", "Add", "calls", "3"],
+                ["Be brief.", "NOTE\n\nAdd"],
+                ["Be brief.", "NOTE\n\nAdd", "calls", "3"],
             ]
             assert "system" not in {m.role for m in (await agent.state("t")).messages}
         assert len(memory.started) == len(memory.ended) == 1
@@ -208,7 +208,7 @@ class TestManagers:
         memory = Later()
         async with agent_of("Hi.", memory_manager=memory) as agent:
             await agent.run("Hello")
-        assert [m.content for m in agent.model.calls[0]] == ["Hello", "NOTE"]
+        assert [m.content for m in agent.model.calls[0]] == ["NOTE\n\nHello"]
         assert len(memory.ended) == 1
 
 

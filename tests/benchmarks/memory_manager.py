@@ -73,6 +73,20 @@ async def turns(folder: Path) -> list[Row]:
             await _row("its messages queued", manager, lambda: QUESTION.format(*sentence(3))),
         ]
         await manager.close()
+        tending = LLMMemoryManager(
+            store,
+            extract_fn=NothingToSay(),
+            extract_mode="background",
+            max_memories=STORED,
+            tending=TendingOptions(),
+        )
+        await tending.open()
+        rows.append(
+            await _row(
+                "its messages queued, tended", tending, lambda: QUESTION.format(*sentence(3))
+            )
+        )
+        await tending.close()
     return rows
 
 

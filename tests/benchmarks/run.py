@@ -15,6 +15,7 @@ from conversation_managers import applied, asks
 from imports import imports
 from injection import budgets
 from memory_manager import sessions, turns
+from planning import gate
 from redisearch import server_search
 from rows import Row, table
 from servers import server_crowd, server_recall, server_saves, server_sizes, server_store
@@ -31,6 +32,7 @@ MEASURES = (
     turns,
     sessions,
     budgets,
+    gate,
     asks,
     applied,
     imports,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any, Final, TypeVar, cast
 
 from locus_memory._internal.neutral import neutralise
@@ -20,6 +19,7 @@ from locus_memory.memory.extraction.distillate import (
 )
 from locus_memory.memory.extraction.origin import Speakers
 from locus_memory.memory.extraction.thread import read_document, text_of
+from locus_memory.memory.heuristic.digest import digest
 from locus_memory.memory.layers.identity import IdentityFact
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import (
@@ -299,11 +299,7 @@ def origin_of(jobs: Sequence[Job]) -> Origin:
 
 def digest_of(messages: Sequence[Any]) -> EpisodeDraft | None:
     """Return the rule-based digest of a session as an episode; `None`: nothing is worth it."""
-    try:
-        rules = import_module("locus_memory.memory.heuristic.digest")
-    except ModuleNotFoundError:
-        return None
-    found: Any = rules.digest(messages)
+    found = digest(messages)
     if found is None or not neutralise(found.summary):
         return None
     lists = {name: tuple(getattr(found, name)) for name in DRAFT_LISTS}

@@ -20,6 +20,7 @@ from locus_memory.events import emit
 from locus_memory.memory.forgetting.plan import ForgetPlan, ForgetTarget
 from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
 from locus_memory.memory.models import MemoryType
+from locus_memory.memory.planning.cache import note_writes
 from locus_memory.registry import as_checkpointer, as_store, open_backend
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_namespace
@@ -85,6 +86,7 @@ async def forget(
         report = await plan.report(dry_run=dry_run, has_store=_has_store(stored))
         if not dry_run:
             await plan.carry_out()
+            note_writes([prefix])
             emit("memory.forgotten", memories=len(report.memories), threads=len(report.threads))
     return report
 

@@ -30,6 +30,8 @@ _PROMOTION: Final = 0.2
 _MOST_SOURCES: Final = 50
 _TRUST, _TRUST_OF_TOOL, _TRAINING = 0.5, 0.3, 0.02
 _ATTEMPTS: Final = 5
+_AT_ONCE: Final = 4
+"""How many memories are read at once, so that a run need not wait for a long queue of reads."""
 
 VitalsChange = Callable[[Memory, "Vitals"], "Vitals"]
 """Returns the new vital signs of a memory; the same ones if there is nothing to write."""
@@ -167,6 +169,10 @@ class Vitals:
             raise InvalidArgumentError("a stored value that is not a record of vitals") from error
 
 
+def _groups(names: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE))
+
+
 _NOTHING: Final = Vitals(decayed_at="", pinned_at="")
 
 
@@ -238,7 +244,9 @@ class VitalsBook:
         self, scope: Scope, changes: Mapping[str, VitalsChange]
     ) -> dict[str, tuple[Vitals, Vitals, int]]:
         """Return the new and old vital signs of current memories, and the stored versions."""
-        found = await asyncio.gather(*(self._stored(scope, name) for name in changes))
+        found: list[tuple[Memory | None, Vitals, int]] = []
+        for group in _groups(list(changes)):
+            found += await asyncio.gather(*(self._stored(scope, name) for name in group))
         return {
             name: (changes[name](memory, old), old, version)
             for name, (memory, old, version) in zip(changes, found, strict=True)

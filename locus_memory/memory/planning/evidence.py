@@ -1,0 +1,92 @@
+"""Rule 7: whether the facts that a search found say something about a message; pure.
+
+Words decide. An absolute score of a vector, where there is one, is asked in `is_near`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from locus_memory.memory.planning.everyday import EVERYDAY
+from locus_memory.memory.planning.gate_tables import concerns_user
+from locus_memory.store.item import StoreItem
+from locus_memory.store.text import STOP_WORDS, query_words, stem
+
+__all__ = ["COUNTED", "content_words", "evidence_of", "is_near", "telling_words"]
+
+COUNTED: Final = 201
+"""How many facts of a scope are counted; of more, the rarity of a word changes no decision."""
+
+_RARE: Final = 0.05
+_COMMON: Final = 0.25
+_FEW: Final = 8
+"""In a scope with fewer facts, the share of the facts with a word says nothing."""
+
+_END: Final = 1_000
+_TWO: Final = 2
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the stems of the content words of a text; of a long one, of its two ends."""
+    if len(text) > 2 * _END:
+        text = f"{text[:_END]}\n{text[-_END:]}"
+    words = query_words(text if text.isascii() else text.encode("utf-8", "replace").decode())
+    return frozenset(stem(word) for word in words if word not in STOP_WORDS)
+
+
+def telling_words(words: AbstractSet[str]) -> frozenset[str]:
+    """Return the words that are no everyday words, numbers or single letters."""
+    return frozenset(
+        word
+        for word in words
+        if word not in EVERYDAY and not word.isdigit() and not (len(word) == 1 and word.isascii())
+    )
+
+
+def evidence_of(message: str, facts: Sequence[str], total: int) -> str | None:
+    """Return why the facts that a search found are evidence; `None` if they are not.
+
+    They are if one fact has two content words of the message, one of which is no everyday word. A
+    single such word is enough if fewer than 5% of all facts have it, and the message concerns the
+    user: "Suggest a cake with hazelnuts", but not "What is the plural of hazelnut?". A word that
+    more than a quarter of all facts have does not count.
+
+    Args:
+        message: The message.
+        facts: The facts, best first.
+        total: How many facts the scope has, up to `COUNTED`.
+    """
+    words = content_words(message)
+    shared = [words & content_words(fact) for fact in facts]
+    counts = Counter(word for common in shared for word in common)
+    total = max(total, len(facts))
+    if total >= _FEW:
+        usual = {word for word, count in counts.items() if count > total * _COMMON}
+        shared = [common - usual for common in shared]
+    telling = telling_words(frozenset[str]().union(*shared))
+    if any(_weight(common) >= _TWO and common & telling for common in shared):
+        return "two words of a fact"
+    if not concerns_user(message):
+        return None
+    # A single character of Han or Kana is seldom a word.
+    whole = [word for word in telling if len(word) > 1]
+    rare = any(counts[word] == 1 or counts[word] < total * _RARE for word in whole)
+    return "a rare word of a fact" if rare else None
+
+
+def is_near(found: Sequence[StoreItem]) -> bool:
+    """Return whether a vector of the found items is close enough to that of the message.
+
+    The score of `HybridSearch` compares items within one search only, so it decides nothing here:
+    this is the place of a score that means the same in each search.
+    """
+    del found
+    return False
+
+
+def _weight(words: AbstractSet[str]) -> float:
+    """Return how many words there are; a character of Han or Kana counts half."""
+    return sum(1.0 if len(word) > 1 or word.isascii() else 0.5 for word in words)

@@ -1,0 +1,299 @@
+"""The planner: one block of what a run is shown, within its budget."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final
+
+from locus_memory.chat.base import ChatModel
+from locus_memory.conversation.roles import role_of
+from locus_memory.conversation.tokens import TokenCounter
+from locus_memory.events import emit
+from locus_memory.memory.extraction.thread import latest_user_text
+from locus_memory.memory.inject import Part, fence_tokens, render_parts, strip
+from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.planning.asking import ask_model
+from locus_memory.memory.planning.cache import ScopeCache
+from locus_memory.memory.planning.decision import Decision, Section
+from locus_memory.memory.planning.gate import Gate, Sight
+from locus_memory.memory.planning.lines import NOTE
+from locus_memory.memory.planning.sections import Found, Sections
+from locus_memory.memory.planning.standing import (
+    STANDING_TOKENS,
+    Standing,
+    StandingBook,
+    rule_line,
+)
+from locus_memory.memory.planning.uses import Afterwards
+from locus_memory.memory.recall import Recall
+from locus_memory.memory.scope import Scope, current_key, thread_of
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import StoreItem
+
+__all__ = ["Plan", "Planner"]
+
+_CHARACTERS_A_TOKEN: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run is shown, and why.
+
+    Attributes:
+        block: The fenced block; `None`: nothing.
+        section: The section that the gate named.
+        reason: The rule that decided.
+        tokens: The tokens of the block as a message; 0 without one.
+        items: How many lines it has, besides its fence.
+        left_out: How many overrides did not fit.
+        shown: The names of the memories in it, see `current_key`.
+    """
+
+    block: str | None = None
+    section: Section = "none"
+    reason: str = ""
+    tokens: int = 0
+    items: int = 0
+    left_out: int = 0
+    shown: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """What was found for a run, before it is rendered."""
+
+    standing: Standing
+    decision: Decision
+    section: Found
+
+
+class Planner:
+    """Plans what runs are shown: what always holds, and one section that the gate names.
+
+    Args:
+        store: The store, which this never closes; reads only, but for the counts of uses.
+        recall: The search for memories.
+        options: The gate and the budget.
+        afterwards: Does what comes after a block is returned.
+        embedder: Finds episodes and turns by meaning as well.
+        limit: The most memories of a section.
+        count: Counts tokens.
+        clock: Returns seconds.
+        now: Returns the present moment, ISO 8601 in UTC.
+        model: Decides in the mode `"llm"` where no rule fires.
+    """
+
+    def __init__(
+        self,
+        store: BaseStore,
+        recall: Recall,
+        options: TendingOptions,
+        afterwards: Afterwards,
+        *,
+        embedder: Embedder | None = None,
+        limit: int = 20,
+        count: TokenCounter,
+        clock: Callable[[], float],
+        now: Callable[[], str],
+        model: ChatModel | None = None,
+    ) -> None:
+        self._gate = Gate(options.gate_mode, evidence=options.evidence)
+        self._budget = options.memory_budget_tokens
+        self._longest = self._budget * _CHARACTERS_A_TOKEN
+        self._sections = Sections(store, recall, embedder, longest=self._longest, limit=limit)
+        self._standings = StandingBook(store, clock, count)
+        self._plans: ScopeCache[Plan] = ScopeCache(clock)
+        self._afterwards = afterwards
+        self._count = count
+        self._now = now
+        self._model = model
+
+    async def block(
+        self,
+        scope: Scope,
+        state: Any,
+        *,
+        start: Callable[[], Awaitable[None]],
+        timeout: float,  # noqa: ASYNC109 - a bound, then the run goes on
+    ) -> str | None:
+        """Return the block of a run, report why, and count what it shows.
+
+        A failure is an event, and the run has no block.
+
+        Args:
+            scope: The scope of the run.
+            state: The state of the run, whose latest text of the user is the query.
+            start: Awaited before the store is read.
+            timeout: The most seconds to wait for the store.
+        """
+        said = strip(state.messages)
+        key = _Key(latest_user_text(said), getattr(state, "agent_id", None), _is_first(said))
+        kept = self._plans.get(scope.namespace, key)
+        plan = kept
+        if plan is None:
+            ticket = self._plans.ticket(scope.namespace)
+            try:
+                async with asyncio.timeout(timeout):
+                    await start()
+                    contents = await self._find(scope, key)
+            except Exception as error:  # noqa: BLE001 - reported; it never fails the run
+                emit("memory.retrieve_failed", error=error)
+                return None
+            try:
+                plan = self._render(contents)
+            except Exception as error:  # noqa: BLE001 - reported; a caller's counter may raise
+                emit("memory.inject_failed", error=error)
+                return None
+            self._plans.put(ticket, key, plan)
+            self._afterwards.count_uses(scope, plan.shown, thread_of(state))
+        _report(plan, cached=kept is not None)
+        return plan.block
+
+    async def plan(
+        self,
+        scope: Scope,
+        query: str | None,
+        *,
+        agent_id: str | None = None,
+        first_in_thread: bool = True,
+    ) -> Plan:
+        """Return what a run with this message is shown; nothing is kept or counted.
+
+        Args:
+            scope: The scope of the run.
+            query: The message of the user.
+            agent_id: The agent of the run.
+            first_in_thread: Whether it is the user's first message in its thread.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        return self._render(await self._find(scope, _Key(query, agent_id, first_in_thread)))
+
+    async def _find(self, scope: Scope, key: _Key) -> _Contents:
+        standing = await self._standings.of(scope)
+        decision, facts = await self._decide(scope, key, standing)
+        section = await self._section(scope, key.query, decision, facts, standing)
+        return _Contents(standing, decision, section)
+
+    async def _decide(
+        self, scope: Scope, key: _Key, standing: Standing
+    ) -> tuple[Decision, list[StoreItem] | None]:
+        """Return the decision of the gate, and the facts if they were searched for it."""
+        query = key.query
+        if not query:
+            return self._gate.decide("", first_in_thread=False), None
+        seen: list[list[StoreItem]] = []
+
+        async def look() -> Sight:
+            sight, facts = await self._sections.sight(scope, query, standing)
+            seen.append(facts)
+            return sight
+
+        decision = await self._gate.choose(
+            query, look, first_in_thread=key.first_in_thread, ask=self._ask(scope, query)
+        )
+        return decision, seen[0] if seen else None
+
+    def _ask(self, scope: Scope, query: str) -> Any:
+        if self._model is None:
+            return None
+        log = partial(self._afterwards.log, scope)
+        return partial(ask_model, self._model, query, count=self._count, now=self._now, log=log)
+
+    async def _section(
+        self,
+        scope: Scope,
+        query: str | None,
+        decision: Decision,
+        facts: Sequence[StoreItem] | None,
+        standing: Standing,
+    ) -> Found:
+        """Return the contents of the section that the gate named."""
+        if decision.section == "none":
+            return Found()
+        if decision.section == "episode":
+            return await self._episodes(scope, query or "", decision, standing)
+        if decision.section == "transcript":
+            return await self._sections.transcript(scope, query or "")
+        if facts is None:
+            facts = await self._sections.facts(scope, query)
+        if decision.section == "identity":
+            return await self._sections.identity(scope, facts, self._standings, standing)
+        return await self._sections.pinned(scope, facts, standing)
+
+    async def _episodes(
+        self, scope: Scope, query: str, decision: Decision, standing: Standing
+    ) -> Found:
+        """Return the episodes of a query; else facts that it is about; else the latest episodes.
+
+        What was decided in a session is often a fact by now.
+        """
+        found = await self._sections.episodes(scope, query)
+        if found.lines:
+            return found
+        sight, facts = await self._sections.sight(scope, query, standing)
+        if sight.evidence is not None:
+            found = await self._sections.pinned(scope, facts, standing)
+        return found if found.lines else await self._sections.latest(scope, decision)
+
+    def _render(self, contents: _Contents) -> Plan:
+        """Return the plan of what was found."""
+        standing, section = contents.standing, contents.section
+        overrides = standing.overrides
+        rules = Found.of(
+            (rule_line(each), current_key(each.type, each.key)) for each in standing.rules
+        )
+        parts = [
+            Part(overrides, STANDING_TOKENS),
+            Part(rules.lines, STANDING_TOKENS),
+            Part(section.lines, self._budget - fence_tokens(self._count), cuts=True),
+        ]
+        note = NOTE if overrides or rules.lines else ""
+        rendered = render_parts(parts, note=note, token_counter=self._count)
+        decision = contents.decision
+        empty = Plan(section=decision.section, reason=decision.reason, left_out=standing.left_out)
+        if rendered is None:
+            return empty
+        _, ruled, sectioned = rendered.shown
+        names = [rules.names[place] for place in ruled]
+        names += [section.names[place] for place in sectioned]
+        return replace(
+            empty,
+            block=rendered.block,
+            tokens=rendered.tokens,
+            items=sum(map(len, rendered.shown)),
+            shown=tuple(filter(None, names)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What a plan depends on, besides the contents of its scope."""
+
+    query: str | None
+    agent_id: Hashable
+    first_in_thread: bool
+
+
+def _is_first(said: Sequence[Any]) -> bool:
+    """Return whether the conversation has one message of the user."""
+    return sum(role_of(message) == "user" for message in said) <= 1
+
+
+def _report(plan: Plan, *, cached: bool) -> None:
+    emit(
+        "memory.planned",
+        section=plan.section,
+        reason=plan.reason,
+        tokens=plan.tokens,
+        items=plan.items,
+        left_out=plan.left_out,
+        cached=cached,
+    )
+    if plan.block is not None:
+        emit("memory.injected", retrieved=plan.items, characters=len(plan.block))

@@ -1,0 +1,243 @@
+"""The search for the contents of each section of memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from locus_memory.memory.inject import memory_line
+from locus_memory.memory.layers.episodes import Episode, EpisodeBook, read_episode
+from locus_memory.memory.layers.vitals import VitalsBook
+from locus_memory.memory.ledger.revision import read_memory
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.planning.decision import Decision
+from locus_memory.memory.planning.evidence import (
+    content_words,
+    evidence_of,
+    is_near,
+)
+from locus_memory.memory.planning.gate import Sight
+from locus_memory.memory.planning.lines import about_line, episode_line, turn_line, turn_text
+from locus_memory.memory.planning.names import Names
+from locus_memory.memory.planning.standing import Standing, StandingBook
+from locus_memory.memory.recall import Recall
+from locus_memory.memory.scope import Scope, current_key
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.hybrid import HybridSearch
+from locus_memory.retrieval.options import SearchOptions
+from locus_memory.retrieval.ranking.fields import Fields
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import StoreItem
+
+__all__ = ["Found", "Sections"]
+
+_SEEN: Final = 20
+"""How many facts and episodes the gate looks at."""
+
+_EPISODES, _LATEST, _TURNS = 5, 2, 6
+
+_BESIDE, _ENOUGH, _FILL = 5, 3, 8
+"""How many found facts stand beside a narrative; how many are enough without one; and how many of
+the most salient fill up fewer: "Where do I work?" has few words to search for."""
+
+_OF_EPISODES: Final = Fields(speaker=(), role=(), date=("ended_at",), session=(), position=())
+_FEW_WORDS: Final = SearchOptions(depth=40, query_words=12)
+
+_LAST: Final = frozenset(("an open pronoun", "an earlier talk"))
+"""The reasons that point at the latest episodes if no word of the message finds another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The lines of a section, best first.
+
+    Attributes:
+        lines: One-line texts.
+        names: For each line, the `current_key` of its memory; empty for anything else.
+    """
+
+    lines: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> Found:
+        """Return the lines of pairs of a line and a name, without empty and repeated lines."""
+        kept = dict(pair for pair in pairs if pair[0])
+        return cls(tuple(kept), tuple(kept.values()))
+
+
+class Sections:
+    """Searches the sections of scopes.
+
+    Args:
+        store: The store, which this never closes.
+        recall: The search for memories.
+        embedder: Finds episodes and turns by meaning as well, where they have vectors.
+        longest: The most characters of a text in a line.
+        limit: The most memories of a section.
+    """
+
+    def __init__(
+        self,
+        store: BaseStore,
+        recall: Recall,
+        embedder: Embedder | None,
+        *,
+        longest: int,
+        limit: int,
+    ) -> None:
+        self._limit = limit
+        self._seen = max(_SEEN, limit)
+        self._store = store
+        self._recall = recall
+        self._longest = longest
+        self._vitals = VitalsBook(store)
+        self._book = EpisodeBook(store)
+        self._episodes = HybridSearch(store, embedder, options=_FEW_WORDS, fields=_OF_EPISODES)
+        self._turns = HybridSearch(store, embedder, options=_FEW_WORDS)
+
+    async def sight(
+        self, scope: Scope, query: str, standing: Standing
+    ) -> tuple[Sight, list[StoreItem]]:
+        """Return what the gate needs, and the facts that were found on the way.
+
+        The names of episodes are read only where the facts do not open the gate.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        facts = await self.facts(scope, query)
+        texts = [memory.content for memory in map(read_memory, facts) if memory is not None]
+        names = Names.of([], texts)
+        evidence = evidence_of(query, texts, standing.facts)
+        if evidence is None and is_near(facts):
+            evidence = "a near vector"
+        if evidence is None and not names.are_in(query):
+            episodes = await self._episodes_about(scope, query, _SEEN)
+            names = Names.of(chain.from_iterable(each.entities for each in episodes), texts)
+        return Sight(names, evidence), facts
+
+    async def facts(self, scope: Scope, query: str | None) -> list[StoreItem]:
+        """Return the current memories that a query finds; the newest without a query.
+
+        Where the store cannot search, these are the newest memories with a word of the query.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        if query and await self._recall.can_search():
+            return await self._recall.about(scope, self._seen, query)
+        newest = await self._store.search(scope.current, None, self._seen)
+        words = content_words(query or "")
+        return [item for item in newest if not query or words & content_words(_text(item))]
+
+    async def pinned(self, scope: Scope, found: Sequence[StoreItem], standing: Standing) -> Found:
+        """Return memories, ranked by their score and their salience.
+
+        A memory that always holds is left out, since it is shown already.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        known = {current_key(each.type, each.key) for each in standing.rules}
+        scored = [
+            (memory, 1.0 if item.score is None else item.score)
+            for item in found
+            if item.key not in known and (memory := read_memory(item)) is not None
+        ]
+        vitals = await self._vitals.of(scope, [memory for memory, _ in scored])
+
+        def worth(pair: tuple[Memory, float]) -> float:
+            memory, score = pair
+            return score * (0.5 + 0.5 * vitals[current_key(memory.type, memory.key)].salience)
+
+        best = sorted(scored, key=worth, reverse=True)[: self._limit]
+        return Found.of(self._pairs(memory for memory, _ in best))
+
+    async def identity(
+        self, scope: Scope, found: Sequence[StoreItem], standings: StandingBook, standing: Standing
+    ) -> Found:
+        """Return the narrative, the derived facts, and the memories of the user that a query finds.
+
+        Without a narrative and derived facts, the most salient memories of the user fill up.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        identity = standing.identity
+        told = [identity.content, *(fact.text for fact in reversed(identity.facts))]
+        about = [(about_line(text), "") for text in told if text]
+        hits = {item.key for item in found}
+        users = await standings.of_type(scope, MemoryType.USER)
+        named = [each for each in users if current_key(each.type, each.key) in hits]
+        places = {item.key: place for place, item in enumerate(found)}
+        named.sort(key=lambda each: places[current_key(each.type, each.key)])
+        if about:
+            return Found.of([*about, *self._pairs(named[:_BESIDE])])
+        if len(named) >= _ENOUGH:
+            return Found.of(self._pairs(named))
+        others = await standings.ranked(scope, [each for each in users if each not in named])
+        return Found.of(self._pairs([*named, *others[: _FILL if named else None]]))
+
+    async def episodes(self, scope: Scope, query: str) -> Found:
+        """Return the episodes that a query finds.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        found = await self._episodes_about(scope, query, _EPISODES)
+        return Found.of((episode_line(each), "") for each in found)
+
+    async def latest(self, scope: Scope, decision: Decision) -> Found:
+        """Return the latest episodes, if the message points at them.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        if decision.reason not in _LAST:
+            return Found()
+        found = await self._book.newest(scope, _LATEST)
+        return Found.of((episode_line(each), "") for each in found)
+
+    async def transcript(self, scope: Scope, query: str) -> Found:
+        """Return the turns that a query finds, each between its neighbours.
+
+        Text search sees a turn together with its neighbours, so that a turn counts only if it has a
+        word of the query itself; if none has, the best one counts.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        hits = await self._recall.hits(
+            self._turns, scope.transcripts, _TURNS, query, recursive=True
+        )
+        words = content_words(query)
+        own = [hit for hit in hits if words & content_words(turn_text(hit))] or hits[:1]
+        groups = await asyncio.gather(*map(self._with_neighbours, own))
+        turns = chain.from_iterable(groups)
+        return Found.of((turn_line(item, self._longest), "") for item in turns)
+
+    async def _episodes_about(self, scope: Scope, query: str, limit: int) -> list[Episode]:
+        hits = await self._recall.hits(self._episodes, scope.episodes, limit, query)
+        return [episode for episode in map(read_episode, hits) if episode is not None]
+
+    async def _with_neighbours(self, turn: StoreItem) -> list[StoreItem]:
+        before, after = await asyncio.gather(
+            self._store.scan(turn.namespace, 1, after=turn.key, descending=True),
+            self._store.scan(turn.namespace, 1, after=turn.key),
+        )
+        return [*before, turn, *after]
+
+    def _pairs(self, memories: Iterable[Memory]) -> list[tuple[str, str]]:
+        return [
+            (memory_line(each, self._longest), current_key(each.type, each.key))
+            for each in memories
+        ]
+
+
+def _text(item: StoreItem) -> str:
+    memory = read_memory(item)
+    return "" if memory is None else memory.content

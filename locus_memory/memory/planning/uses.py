@@ -1,0 +1,76 @@
+"""The work after a block is returned: counts of what was shown, and entries of the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any
+
+from locus_memory.events import emit, uncollected
+from locus_memory.memory.layers.log import LogEntry, log_put
+from locus_memory.memory.layers.vitals import Vitals, VitalsBook
+from locus_memory.memory.models import Memory, is_of_tool
+from locus_memory.memory.scope import Scope
+from locus_memory.store.base import BaseStore
+
+__all__ = ["Afterwards"]
+
+
+class Afterwards:
+    """Writes in background tasks, which a manager awaits before it closes.
+
+    A failure is an event; what a crash interrupts is lost.
+
+    Args:
+        store: The store. A count changes nothing that is shown, so it is not a watched one.
+        now: Returns the present moment, ISO 8601 in UTC.
+    """
+
+    def __init__(self, store: BaseStore, now: Callable[[], str]) -> None:
+        self._store = store
+        self._vitals = VitalsBook(store)
+        self._now = now
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def count_uses(self, scope: Scope, shown: Iterable[str], thread: str) -> None:
+        """Count a use of each memory that was shown, in one batch.
+
+        Args:
+            scope: The scope of the memories.
+            shown: Their names, see `current_key`.
+            thread: The thread in which they were shown.
+        """
+        used = partial(_used, self._now(), thread)
+        changes = dict.fromkeys(shown, used)
+        if changes:
+            self._start(self._vitals.change(scope, changes), "memory.count_failed")
+
+    def log(self, scope: Scope, entry: LogEntry) -> None:
+        """Add an entry to the log of a scope."""
+        self._start(self._store.put_batch([log_put(scope, entry)]), "memory.log_failed")
+
+    async def wait(self) -> None:
+        """Wait for the tasks of this event loop; those of a loop that ended never continue."""
+        loop = asyncio.get_running_loop()
+        while mine := [task for task in self._tasks if task.get_loop() is loop]:
+            await asyncio.wait(mine)
+            self._tasks.difference_update(mine)
+
+    def _start(self, work: Coroutine[Any, Any, object], event: str) -> None:
+        task = asyncio.create_task(
+            _reported(work, event), name="locus-memory-uses", context=uncollected()
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _used(now: str, thread: str, memory: Memory, vitals: Vitals) -> Vitals:
+    return vitals.used(now, thread, trains=not is_of_tool(memory))
+
+
+async def _reported(work: Coroutine[Any, Any, object], event: str) -> None:
+    try:
+        await work
+    except Exception as error:  # noqa: BLE001 - reported; a count is not worth a failed run
+        emit(event, error=error)

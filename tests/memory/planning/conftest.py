@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.memory.layers.episodes import Episode, episode_put
+from locus_memory.memory.layers.identity import IdentityBook
+from locus_memory.memory.layers.transcript import transcript_puts
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.models import Memory
+from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.scope import Scope
+from locus_memory.messages import Message
+from locus_memory.state import AgentState
+
+
+class Told:
+    """An extractor that finds nothing: the tests save memories themselves."""
+
+    name = "told"
+
+    async def extract(self, messages, memories):
+        return []
+
+
+class World:
+    """A manager that tends itself, its store, and ways to fill its scope."""
+
+    def __init__(self, store, clock, manager):
+        self.store, self.clock, self.manager = store, clock, manager
+        self.scope = Scope(manager.namespace)
+
+    async def knows(self, *texts, kind="user", **metadata):
+        for text in texts:
+            self.clock.advance(1)
+            await self.manager.save([Memory(kind, text[:40], text, metadata)])
+
+    async def always(self, text):
+        book = IdentityBook(self.manager._store)
+        await book.change(self.scope, lambda identity: identity.with_override(text, "2026-03-01"))
+
+    async def session(self, day, summary, **fields):
+        moment = f"2026-03-{day:02}T10:00:00+00:00"
+        episode = Episode(
+            session_id=f"s{day}", started_at=moment, ended_at=moment, summary=summary, **fields
+        )
+        await self.manager._store.put_batch([episode_put(self.scope, episode)])
+
+    async def said(self, thread, *texts):
+        roles = (Message.user, Message.assistant)
+        messages = [roles[n % 2](text) for n, text in enumerate(texts)]
+        moment = "2026-03-01T10:00:00+00:00"
+        puts = transcript_puts(self.scope, thread, messages, 1, moment)
+        await self.manager._store.put_batch(puts)
+
+    async def block(self, *texts, **metadata):
+        """Return what a run is shown whose thread has these messages, or None."""
+        roles = (Message.user, Message.assistant)
+        said = tuple(roles[n % 2](text) for n, text in enumerate(texts))
+        state = AgentState(messages=said, metadata=metadata)
+        seen = (await self.manager.on_session_start(state)).messages
+        blocks = [m.content for m in seen if m.role == "system"]
+        return blocks[0] if blocks else None
+
+
+@pytest.fixture
+async def make_world(clock):
+    made = []
+
+    def make(store=None, **options):
+        tending = {name: options.pop(name) for name in list(options) if name in NAMES}
+        store = store or InMemoryStore(clock=clock)
+        options = {"extract_fn": Told(), "max_memories": 5000, "clock": clock, **options}
+        manager = LLMMemoryManager(store, tending=TendingOptions(**tending), **options)
+        made.append(World(store, clock, manager))
+        return made[-1]
+
+    yield make
+    for world in made:
+        await world.manager.close()
+        await world.store.close()
+
+
+NAMES = ("passive", "gate_mode", "evidence", "memory_budget_tokens", "enabled")
+
+
+@pytest.fixture
+def world(make_world):
+    return make_world()
