@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ from locus_memory.state import AgentState
 STORED = 5_000
 TURNS = 200
 THREAD = 20
+PAUSE = 0.02
 VOCABULARY = 4_000
 SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
 QUESTION = "What should I know about {} before I talk to {} and {} again on Monday?"
@@ -131,6 +133,8 @@ async def _session(
         said = Message.user(sentence(30)), Message.assistant(sentence(60))
         state = state.with_messages(said)
         taken.append(await _timed(manager.on_session_end(state)))
+        # People take longer between two turns than the session before takes to be distilled.
+        await asyncio.sleep(PAUSE)
     return taken
 
 

@@ -501,6 +501,10 @@ async def memories(where: BaseStore | Backend | str, embedder: Embedder) -> None
         assert_type(await manager.undo("deadline", "project"), Memory | None)
         assert_type(await manager.on_session_start(AgentState()), AgentState)
         assert_type(await manager.for_user("ada").drain(), int)
+        assert_type(await manager.sync_now(), int)
+        assert_type(await manager.add("I live in Graz.", user_id="ada"), int)
+        done = await manager.ingest("helper", "march", [{"user": "I live in Graz."}])
+        assert_type(done["episodes"], int)
     assert_type(await forget(where, user_id="ada", dry_run=True), ForgetReport)
 
 
