@@ -27,10 +27,11 @@ from locus_memory.memory.tending.episodes import merge
 from locus_memory.memory.tending.facts import tended
 from locus_memory.memory.tending.words import jaccard, near_pairs
 from locus_memory.messages import Message
+from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import StoreCapabilities
 from locus_memory.store.wrappers import StoreWrapper
-from locus_memory.testing import FakeClock
+from locus_memory.testing import FakeClock, FakeEmbedder
 
 DAY = 86_400.0
 START = 1_700_000_000.0
@@ -120,6 +121,16 @@ async def contents(store: BaseStore) -> dict[Any, Any]:
 
 async def test_every_step_of_a_pass(store: BaseStore, clock: FakeClock) -> None:
     """The report counts what was done, and a dry run what would be."""
+    await check_pass(store, clock)
+
+
+async def test_every_step_of_a_pass_on_each_backend(searching: BaseStore, clock: FakeClock) -> None:
+    """The same on the backends with a server."""
+    await check_pass(searching, clock)
+
+
+async def check_pass(store: BaseStore, clock: FakeClock) -> None:
+    """Look before a pass, make it, and look for what is left to do."""
     await live(store, clock)
     before = await contents(store)
     model = Narrator()
@@ -185,6 +196,32 @@ async def test_an_evicted_fact_comes_back_and_stays(store: BaseStore, clock: Fak
     assert (await manager.consolidate()).evicted == 0
     clock.advance(2 * DAY)
     assert (await manager.consolidate()).evicted == 2
+
+
+async def test_a_pass_drops_no_vector_and_raises_no_version(
+    searching: BaseStore, clock: FakeClock
+) -> None:
+    """On every backend that searches: a decay touches neither a fact nor a vector."""
+    embedder = FakeEmbedder()
+    clock.set(START + 380 * DAY)
+    manager = LLMMemoryManager(searching, clock=clock, embedder=embedder).for_user("ada")
+    await manager.save(Memory(MemoryType.USER, "tea", "Ada likes tea."))
+    told = episode_put(ADA, EPISODES[1])
+    vector = (await embedder.embed([told.text or ""]))[0]
+    await searching.put_batch([embedded_put(told, vector, embedder)])
+    names = [(ADA.current, "user:tea"), (ADA.episodes, told.key)]
+    before = [await searching.get_embedding(*name) for name in names]
+    clock.advance(5 * DAY)
+    report = await manager.consolidate()
+    assert (report.decayed, report.scopes) == (2, 1)
+    assert None not in before
+    assert [await searching.get_embedding(*name) for name in names] == before
+    fact, stored = [await searching.get_item(*name) for name in names]
+    assert fact is not None
+    assert stored is not None
+    assert (fact.version, stored.version) == (1, 2)
+    assert mark_of(stored.metadata) is not None
+    assert [hit.key for hit in await searching.search(ADA.episodes, "Graz move")] == [told.key]
 
 
 async def test_a_fact_of_an_old_conversation_has_thirty_days(
