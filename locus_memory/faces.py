@@ -136,6 +136,7 @@ class BlockingMemoryManager(Blocking, of="locus_memory.memory.base.BaseMemoryMan
         undo = _Blocks(LLMMemoryManager.undo)
         forget = _Blocks(LLMMemoryManager.forget)
         memories = _Yields(LLMMemoryManager.memories)
+        plan = _Blocks(LLMMemoryManager.plan)
         open = _Blocks(BaseMemoryManager.open)
         close = _Blocks(BaseMemoryManager.close)
 
