@@ -151,6 +151,7 @@ class BlockingMemoryManager(Blocking, of="locus_memory.memory.base.BaseMemoryMan
         memories = _Yields(LLMMemoryManager.memories)
         consolidate = _Blocks(LLMMemoryManager.consolidate)
         consolidate_facts = _Blocks(LLMMemoryManager.consolidate_facts)
+        plan = _Blocks(LLMMemoryManager.plan)
         open = _Blocks(BaseMemoryManager.open)
         close = _Blocks(BaseMemoryManager.close)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from locus_memory.events import emit, uncollected
 from locus_memory.memory.layers.log import LogEntry, log_put
-from locus_memory.memory.layers.vitals import Vitals, VitalsBook
+from locus_memory.memory.layers.vitals import Vitals, VitalsBook, VitalsChange
 from locus_memory.memory.models import Memory, is_of_tool
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
@@ -44,11 +44,11 @@ class Afterwards:
         used = partial(_used, self._now(), thread)
         changes = dict.fromkeys(shown, used)
         if changes:
-            self._start(self._vitals.change(scope, changes), "memory.count_failed")
+            self._start(self._count(scope, changes))
 
     def log(self, scope: Scope, entry: LogEntry) -> None:
         """Add an entry to the log of a scope."""
-        self._start(self._store.put_batch([log_put(scope, entry)]), "memory.log_failed")
+        self._start(self._write(scope, entry))
 
     async def wait(self) -> None:
         """Wait for the tasks of this event loop; those of a loop that ended never continue."""
@@ -57,20 +57,23 @@ class Afterwards:
             await asyncio.wait(mine)
             self._tasks.difference_update(mine)
 
-    def _start(self, work: Coroutine[Any, Any, object], event: str) -> None:
-        task = asyncio.create_task(
-            _reported(work, event), name="locus-memory-uses", context=uncollected()
-        )
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="locus-memory-afterwards", context=uncollected())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _count(self, scope: Scope, changes: Mapping[str, VitalsChange]) -> None:
+        try:
+            await self._vitals.change(scope, changes)
+        except Exception as error:  # noqa: BLE001 - reported; a count is not worth a failed run
+            emit("memory.count_failed", error=error)
+
+    async def _write(self, scope: Scope, entry: LogEntry) -> None:
+        try:
+            await self._store.put_batch([log_put(scope, entry)])
+        except Exception as error:  # noqa: BLE001 - reported; an entry is not worth a failed run
+            emit("memory.log_failed", error=error)
 
 
 def _used(now: str, thread: str, memory: Memory, vitals: Vitals) -> Vitals:
     return vitals.used(now, thread, trains=not is_of_tool(memory))
-
-
-async def _reported(work: Coroutine[Any, Any, object], event: str) -> None:
-    try:
-        await work
-    except Exception as error:  # noqa: BLE001 - reported; a count is not worth a failed run
-        emit(event, error=error)
