@@ -14,20 +14,16 @@ import typer
 from locus_memory import __version__
 from locus_memory.cli.commands import (
     chat,
-    consolidate,
     doctor,
     evaluate,
-    forget,
-    identity,
-    ingest,
     items,
-    memories,
     models,
     reembed,
     search,
     transfer,
     verify,
 )
+from locus_memory.cli.commands.memory import consolidate, forget, identity, ingest, memories
 from locus_memory.cli.commands.threads import checkpoints, diff, vacuum
 from locus_memory.cli.commands.threads import threads as thread_list
 from locus_memory.cli.demo import command as demo

@@ -24,7 +24,7 @@ from locus_memory.agent.loop import Agent
 from locus_memory.backends.base import Backend
 from locus_memory.chat.openai.model import OpenAIChat
 from locus_memory.chat.scripted import ScriptedModel
-from locus_memory.cli.commands.memories import collect, render_memories
+from locus_memory.cli.commands.memory.memories import collect, render_memories
 from locus_memory.cli.options.memories import open_manager
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.outcome import CommandError, report

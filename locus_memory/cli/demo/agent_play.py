@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from locus_memory.cli.commands.memories import render_memories
+from locus_memory.cli.commands.memory.memories import render_memories
 from locus_memory.cli.demo import agent_steps as steps
 from locus_memory.cli.demo import agent_story as story
 from locus_memory.cli.printing.transcripts import print_transcript

@@ -128,7 +128,7 @@ async def _consolidate(
 
 
 async def _of_user(backend: Backend, manager: LLMMemoryManager, user: str) -> LLMMemoryManager:
-    from locus_memory.cli.commands.memories import users  # noqa: PLC0415 - help must be quick
+    from locus_memory.cli.commands.memory.memories import users  # noqa: PLC0415 - help must be quick
 
     if user not in await users(backend, manager):
         raise CommandError(f"no memories{for_user(user)}")

@@ -195,7 +195,7 @@ async def _hint(backend: Backend, request: _Request, report: ForgetReport) -> st
         return f" ({_NO_STORE})"
     if request.key is None or request.user is not None:
         return ""
-    from locus_memory.cli.commands.memories import users  # noqa: PLC0415 - help must be quick
+    from locus_memory.cli.commands.memory.memories import users  # noqa: PLC0415 - help must be quick
 
     manager = open_manager(backend.store, request.prefix)
     for user in await users(backend, manager):
