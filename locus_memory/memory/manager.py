@@ -301,7 +301,9 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
     async def plan(
         self, query: str | None, *, agent_id: str | None = None, first_in_thread: bool = True
     ) -> Plan:
-        """Return what a run with this message is shown, and why; nothing is written.
+        """Return what a run with this message is shown, and why; nothing is counted.
+
+        Only a decision of the gate's model is written, as an entry of the log.
 
         Args:
             query: The message of the user.

@@ -75,7 +75,7 @@ class Planner:
     """Plans what runs are shown: what always holds, and one section that the gate names.
 
     Args:
-        store: The store, which this never closes; reads only, but for the counts of uses.
+        store: The store, which this never closes; it is only read.
         recall: The search for memories.
         options: The gate and the budget.
         afterwards: Does what comes after a block is returned.

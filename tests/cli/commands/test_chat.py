@@ -259,10 +259,11 @@ def test_a_model_behind_an_endpoint(ok, endpoint, monkeypatch):
     headers, body = endpoint.requests[0]
     assert "sk-secret" not in str(headers)
     assert (body["model"], body["stream"]) == ("tiny", True)
-    prompt, memories, question = body["messages"]
+    prompt, question = body["messages"]
     assert prompt == {"role": "system", "content": "You are terse."}
-    assert "The user lives in Lyon." in memories["content"]
-    assert question == {"role": "user", "content": "Where do I live?"}
+    assert question["role"] == "user"
+    assert "The user lives in Lyon." in question["content"]
+    assert question["content"].endswith("</memory>\n\nWhere do I live?")
 
 
 def test_the_environment_names_the_endpoint_and_its_key(ok, endpoint, monkeypatch):
