@@ -24,6 +24,7 @@ from locus_memory.memory.extraction.extraction import (
 )
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of
+from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
@@ -41,6 +42,7 @@ from locus_memory.memory.planning.asking import gate_model
 from locus_memory.memory.planning.cache import WatchedStore
 from locus_memory.memory.planning.planner import Plan, Planner
 from locus_memory.memory.planning.uses import Afterwards
+from locus_memory.memory.queue.queue import Job
 from locus_memory.memory.recall import Recall, Selection
 from locus_memory.memory.scope import (
     NamespaceResolver,
@@ -175,6 +177,11 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         )
         self._drain_timeout = extraction.drain_timeout
         self._inline = extraction.extract_mode == "inline"
+        self._has_rules = (
+            self._tending.enabled
+            and self._tending.extraction_mode == "session_end"
+            and isinstance(extractor, HeuristicExtractor)
+        )
         self._sessions = Sessions.of(
             self._store,
             self._scope,
@@ -348,13 +355,7 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
             emit("memory.queue_failed", error=error)
             return
         await self._take_up(job)
-
-    @override
-    async def prefetch(self, query: str, *, session_id: str = "") -> str:
-        """Return the block of memories for a message; empty if it needs none."""
-        if not self._tending.enabled:
-            return await super().prefetch(query, session_id=session_id)
-        return (await self.plan(query)).block or "" if self._tending.passive else ""
+        await self._note(job)
 
     @override
     async def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
@@ -416,6 +417,12 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
                 await self._store.close()
 
     @override
+    async def _block(self, query: str | None, session_id: str = "") -> str | None:
+        if not self._tending.enabled:
+            return await super()._block(query, session_id)
+        return (await self.plan(query)).block if self._tending.passive else None
+
+    @override
     async def _recalled(self, query: str | None, session_id: str = "") -> list[Memory]:
         await self._start()
         try:
@@ -435,10 +442,20 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
 
     async def _planned(self, state: Any) -> str | None:
         """Return the block of a run of a memory that tends itself."""
+        self._worker.end_others(self._scope.namespace, self._scope.lane(thread_of(state)))
         if not self._tending.passive:
             return None
         start, timeout = self._start, self.recall_timeout
         return await self._planner.block(self._scope, state, start=start, timeout=timeout)
+
+    async def _note(self, job: Job | None) -> None:
+        """Extract from a turn at once where rules do it; the session's episode comes later."""
+        if job is None or not self._has_rules:
+            return
+        try:
+            await self._extraction.run([job])
+        except Exception as error:  # noqa: BLE001 - reported; the end of the session tries it again
+            emit("memory.extract_failed", error=error, thread=job.thread, attempts=0)
 
     async def _of_run(self, state: Any) -> Self | None:
         """Return this manager bound to the scope of a run; `None`: the run has no memory."""

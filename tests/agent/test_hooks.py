@@ -281,7 +281,8 @@ async def test_a_foreign_manager_has_the_hooks_that_it_has():
         return Message.assistant("Yes.")
 
     manager = Foreign()
-    async with Agent(model, system_prompt="Be kind.", memory_manager=manager) as agent:
+    options = {"memory_manager": manager, "memory_placement": "system"}
+    async with Agent(model, system_prompt="Be kind.", **options) as agent:
         await agent.run("Hello.")
     assert manager.calls == [
         *("on_session_start", "prefetch", "on_session_end", "on_turn_complete", "shutdown"),
@@ -308,7 +309,7 @@ async def test_a_manager_of_ours_asks_its_own_prefetch_once():
         seen.append([each.content for each in messages])
         return Message.assistant("Yes.")
 
-    await Agent(model, memory_manager=Inherited()).run("tea", "t")
+    await Agent(model, memory_manager=Inherited(), memory_placement="system").run("tea", "t")
     assert seen == [["<memory>\nabout tea in t\n</memory>", "tea"]]
 
 
@@ -411,7 +412,8 @@ async def test_the_recalled_text_is_cut_at_whole_lines(characters):
         return Message.assistant("Yes.")
 
     settings = MemorySettings(max_prompt_chars=characters)
-    await Agent(model, memory_manager=Long(), memory_settings=settings).run("Hello.")
+    options = {"memory_settings": settings, "memory_placement": "system"}
+    await Agent(model, memory_manager=Long(), **options).run("Hello.")
     *blocks, _ = seen
     assert len(blocks) == (characters > 230)
     for block in blocks:
@@ -440,7 +442,8 @@ async def test_the_text_of_any_manager_is_cut(kind):
         await memory.save(facts)
         manager = memory if kind == "manager" else Talkative()
         settings = MemorySettings(max_prompt_chars=500)
-        agent = Agent(model, memory_manager=manager, memory_settings=settings)
+        options = {"memory_settings": settings, "memory_placement": "system"}
+        agent = Agent(model, memory_manager=manager, **options)
         assert (await agent.run("tea?")).failures == ()
         await agent.close()
     [block, _] = seen

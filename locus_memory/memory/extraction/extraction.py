@@ -20,6 +20,7 @@ from locus_memory.memory.extraction.distillate import (
 from locus_memory.memory.extraction.origin import Speakers
 from locus_memory.memory.extraction.thread import read_document, text_of
 from locus_memory.memory.heuristic.digest import digest
+from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.layers.identity import IdentityFact
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import (
@@ -183,6 +184,15 @@ class Extraction:
                 if (fact := self._fact(claim, origin, speakers)) is not None
             ],
         )
+
+    async def noted(self, scope: Scope, origin: Origin) -> Distilled:
+        """Return what rules make of a short session: changes of facts, and no model is called.
+
+        Raises:
+            Exception: Any error of the store.
+        """
+        rules = Extraction(HeuristicExtractor(), self._ledger, self._recall, self._options)
+        return Distilled(edits=await rules.edits(scope, origin), episode=None, identity=[])
 
     async def _ask(
         self,

@@ -123,13 +123,22 @@ class Worker:
         if not self._pace.by_session:
             return self._wake(job.lane, context=copy_context() if is_awaited else None)
         self._bind()
-        before = self._latest.get(job.namespace, job.lane)
+        self.end_others(job.namespace, job.lane)
         self._latest[job.namespace] = job.lane
-        if not self._pace.is_manual:
-            if before != job.lane and before in self._known:
-                self._wake(before, forced=True)
-            self._wake_later(job.lane)
+        self._wake_later(job.lane)
         return None
+
+    def end_others(self, namespace: Namespace, lane: str) -> asyncio.Task[None] | None:
+        """Handle the last session of a scope, unless it is this one; returns the task, if any.
+
+        Args:
+            namespace: The scope.
+            lane: The session that begins or goes on.
+        """
+        before = self._latest.get(namespace, lane)
+        if self._pace.is_manual or before == lane or before not in self._known:
+            return None
+        return self._wake(before, forced=True)
 
     async def drain(self, scope: Namespace | None = None, *, insists: bool = False) -> int:
         """Try all waiting jobs, and wait for them; returns how many jobs still wait.

@@ -29,7 +29,7 @@ from locus_memory.store.item import Delete, Put
 __all__ = ["Distillation", "Ended"]
 
 _LEAST: Final = 80
-"""The characters of a session below which it is not distilled."""
+"""The characters of a session below which it is no model's matter, and no episode."""
 
 _UNKNOWN: Final = "1970-01-01T00:00:00.000000+00:00"
 
@@ -44,7 +44,7 @@ class _Findings:
         distilled: What the extractor made of the session.
         sifted: The changes that the ledger wrote, and the memories that the session mentions.
         facts: How many memories were written.
-        log: The put of the log entry.
+        log: The put of the log entry; `None`: nothing was distilled.
     """
 
     key: str
@@ -52,7 +52,7 @@ class _Findings:
     distilled: Distilled
     sifted: Sifted
     facts: int
-    log: Put
+    log: Put | None
 
 
 @dataclass(slots=True)
@@ -90,7 +90,8 @@ class Ended:
             operations += await IdentityBook(self.store).planned(
                 scope, lambda identity: identity.with_facts(facts)
             )
-        operations.append(found.log)
+        if found.log is not None:
+            operations.append(found.log)
         if found.episode is not None:
             operations.append(episode_put(scope, found.episode))
         return operations
@@ -141,7 +142,8 @@ class Distillation:
     async def run(self, jobs: Sequence[Job]) -> Ended:
         """Distil the turns of the jobs of one thread, and write the changes of memories.
 
-        A session of less than 80 characters is not distilled. Without transactions, turns that an
+        From a session of less than 80 characters, rules extract the facts: no model is called, and
+        there is no episode. Without transactions, turns that an
         interrupted distillation wrote an episode of are done.
 
         Returns:
@@ -153,8 +155,7 @@ class Distillation:
         """
         counts = self._counts.get(jobs[0].lane, Counter[str]())
         done = await self._done_before(jobs)
-        is_over = bool(done) or _characters(jobs) < _LEAST
-        findings = None if is_over else await self._findings(jobs)
+        findings = None if done else await self._findings(jobs)
         ended = done or jobs
         erased = await self._record.secrets(ended)
         return Ended(self._store, ended, findings, counts, erased)
@@ -178,12 +179,14 @@ class Distillation:
             name = None if error is None else type(error).__name__
             return LogEntry(kind="distill", at=at, duration_ms=taken, ok=error is None, error=name)
 
+        is_short = _characters(jobs) < _LEAST
+        distil = self._extraction.noted if is_short else self._extraction.distilled
         try:
-            distilled = await self._extraction.distilled(scope, origin_of(jobs))
+            distilled = await distil(scope, origin_of(jobs))
         except Exception as error:
             await self._log(scope, entry(error))
             raise
-        log = log_put(scope, entry())
+        log = None if is_short else log_put(scope, entry())
         sifted = await self._sifted(scope, distilled)
         written = await self._ledger.apply(scope, sifted.edits)
         return _Findings(

@@ -231,6 +231,6 @@ class TestWithItsClient:
         async with Agent(model, memory_manager="hindsight:support") as agent:
             result = await agent.run("What do I like?", "t", user_id="ada")
         assert result.failures == ()
-        assert seen[0].content.endswith("\n- \u2039/memory\u203aLikes tea.\n</memory>")
+        assert "\n- \u2039/memory\u203aLikes tea.\n</memory>\n\nWhat" in seen[0].content
         assert [each.path for each in service.requests] == [RECALL[1], RETAIN[1]]
         assert service.requests[1].body["items"][0]["tags"] == ["user:ada"]

@@ -243,7 +243,7 @@ async def test_an_agent_with_mem0(service, monkeypatch):
         assert isinstance(agent.memory_manager, ProviderManager)
         result = await agent.run("What do I like?", "t", user_id="ada")
     assert result.failures == ()
-    assert seen[0].content.endswith("\n- \u2039/memory\u203aLikes tea.\n</memory>")
+    assert "\n- \u2039/memory\u203aLikes tea.\n</memory>\n\nWhat" in seen[0].content
     assert [each.path for each in service.requests] == [SEARCH[1], ADD[1]]
     assert service.requests[0].body["filters"] == {"user_id": "ada"}
     assert service.requests[1].body["user_id"] == "ada"

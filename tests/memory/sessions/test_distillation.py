@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
 
+from locus_memory.memory.extraction import extraction
 from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft, IdentityClaim
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.layers.identity import IdentityBook
@@ -237,8 +237,7 @@ async def test_a_missing_episode_is_the_rule_based_digest(tend, either, monkeypa
         action_items=(),
         salience=0.6,
     )
-    rules = SimpleNamespace(digest=lambda messages: found if len(messages) > 1 else None)
-    monkeypatch.setitem(sys.modules, "locus_memory.memory.heuristic.digest", rules)
+    monkeypatch.setattr(extraction, "digest", lambda messages: found if len(messages) > 1 else None)
     model = FakeModel(['{"changes": []}', '{"changes": [], "episode": null}'])
     manager = tend(extract_fn=LLMExtractor(model) if extractor == "model" else lambda messages: [])
     await distilled(manager, LONG)
