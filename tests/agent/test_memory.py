@@ -64,7 +64,9 @@ async def test_a_model_that_follows_instructions_extracts_by_itself():
         return Message.assistant("[]" if len(asked) > 1 else "Hi.")
 
     async with Agent(model, memory_manager="memory") as agent:
-        await agent.run("I am Ada and live in Graz, where I teach chemistry to the older children.")
+        await agent.run(
+            "I am Ada and live in Graz, where I teach chemistry to the children of the upper school."
+        )
     assert len(asked) == 2
     assert any("Graz" in (message.content or "") for message in asked[1])
 

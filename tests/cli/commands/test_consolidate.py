@@ -24,9 +24,9 @@ def told():
     """Leave a fact that is old, one that endures, and old records, of two users."""
 
     async def tell():
-        async with open_backend("sqlite:./locus.db") as backend:
+        clock = lambda: time.time() - 100 * DAY  # noqa: E731
+        async with open_backend("sqlite:./locus.db", clock=clock) as backend:
             for user in ("ada", "bob"):
-                clock = lambda: time.time() - 100 * DAY  # noqa: E731
                 manager = LLMMemoryManager(backend.store, clock=clock).for_user(user)
                 await manager.save(
                     [
