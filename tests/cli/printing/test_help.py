@@ -64,6 +64,8 @@ def test_examples_work_on_the_database_of_the_demo(copied, run):
             "--embedder",
             "chats.json",
             "one.jsonl",
+            "march.jsonl",
+            "old.json",
             "demo",
             "locomo10.json",
         }
