@@ -129,10 +129,7 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         recall = named.into(RecallOptions, recall=recall)
         extraction = named.into(ExtractionOptions, extraction=extraction)
         named.refuse_rest()
-        if not isinstance(tending, TendingOptions | None):
-            raise ConfigurationError(
-                f"tending is TendingOptions(...) or None, not {quote(tending)}"
-            )
+        self._tending = _checked_tending(tending)
         check_callable(clock=clock)
         if namespace_resolver is not None:
             check_callable(namespace_resolver=namespace_resolver)
@@ -144,7 +141,6 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         self._resolver = namespace_resolver
         self._scope, self._bound = Scope(namespace_prefix), False
         self._store, self._owned = as_store(store)
-        self._tending = TendingOptions(enabled=False) if tending is None else tending
         plain = self._store
         if self._tending.enabled:
             self._store = WatchedStore(plain)
@@ -163,18 +159,7 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         self._warmed = Warmed(self._store, clock)
         self.recall_timeout = recall.recall_timeout
         self._afterwards = Afterwards(plain, self._ledger.now)
-        self._planner = Planner(
-            plain,
-            self._recall,
-            self._tending,
-            self._afterwards,
-            embedder=embedder,
-            limit=recall.retrieve_limit,
-            count=self.token_counter,
-            clock=clock,
-            now=self._ledger.now,
-            model=gate_model(self._tending, extractor),
-        )
+        self._planner = self._planner_of(plain, embedder, clock, extractor)
         self._drain_timeout = extraction.drain_timeout
         self._inline = extraction.extract_mode == "inline"
         self._has_rules = (
@@ -192,12 +177,37 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
             clock=clock,
         )
         self._queue, self._worker = self._sessions.queue, self._sessions.worker
-        self._tender = Tender(
+        self._tender = self._tender_of(clock)
+
+    def _planner_of(
+        self,
+        store: BaseStore,
+        embedder: Embedder | None,
+        clock: Callable[[], float],
+        extractor: Extractor,
+    ) -> Planner:
+        """Return the planner of the runs, over the store itself: it reads what others wrote."""
+        return Planner(
+            store,
+            self._recall,
+            self._tending,
+            self._afterwards,
+            embedder=embedder,
+            limit=self.retrieve_limit,
+            count=self.token_counter or as_token_counter(None),
+            clock=clock,
+            now=self._ledger.now,
+            model=gate_model(self._tending, extractor),
+        )
+
+    def _tender_of(self, clock: Callable[[], float]) -> Tender:
+        """Return the consolidation of the memories."""
+        return Tender(
             self._store,
             self._ledger,
             self._tending,
             prefix=self.namespace_prefix,
-            resolved=namespace_resolver is not None,
+            resolved=self._resolver is not None,
             clock=clock,
             model=self._model,
         )
@@ -465,3 +475,16 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         except Exception as error:  # noqa: BLE001 - reported; a run of nobody sees nothing
             emit("memory.scope_failed", error=error)
             return None
+
+
+def _checked_tending(tending: object) -> TendingOptions:
+    """Return the options; without any, the memory does not tend itself.
+
+    Raises:
+        ConfigurationError: It is something else.
+    """
+    if tending is None:
+        return TendingOptions(enabled=False)
+    if isinstance(tending, TendingOptions):
+        return tending
+    raise ConfigurationError(f"tending is TendingOptions(...) or None, not {quote(tending)}")

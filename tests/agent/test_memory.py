@@ -65,7 +65,7 @@ async def test_a_model_that_follows_instructions_extracts_by_itself():
 
     async with Agent(model, memory_manager="memory") as agent:
         await agent.run(
-            "I am Ada and live in Graz, where I teach chemistry to the children of the upper school."
+            "I am Ada and live in Graz, where I teach chemistry to the children of a school."
         )
     assert len(asked) == 2
     assert any("Graz" in (message.content or "") for message in asked[1])
