@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -42,3 +44,12 @@ def test_what_is_missing_is_named(monkeypatch, tmp_path):
     with pytest.raises(MissingDriverError, match=r"mvn|needs Java"):
         server.start()
     server.close()
+
+
+def test_doctor_names_what_the_cluster_can(opensearch_url, tmp_path):
+    """The command checks a store and checkpoints, and leaves nothing behind."""
+    command = [sys.executable, "-m", "locus_memory.cli", "doctor", "--url", opensearch_url]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "put, get, search and delete work" in done.stdout
+    assert "save, load and delete work" in done.stdout
