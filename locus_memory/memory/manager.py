@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -430,7 +431,15 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
     async def _block(self, query: str | None, session_id: str = "") -> str | None:
         if not self._tending.enabled:
             return await super()._block(query, session_id)
-        return (await self.plan(query)).block if self._tending.passive else None
+        if not self._tending.passive:
+            return None
+        try:
+            async with asyncio.timeout(self.recall_timeout):
+                await self._start()
+                return (await self.plan(query)).block
+        except Exception as error:  # noqa: BLE001 - reported; it never fails the run
+            emit("memory.retrieve_failed", error=error)
+            return None
 
     @override
     async def _recalled(self, query: str | None, session_id: str = "") -> list[Memory]:
@@ -466,6 +475,9 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
             await self._extraction.run([job])
         except Exception as error:  # noqa: BLE001 - reported; the end of the session tries it again
             emit("memory.extract_failed", error=error, thread=job.thread, attempts=0)
+        else:
+            if self._sessions.distillation is not None:
+                self._sessions.distillation.note(job)
 
     async def _of_run(self, state: Any) -> Self | None:
         """Return this manager bound to the scope of a run; `None`: the run has no memory."""

@@ -201,7 +201,7 @@ class Recall:
         kept = self._unexpired(found)
         if len(kept) < min(limit, len(found)):
             # Expired memories took the places of others, until the next consolidation.
-            more = replace(search, limit=limit + len(found) - len(kept))
+            more = replace(search, limit=max(_CANDIDATES, limit + len(found)))
             kept = self._unexpired(await self._found(more, order))
         return kept[:limit]
 
@@ -294,9 +294,18 @@ class Recall:
 
     async def about(self, scope: Scope, limit: int, query: str) -> list[StoreItem]:
         """Return the hits of a query among the current memories that have not expired."""
-        hits = await self._about(_Search(scope, query, limit, None, strict=False))
-        read = [(hit.item, read_memory(hit.item)) for hit in hits or ()]
+        search = _Search(scope, query, limit, None, strict=False)
+        found = [hit.item for hit in await self._about(search) or ()]
+        kept = self.current(found)
+        if len(kept) < len(found):
+            deep = replace(search, limit=max(_CANDIDATES, limit + len(found)))
+            kept = self.current([hit.item for hit in await self._about(deep) or ()])
+        return kept[:limit]
+
+    def current(self, items: Iterable[StoreItem]) -> list[StoreItem]:
+        """Return the items without memories that have expired."""
         now = self._now()
+        read = ((item, read_memory(item)) for item in items)
         return [item for item, memory in read if memory is None or not is_expired(memory, now)]
 
     async def hits(

@@ -11,9 +11,10 @@ from locus_memory._internal.cancellation import kept
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.events import emit
 from locus_memory.memory.ledger.revision import read_memory
-from locus_memory.memory.models import Memory
+from locus_memory.memory.models import Memory, is_expired
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.store.base import BaseStore
+from locus_memory.store.item import timestamp
 from locus_memory.store.text import STOP_WORDS, query_words, stem
 
 __all__ = ["MOST", "Warmed"]
@@ -103,7 +104,7 @@ class Warmed:
         )
         for name, item in zip(unread, items, strict=True):
             memory = None if item is None else read_memory(item)
-            if memory is not None:
+            if memory is not None and not is_expired(memory, timestamp(self._clock()).isoformat()):
                 current[name] = memory
         return [current[name] for name in names if name in current]
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from locus_memory._internal.quoting import quote
 from locus_memory.agent.current import CURRENT_CALL
 from locus_memory.agent.toolkit.scope import Verbs, Writes, packed, row, verbs_of
-from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.errors import ConfigurationError, InvalidArgumentError, StoreCapabilityError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.origin import Speakers
 from locus_memory.tools import Tool, tool
@@ -62,7 +62,7 @@ def memory_tool(
     if not allowed or not set(allowed) <= set(_ALL):
         raise ConfigurationError(f"actions are of {', '.join(_ALL)}, not {quote(actions)}")
     verbs = verbs_of(manager, user_id)
-    made = _MemoryTool(manager, verbs, allowed, confirms=confirm_forget)
+    made = _MemoryTool(verbs, allowed, confirms=confirm_forget)
     return made.as_tool()
 
 
@@ -70,16 +70,12 @@ class _MemoryTool:
     """The calls of one tool.
 
     Args:
-        manager: The manager, for its hook.
-        verbs: The bound verbs.
+        verbs: The bound verbs, and the bound manager for its hook.
         actions: The allowed actions.
         confirms: Whether `forget` needs a second call.
     """
 
-    def __init__(
-        self, manager: object, verbs: Verbs, actions: tuple[str, ...], *, confirms: bool
-    ) -> None:
-        self._manager = manager
+    def __init__(self, verbs: Verbs, actions: tuple[str, ...], *, confirms: bool) -> None:
         self._verbs = verbs
         self._actions = actions
         self._confirms = confirms
@@ -127,7 +123,7 @@ class _MemoryTool:
             if action == "remember":
                 return await self._remember(given)
             return await self._forget(given.strip(), confirmed=confirmed)
-        except InvalidArgumentError as error:
+        except (InvalidArgumentError, StoreCapabilityError) as error:
             return f"refused: {error}"
 
     async def _search(self, query: str) -> object:
@@ -155,7 +151,7 @@ class _MemoryTool:
 
     async def _told(self, action: str, target: str, content: str) -> None:
         """Call the manager's hook; a failure is an event."""
-        hook: Callable[..., Any] | None = getattr(self._manager, "on_memory_write", None)
+        hook: Callable[..., Any] | None = getattr(self._verbs.owner, "on_memory_write", None)
         if hook is None:
             return
         try:

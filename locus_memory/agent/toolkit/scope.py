@@ -15,6 +15,7 @@ from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import ConfigurationError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemorySearchResult
+from locus_memory.memory.verbs.explicit import check_sentence
 from locus_memory.retrieval.pack import pack
 
 __all__ = ["MOST_FOUND", "Row", "Verbs", "Writes", "managed", "packed", "row", "shown", "verbs_of"]
@@ -38,6 +39,7 @@ class Verbs(Protocol):
     """The verbs of a memory, bound to one user."""
 
     token_counter: TokenCounter | None
+    owner: object
 
     async def search(self, query: str) -> Sequence[MemorySearchResult]:
         """Return what matches, the best first."""
@@ -60,6 +62,7 @@ class _ManagerVerbs:
     """The verbs of a memory manager: ids are those of the memories, and forgetting is undoable."""
 
     def __init__(self, manager: LLMMemoryManager) -> None:
+        self.owner: object = manager
         self._manager = manager
         self.token_counter = manager.token_counter
 
@@ -82,6 +85,7 @@ class _ProviderVerbs:
     token_counter: TokenCounter | None = None
 
     def __init__(self, provider: Any) -> None:
+        self.owner: object = provider
         self._provider = provider
 
     async def search(self, query: str) -> Sequence[MemorySearchResult]:
@@ -90,6 +94,7 @@ class _ProviderVerbs:
 
     async def remember(self, content: str, source: Mapping[str, Any]) -> str:
         del source
+        check_sentence(content)
         return str(await self._provider.remember(content))
 
     async def forget(self, memory_id: str) -> bool:

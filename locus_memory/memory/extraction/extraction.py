@@ -151,8 +151,14 @@ class Extraction:
         changes = await self._ask(scope, origin, self._extractor.extract)
         return await self._edits_of(changes, origin, Speakers(origin.messages))
 
-    async def distilled(self, scope: Scope, origin: Origin) -> Distilled:
+    async def distilled(self, scope: Scope, origin: Origin, fresh: Origin | None) -> Distilled:
         """Return what an extractor makes of a session, checked as by `edits`.
+
+        Args:
+            scope: The scope of the memories.
+            origin: The session.
+            fresh: The part of it whose facts were not extracted before; an extractor with
+                `distill` reads the whole session all the same.
 
         An extractor without `distill` makes changes only. An identity fact from a tool is refused,
         and texts that look like secrets are left out.
@@ -166,10 +172,21 @@ class Extraction:
             ask = cast("Callable[..., Awaitable[Distillate]]", distill)
             made = await self._ask(scope, origin, ask)
         else:
-            changes = await self._ask(scope, origin, self._extractor.extract)
-            made = Distillate(changes=changes, is_missing=True)
+            origin_of_facts = fresh or replace(origin, messages=(), numbers=())
+            edits = await self.edits(scope, origin_of_facts)
+            made = Distillate(is_missing=True)
+            return await self._with_episode(made, origin, edits)
+        return await self._with_episode(made, origin, None)
+
+    async def _with_episode(
+        self,
+        made: Distillate,
+        origin: Origin,
+        edits: list[Statement | Retirement] | None,
+    ) -> Distilled:
         speakers = Speakers(origin.messages)
-        edits = await self._edits_of(made.changes, origin, speakers)
+        if edits is None:
+            edits = await self._edits_of(made.changes, origin, speakers)
         if made.identity and not made.changes:
             await speakers.read()
         draft = made.episode
@@ -185,14 +202,25 @@ class Extraction:
             ],
         )
 
-    async def noted(self, scope: Scope, origin: Origin) -> Distilled:
-        """Return what rules make of a short session: changes of facts, and no model is called.
+    async def noted(self, scope: Scope, origin: Origin, fresh: Origin | None) -> Distilled:
+        """Return the changes of facts of a short session, without an episode.
+
+        In place of an extractor that calls a model, rules read it.
+
+        Args:
+            scope: The scope of the memories.
+            origin: The session.
+            fresh: The part of it whose facts were not extracted before.
 
         Raises:
-            Exception: Any error of the store.
+            Exception: Any error of the extractor or the store.
         """
-        rules = Extraction(HeuristicExtractor(), self._ledger, self._recall, self._options)
-        return Distilled(edits=await rules.edits(scope, origin), episode=None, identity=[])
+        del origin
+        rules: Extraction = self
+        if callable(getattr(self._extractor, "distill", None)):
+            rules = Extraction(HeuristicExtractor(), self._ledger, self._recall, self._options)
+        edits = [] if fresh is None else await rules.edits(scope, fresh)
+        return Distilled(edits=edits, episode=None, identity=[])
 
     async def _ask(
         self,

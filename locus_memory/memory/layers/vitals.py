@@ -220,6 +220,7 @@ class VitalsBook:
             made = await self._made(scope, left)
             done |= {name: new for name, (new, _, _) in made.items()}
             refused = set[str]() if dry_run else await self._refused(_puts(scope, made))
+            await self._without_orphans(scope, made)
             left = {name: change for name, change in left.items() if name in refused}
             if not left:
                 return done
@@ -252,6 +253,16 @@ class VitalsBook:
             for name, (memory, old, version) in zip(changes, found, strict=True)
             if memory is not None
         }
+
+    async def _without_orphans(
+        self, scope: Scope, made: Mapping[str, tuple[Vitals, Vitals, int]]
+    ) -> None:
+        """Delete new records whose memory was erased while they were written."""
+        new = [name for name, (_, _, version) in made.items() if version == 0]
+        if new:
+            there = await self._store.get_batch([(scope.current, name) for name in new])
+            gone = [name for name in new if (scope.current, name) not in there]
+            await self._store.delete_batch([(scope.vitals, name) for name in gone])
 
     async def _refused(self, puts: Sequence[Put]) -> set[str]:
         """Write, and return the keys of the puts for which another writer was faster."""

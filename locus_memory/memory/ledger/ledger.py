@@ -266,7 +266,7 @@ class Ledger:
     async def _tables(self, scope: Scope, kinds: set[MemoryType]) -> dict[MemoryType, Table]:
         async def table(kind: MemoryType) -> Table:
             items = scan_all(self._store, scope.current, prefix=current_key(kind, ""))
-            return Table([item async for item in items])
+            return Table([item async for item in items], self.now())
 
         ordered = sorted(kinds)
         return dict(zip(ordered, await asyncio.gather(*map(table, ordered)), strict=True))

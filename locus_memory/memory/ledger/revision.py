@@ -19,7 +19,14 @@ from typing import Any, Final, Literal
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.ledger.likeness import same_content
 from locus_memory.memory.ledger.wording import search_text
-from locus_memory.memory.models import ORIGIN, Memory, MemoryType, is_of_tool
+from locus_memory.memory.models import (
+    EXPIRES_AT,
+    ORIGIN,
+    Memory,
+    MemoryType,
+    is_expired,
+    is_of_tool,
+)
 from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.store.item import Delete, Put, StoreItem
 
@@ -329,6 +336,9 @@ def _refresh(shelf: Shelf, current: Memory, given: Memory, writing: Writing) -> 
     if not is_of_tool(given):
         # A fact from a tool is now from the user too; the other way round, nothing changes.
         merged.pop(ORIGIN, None)
+    if EXPIRES_AT not in own and is_expired(current, writing.now):
+        # Said again, it holds again.
+        merged.pop(EXPIRES_AT)
     if "importance" in own:
         merged["importance"] = max(importance_of(current), importance_of(given))
     if merged == current.metadata:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from locus_memory.memory.ledger.likeness import gist
 from locus_memory.memory.ledger.revision import importance_of, read_memory
-from locus_memory.memory.models import Memory
+from locus_memory.memory.models import Memory, is_expired
 from locus_memory.store.item import StoreItem
 
 __all__ = ["Table"]
@@ -32,9 +32,11 @@ class Table:
 
     Args:
         items: The items of the type's namespace; items that are not memories are ignored.
+        now: The present moment, ISO 8601 in UTC: an expired memory is no duplicate of another.
     """
 
-    def __init__(self, items: Iterable[StoreItem]) -> None:
+    def __init__(self, items: Iterable[StoreItem], now: str = "") -> None:
+        self._now = now
         self._entries: dict[str, _Entry] = {}
         self._keys: dict[tuple[str, ...], dict[str, None]] = {}
         self._coming: dict[str, tuple[str, ...] | None] = {}
@@ -57,7 +59,13 @@ class Table:
         if not meant or memory.key in self._entries:
             return None
         keys = self._keys.get(meant, ())
-        return next((key for key in keys if self._coming.get(key, meant) == meant), None)
+        return next((key for key in keys if self._is_kept(key, meant)), None)
+
+    def _is_kept(self, key: str, meant: tuple[str, ...]) -> bool:
+        """Return whether a memory means the same after the changes, and has not expired."""
+        if is_expired(self._entries[key].memory, self._now):
+            return False
+        return self._coming.get(key, meant) == meant
 
     def put(self, memory: Memory) -> None:
         """Add a memory that was just saved."""

@@ -130,7 +130,7 @@ class Sections:
         """
         if query and await self._recall.can_search():
             return await self._recall.about(scope, self._seen, query)
-        newest = await self._store.search(scope.current, None, self._seen)
+        newest = self._recall.current(await self._store.search(scope.current, None, self._seen))
         words = content_words(query or "")
         return [item for item in newest if not query or words & content_words(_text(item))]
 

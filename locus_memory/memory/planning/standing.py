@@ -12,12 +12,13 @@ from locus_memory.memory.inject import fitting, memory_line
 from locus_memory.memory.layers.identity import Identity, IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.revision import read_memory
-from locus_memory.memory.models import Memory, MemoryType, is_of_tool
+from locus_memory.memory.models import Memory, MemoryType, is_expired, is_of_tool
 from locus_memory.memory.planning.cache import STANDING_LAYERS, ScopeCache
 from locus_memory.memory.planning.evidence import COUNTED
 from locus_memory.memory.planning.lines import always_line
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.item import timestamp
 
 __all__ = ["STANDING_TOKENS", "Standing", "StandingBook", "rule_line"]
 
@@ -55,6 +56,7 @@ class StandingBook:
     """
 
     def __init__(self, store: BaseStore, clock: Callable[[], float], count: TokenCounter) -> None:
+        self._clock = clock
         self._count = count
         self._store = store
         self._identities = IdentityBook(store)
@@ -96,13 +98,15 @@ class StandingBook:
         return sorted(memories, key=rank)
 
     async def of_type(self, scope: Scope, kind: MemoryType) -> list[Memory]:
-        """Return all current memories of a type, by key.
+        """Return all current memories of a type that have not expired, by key.
 
         Raises:
             BackendError: The store failed.
         """
         found = scan_all(self._store, scope.current, prefix=current_key(kind, ""))
-        return [memory async for item in found if (memory := read_memory(item)) is not None]
+        read = [memory async for item in found if (memory := read_memory(item)) is not None]
+        now = timestamp(self._clock()).isoformat()
+        return [memory for memory in read if not is_expired(memory, now)]
 
     async def _rules(self, scope: Scope) -> tuple[Memory, ...]:
         """Return the feedback memories; what a tool told is never a rule."""

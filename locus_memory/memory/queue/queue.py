@@ -319,7 +319,7 @@ class ExtractionQueue:
         """
         jobs = outcome.jobs
         for _ in range(_ATTEMPTS):
-            if not self._store.capabilities.transactions and not await self._holds(jobs[0]):
+            if not self._store.capabilities.transactions and not await self.holds(jobs[0]):
                 return False
             head, *rest = [Delete(namespace=self._namespace, key=job.key) for job in jobs]
             operations = [
@@ -332,14 +332,14 @@ class ExtractionQueue:
                 await write_together(self._store, operations)
             except VersionConflictError:
                 self._cursors.discard(jobs[0].lane)
-                if not await self._holds(jobs[0]):
+                if not await self.holds(jobs[0]):
                     return False
             else:
                 return True
         raise VersionConflictError(0, 1)
 
-    async def _holds(self, job: Job) -> bool:
-        """Return whether nobody changed a job since this process claimed it."""
+    async def holds(self, job: Job) -> bool:
+        """Return whether nobody changed or erased a job since this process claimed it."""
         item = await self._store.get_item(self._namespace, job.key)
         return item is not None and item.version == job.version
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import EpisodeDraft
 from locus_memory.memory.extraction.extraction import Distilled, Extraction, origin_of
@@ -18,7 +19,7 @@ from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.log import LogEntry, log_put
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook
 from locus_memory.memory.ledger.ledger import Ledger
-from locus_memory.memory.models import Memory
+from locus_memory.memory.models import Memory, is_expired
 from locus_memory.memory.queue.queue import Job
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.sessions.candidates import Sifted, sift
@@ -30,6 +31,9 @@ __all__ = ["Distillation", "Ended"]
 
 _LEAST: Final = 80
 """The characters of a session below which it is no model's matter, and no episode."""
+
+_NOTED: Final = 1_024
+"""How many turns are remembered whose facts were extracted already."""
 
 _UNKNOWN: Final = "1970-01-01T00:00:00.000000+00:00"
 
@@ -119,12 +123,20 @@ class Distillation:
         extraction: Calls the extractor and checks its answer.
         ledger: Writes the changes of memories.
         record: Writes the transcript.
+        holds: Returns whether a job is still this process's, and not erased.
     """
 
     def __init__(
-        self, store: BaseStore, extraction: Extraction, ledger: Ledger, record: Transcriber
+        self,
+        store: BaseStore,
+        extraction: Extraction,
+        ledger: Ledger,
+        record: Transcriber,
+        holds: Callable[[Job], Awaitable[bool]],
     ) -> None:
         self._store = store
+        self._holds = holds
+        self._noted = RecentlyUsed[bool](_NOTED)
         self._record = record
         self._extraction = extraction
         self._ledger = ledger
@@ -138,6 +150,10 @@ class Distillation:
             yield counts
         finally:
             self._counts.pop(lane, None)
+
+    def note(self, job: Job) -> None:
+        """Record that the facts of a turn were extracted already."""
+        self._noted.put(job.key, value=True)
 
     async def run(self, jobs: Sequence[Job]) -> Ended:
         """Distil the turns of the jobs of one thread, and write the changes of memories.
@@ -171,7 +187,7 @@ class Distillation:
             return []
         return [job for job in jobs if job.messages[-1]["number"] <= episode.turns[1]]
 
-    async def _findings(self, jobs: Sequence[Job]) -> _Findings:
+    async def _findings(self, jobs: Sequence[Job]) -> _Findings | None:
         scope, at, begin = Scope(jobs[0].namespace), self._ledger.now(), time.perf_counter()
 
         def entry(error: BaseException | None = None) -> LogEntry:
@@ -181,12 +197,16 @@ class Distillation:
 
         is_short = _characters(jobs) < _LEAST
         distil = self._extraction.noted if is_short else self._extraction.distilled
+        fresh = [job for job in jobs if self._noted.get(job.key) is None]
         try:
-            distilled = await distil(scope, origin_of(jobs))
+            distilled = await distil(scope, origin_of(jobs), origin_of(fresh) if fresh else None)
         except Exception as error:
             await self._log(scope, entry(error))
             raise
         log = None if is_short else log_put(scope, entry())
+        if not await self._holds(jobs[0]):
+            # The user was forgotten meanwhile, or another process has the session now.
+            return None
         sifted = await self._sifted(scope, distilled)
         written = await self._ledger.apply(scope, sifted.edits)
         return _Findings(
@@ -199,8 +219,13 @@ class Distillation:
         )
 
     async def _sifted(self, scope: Scope, distilled: Distilled) -> Sifted:
+        now = self._ledger.now()
         current = {
-            kind: [memory async for memory in self._ledger.memories(scope, kind)]
+            kind: [
+                memory
+                async for memory in self._ledger.memories(scope, kind)
+                if not is_expired(memory, now)
+            ]
             for kind in {edit.type for edit in distilled.edits}
         }
         sifted = sift(distilled.edits, current)

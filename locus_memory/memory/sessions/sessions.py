@@ -31,12 +31,14 @@ class Sessions:
         worker: Extracts from them, or distils the sessions.
         now: Returns the present moment, ISO 8601 in UTC.
         ingestion: Ingests conversations; `None`: the memory does not tend itself.
+        distillation: Distils sessions; likewise.
     """
 
     queue: ExtractionQueue
     worker: Worker
     now: Callable[[], str]
     ingestion: Ingestion | None
+    distillation: Distillation | None
 
     @classmethod
     def of(
@@ -53,10 +55,11 @@ class Sessions:
         """Return the sessions of a manager that tends its memory, or that only extracts."""
         if not tending.enabled:
             queue = ExtractionQueue(store, scope, ledger.now)
-            return cls(queue, Worker(queue, extraction.run, options, clock=clock), ledger.now, None)
+            worker = Worker(queue, extraction.run, options, clock=clock)
+            return cls(queue, worker, ledger.now, None, None)
         record = Transcriber(is_passive=tending.passive, allow_secrets=options.allow_secrets)
         queue = ExtractionQueue(store, scope, ledger.now, record)
-        distillation = Distillation(store, extraction, ledger, record)
+        distillation = Distillation(store, extraction, ledger, record, queue.holds)
         worker = Worker(
             queue,
             distillation.run,
@@ -69,7 +72,8 @@ class Sessions:
             clock=clock,
             pace=Pace(by_session=True, is_manual=tending.extraction_mode == "manual"),
         )
-        return cls(queue, worker, ledger.now, Ingestion(queue, worker, distillation, record))
+        ingestion = Ingestion(queue, worker, distillation, record)
+        return cls(queue, worker, ledger.now, ingestion, distillation)
 
     async def ingest(
         self,

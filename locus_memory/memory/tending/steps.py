@@ -261,7 +261,14 @@ class Steps:
             emit("memory.narrative_failed", error=error)
             failure = type(error).__name__
         if failure is None:
-            await book.change(self._scope, lambda it: it.with_content(text, self._now))
+            # The facts that it tells may have been erased meanwhile.
+            facts = identity.facts
+            kept = await book.change(
+                self._scope,
+                lambda it: it.with_content(text, self._now) if it.facts == facts else it,
+            )
+            if kept.facts != facts:
+                return False
         took = (time.monotonic() - started) * 1000.0
         entry = LogEntry(
             kind="narrative", at=self._now, duration_ms=took, ok=failure is None, error=failure

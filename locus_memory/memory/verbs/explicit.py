@@ -21,7 +21,7 @@ from locus_memory.memory.verbs.single import SingleMemories
 from locus_memory.retrieval.hybrid import Hit, HybridSearch
 from locus_memory.store.base import BaseStore
 
-__all__ = ["ExplicitMemories"]
+__all__ = ["ExplicitMemories", "check_sentence"]
 
 _LONGEST: Final = 2_000
 _REFLECTED: Final = 30
@@ -93,12 +93,7 @@ class ExplicitMemories(SingleMemories):
             InvalidArgumentError: The content is empty or too long, or looks like a secret.
             BackendError: The store failed.
         """
-        if not content.strip() or len(content) > _LONGEST:
-            raise InvalidArgumentError(f"a memory has 1 to {_LONGEST:,} characters of content")
-        kind = None if self._allow_secrets else find_secret(content)
-        if kind is not None:
-            emit("memory.secret_dropped", type=MemoryType.USER.value, kind=kind)
-            raise InvalidArgumentError(f"this looks like a secret ({kind}), and is not kept")
+        check_sentence(content, allow_secrets=self._allow_secrets)
         facts = {"extractor": extractor, **(source or {})}
         memory = await named_memory(content, metadata=facts)
         if memory.type == MemoryType.FEEDBACK and facts.get("origin") == "tool":
@@ -135,6 +130,21 @@ class ExplicitMemories(SingleMemories):
         answer, entry = await reflected(self._model, query, [m for m, _ in found], self._ledger.now)
         await self._store.put_batch([log_put(self._scope, entry)])
         return answer
+
+
+def check_sentence(content: str, *, allow_secrets: bool = False) -> None:
+    """Check that a sentence may be remembered.
+
+    Raises:
+        InvalidArgumentError: It is empty or has more than 2,000 characters, or it looks like a
+            secret, which is also the event `memory.secret_dropped`.
+    """
+    if not content.strip() or len(content) > _LONGEST:
+        raise InvalidArgumentError(f"a memory has 1 to {_LONGEST:,} characters of content")
+    kind = None if allow_secrets else find_secret(content)
+    if kind is not None:
+        emit("memory.secret_dropped", type=MemoryType.USER.value, kind=kind)
+        raise InvalidArgumentError(f"this looks like a secret ({kind}), and is not kept")
 
 
 def _result(memory: Memory, score: float | None) -> MemorySearchResult:

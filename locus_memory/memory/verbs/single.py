@@ -129,7 +129,7 @@ class SingleMemories:
                     yield memory
 
     async def get(self, memory_id: str) -> Memory | None:
-        """Return a current memory by its id; `None` if there is none.
+        """Return a current memory by its id; `None` if there is none, or it has expired.
 
         Args:
             memory_id: `Memory.id`, or the type, a colon and the key, such as `user:home`.
@@ -138,11 +138,19 @@ class SingleMemories:
             InvalidArgumentError: Two memories have this id: name the type and the key.
             BackendError: The store failed.
         """
+        found = await self._by_id(memory_id)
+        return None if found is None or is_expired(found, self._ledger.now()) else found
+
+    async def _by_id(self, memory_id: str) -> Memory | None:
+        """Return a memory by its id, an expired one included."""
         named = split_key(memory_id)
-        if named is not None:
-            found = [each async for each in self.memories(named[0]) if each.key == named[1]]
-        else:
-            found = [each async for each in self.memories() if each.id == memory_id]
+        kinds = list(MemoryType) if named is None else [named[0]]
+        found = [
+            each
+            for kind in kinds
+            async for each in self._ledger.memories(self._scope, kind)
+            if (each.id == memory_id if named is None else each.key == named[1])
+        ]
         if len(found) > 1:
             raise InvalidArgumentError(
                 f"two memories have the id {quote(memory_id)}: name one as type:key"
@@ -179,7 +187,7 @@ class SingleMemories:
             InvalidArgumentError: As for `get`, or an empty or long content.
             BackendError: The store failed.
         """
-        known = await self.get(memory_id)
+        known = await self._by_id(memory_id)
         if known is None:
             return None
         metadata = dict(known.metadata)
@@ -203,7 +211,7 @@ class SingleMemories:
             InvalidArgumentError: As for `get`.
             BackendError: The store failed.
         """
-        known = await self.get(memory_id)
+        known = await self._by_id(memory_id)
         if known is not None:
             await self._ledger.apply(self._scope, [Retirement(known.type, known.key)])
         return known is not None

@@ -1,0 +1,258 @@
+"""What people do while a session waits or is distilled: forget, undo, restate, let expire."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from locus_memory.agent import memory_tool
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.events import collect
+from locus_memory.memory.extraction.extractors import LLMExtractor
+from locus_memory.memory.forgetting.forget import forget
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.providers.base import BaseMemoryProvider
+from locus_memory.messages import Message, ToolCall
+from locus_memory.state import AgentState
+from locus_memory.store.wrappers import StoreWrapper
+from locus_memory.testing import FakeClock
+
+ILL = "I have diabetes since I was a child, and I take insulin every day, as my mother does."
+ANSWER = {
+    "changes": [{"op": "add", "type": "user", "key": "illness", "content": "Ada has diabetes."}],
+    "identity": [{"text": "Ada has diabetes.", "messages": [1]}],
+    "episode": {"summary": "Ada told that she has diabetes."},
+}
+
+
+async def end(manager: LLMMemoryManager, thread: str, *texts: str) -> None:
+    """End a run of a thread in which the user said these texts."""
+    messages = [m for text in texts for m in (Message.user(text), Message.assistant("Noted."))]
+    await manager.on_session_end(AgentState(run_id=thread, messages=tuple(messages)))
+
+
+async def contents(manager: LLMMemoryManager) -> list[str]:
+    """Return the contents of the current memories."""
+    return [each.content async for each in manager.memories()]
+
+
+class Slow:
+    """A model that answers once it may."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
+        self.began, self.may = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, messages: Any) -> Message:
+        self.began.set()
+        await self.may.wait()
+        return Message.assistant(self.answer)
+
+
+async def test_a_user_who_is_forgotten_during_the_call_stays_forgotten() -> None:
+    """The answer of the model arrives after the erasure, and nothing of it is written."""
+    model, store = Slow(json.dumps(ANSWER)), InMemoryStore()
+    async with LLMMemoryManager(
+        store, extract_fn=LLMExtractor(model), tending=TendingOptions()
+    ) as manager:
+        ada = manager.for_user("ada")
+        await end(ada, "t", ILL)
+        distilling = asyncio.create_task(ada.sync_now())
+        await model.began.wait()
+        await forget(store, user_id="ada")
+        model.may.set()
+        await distilling
+        assert await contents(ada) == []
+        assert await ada.episodes() == []
+        assert (await ada.identity.read()).facts == ()
+
+
+async def test_a_narrative_of_an_erased_user_is_not_kept() -> None:
+    """The narrative tells facts that are gone."""
+    model, store = Slow("Ada has diabetes."), InMemoryStore()
+    extractor = LLMExtractor(model)
+    async with LLMMemoryManager(store, extract_fn=extractor, tending=TendingOptions()) as manager:
+        ada = manager.for_user("ada")
+        model.answer = json.dumps(ANSWER)
+        model.may.set()
+        await end(ada, "t", ILL)
+        await ada.sync_now()
+        model.answer = "Ada has diabetes."
+        model.may.clear()
+        model.began.clear()
+        passing = asyncio.create_task(ada.consolidate())
+        await model.began.wait()
+        await forget(store, user_id="ada")
+        model.may.set()
+        assert (await passing).narratives == 0
+        assert (await ada.identity.read()).content == ""
+
+
+async def test_an_undo_between_a_turn_and_the_end_of_its_session_holds() -> None:
+    """Rules extract from a turn at once, and the end of the session does not repeat it."""
+    clock = FakeClock()
+    async with LLMMemoryManager("memory", tending=TendingOptions(), clock=clock) as manager:
+        await end(manager, "t", "I live in Graz.")
+        clock.advance(5)
+        await end(manager, "t", "I live in Graz.", "I moved to Vienna.")
+        assert await contents(manager) == ["The user lives in Vienna."]
+        await manager.undo("home")
+        clock.advance(100)
+        assert await manager.sync_now() == 0
+        assert await contents(manager) == ["The user lives in Graz."]
+
+
+async def test_an_erased_fact_does_not_come_back_at_the_end_of_its_session() -> None:
+    """The turn that told it still waits for its episode."""
+    async with LLMMemoryManager("memory", tending=TendingOptions()) as manager:
+        await end(manager, "t", "I live in Graz.")
+        await manager.forget("home")
+        await manager.sync_now()
+        assert await contents(manager) == []
+
+
+async def test_an_extractor_of_ones_own_reads_short_sessions_itself() -> None:
+    """What it leaves out is left out."""
+    async with LLMMemoryManager(
+        "memory", extract_fn=lambda messages: [], tending=TendingOptions()
+    ) as manager:
+        await end(manager, "t", "I live in Graz.")
+        await manager.sync_now()
+        assert await contents(manager) == []
+
+
+async def test_an_expired_rule_or_home_is_not_shown() -> None:
+    """Neither what always holds nor who the user is shows what has ended."""
+    past = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+    async with LLMMemoryManager("memory", tending=TendingOptions()) as manager:
+        ended = {"expires_at": past}
+        await manager.save(
+            [
+                Memory(MemoryType.FEEDBACK, "language", "Always answer in French.", ended),
+                Memory(MemoryType.USER, "room", "The user is in room 12 in Graz.", ended),
+            ]
+        )
+        for text in ("What is 17 times 23?", "Where do I live?", "Which room am I in?"):
+            assert (await manager.plan(text)).block is None
+
+
+async def test_a_fact_that_is_said_again_after_its_end_holds_again() -> None:
+    """Under its own key, and under another one."""
+    past = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+    for key in ("hotel", "other"):
+        async with LLMMemoryManager("memory") as manager:
+            stay = "The user stays at hotel Sacher."
+            await manager.save(Memory(MemoryType.USER, "hotel", stay, {"expires_at": past}))
+            assert await contents(manager) == []
+            await manager.save(Memory(MemoryType.USER, key, stay))
+            assert await contents(manager) == [stay]
+
+
+async def test_the_end_of_an_expired_memory_can_be_moved() -> None:
+    """`update` and `delete` reach it, and `get` does not show it."""
+    now = datetime.now(UTC)
+    async with LLMMemoryManager("memory") as manager:
+        ended = {"expires_at": (now - timedelta(days=1)).isoformat()}
+        (room,) = await manager.save(Memory(MemoryType.USER, "room", "Room 12.", ended))
+        assert await manager.get(room.id) is None
+        assert await manager.update(room.id, expires_at=now + timedelta(days=1)) is not None
+        assert await manager.get(room.id) is not None
+
+
+async def test_expired_memories_hide_no_other() -> None:
+    """However many of them match better, the one that holds is found."""
+    past = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+    async with LLMMemoryManager("memory", max_memories=100, tending=TendingOptions()) as manager:
+        gone = [
+            Memory(MemoryType.USER, f"tea{n}", f"Tea {n}, tea.", {"expires_at": past})
+            for n in range(25)
+        ]
+        live = Memory(MemoryType.USER, "live", "The user drinks tea with milk at breakfast.")
+        await manager.save([*gone, live])
+        assert [each.key for each in await manager.retrieve("tea", 1)] == ["live"]
+        assert "milk" in str((await manager.plan("What tea do I like?")).block)
+
+
+class Bank(BaseMemoryProvider):
+    """A provider of several users that records what it gets."""
+
+    def __init__(self, user: str = "nobody", log: list[str] | None = None) -> None:
+        self.user = user
+        self.log = [] if log is None else log
+
+    def for_user(self, user_id: str) -> Bank:
+        return Bank(user_id, self.log)
+
+    async def remember(self, content: str) -> str:
+        self.log.append(f"{self.user} remember {content}")
+        return "1"
+
+    async def on_memory_write(self, action: str, target: str, content: str) -> None:
+        self.log.append(f"{self.user} {action} {content}")
+
+
+async def test_a_write_of_a_tool_is_mirrored_to_its_own_user() -> None:
+    """The hook is that of the bound provider, and a secret reaches nobody."""
+    bank = Bank()
+    tool = memory_tool(bank, user_id="bob")
+
+    async def remember(content: str) -> str:
+        arguments = {"action": "remember", "content": content}
+        result = await tool.run(ToolCall(name="memory", arguments=arguments))
+        return str(result.error or result.content)
+
+    assert await remember("Bob likes tea.") == "remembered as 1"
+    assert bank.log == ["bob remember Bob likes tea."] * 2
+    assert "looks like a secret" in await remember("My password is Tr0ub4dor&3xyz99")
+    assert "1 to 2,000 characters" in await remember("x" * 2_001)
+    forget_it = ToolCall(name="memory", arguments={"action": "forget", "memory_id": "1"})
+    assert "refused" in str((await tool.run(forget_it)).content)
+    assert len(bank.log) == 2
+
+
+@pytest.mark.parametrize("tending", [None, TendingOptions()])
+async def test_the_block_of_a_store_that_fails_is_empty(tending: TendingOptions | None) -> None:
+    """`prefetch` reports the failure and raises nothing."""
+
+    class Down(StoreWrapper):
+        async def search(self, *arguments: Any, **options: Any) -> Any:
+            raise RuntimeError("down")
+
+        async def scan(self, *arguments: Any, **options: Any) -> Any:
+            raise RuntimeError("down")
+
+    manager = LLMMemoryManager(Down(InMemoryStore()), tending=tending)
+    with collect() as happened:
+        assert await manager.prefetch("Where do I live?") == ""
+    assert "memory.retrieve_failed" in [event.name for event in happened]
+
+
+async def test_a_use_count_leaves_nothing_of_an_erased_user() -> None:
+    """The count of a use is written after the erasure, and takes itself back."""
+    may, began = asyncio.Event(), asyncio.Event()
+
+    class Held(StoreWrapper):
+        async def put_batch(self, items: Any) -> Any:
+            listed = list(items)
+            if any(put.namespace[-1] == "vitals" for put in listed):
+                began.set()
+                await may.wait()
+            return await self.inner.put_batch(listed)
+
+    store = InMemoryStore()
+    async with LLMMemoryManager(Held(store), tending=TendingOptions()) as manager:
+        ada = manager.for_user("ada")
+        await ada.save(Memory(MemoryType.USER, "illness", "Ada has diabetes."))
+        asked = (Message.user("Do I have diabetes?"),)
+        await ada.on_session_start(AgentState(run_id="t", messages=asked))
+        await began.wait()
+        await forget(store, user_id="ada")
+        may.set()
+        await manager.drain()
+        assert await store.list_namespaces((), 50) == []
