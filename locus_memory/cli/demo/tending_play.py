@@ -69,7 +69,7 @@ def _overrule(stage: Stage, found: dict[str, Any]) -> None:
 def _print(stage: Stage, shown: Sequence[dict[str, Any]]) -> None:
     for each in shown:
         stage.say(f"> {each['query']}")
-        frame = ", the frame of the block included" if each["tokens"] else ""
-        stage.say(f"  {each['tokens']} tokens{frame}")
+        notes = " with the notes around it:" if each["lines"] else ""
+        stage.say(f"  {each['tokens']} tokens{notes}")
         for line in each["lines"]:
             stage.say(f"  {line}")
