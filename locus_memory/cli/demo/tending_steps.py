@@ -46,6 +46,7 @@ GREETING: Final = "Guten Morgen!"
 
 WEEKS: Final = 52
 
+# In everyday words, so that common words stay common, and other searches keep their order.
 _PLANNED: Final = "The user is going to {town} to see a {bird}."
 _DRAWN: Final = "The user is to send a drawing of a {bird} to {town}."
 _TOWNS: Final = ("Bergen", "Cork", "Delft", "Faro", "Gdansk", "Turku")
