@@ -3,17 +3,20 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sys
+from functools import partial
 
 import pytest
 
-from locus_memory.cli.demo import agent_play, agent_steps, play, steps
+from locus_memory.cli.demo import agent_play, agent_steps, play, steps, tending_play, tending_steps
 from locus_memory.cli.demo import agent_story as story
 from locus_memory.cli.demo.processes import started
 from locus_memory.cli.demo.sample import BRANCH, BRANCH_TURNS, FORK_AFTER, SAMPLE, load_sample
 from locus_memory.cli.demo.stage import Stage
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.memory.layers.identity import Override, OwnIdentity
 from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.options import TendingOptions
 from locus_memory.registry import open_backend
 
 
@@ -26,7 +29,7 @@ def test_the_sample_is_a_conversation():
 
 def test_every_check_holds(played):
     _, printed = played
-    assert printed.count("\nok      ") == 24
+    assert printed.count("\nok      ") == 29
     assert "FAILED" not in printed
     assert "was killed by SIGKILL and ended with exit code -9" in printed
     assert "was killed by SIGKILL during send_message: exit code -9" in printed
@@ -51,7 +54,7 @@ def test_what_it_leaves_can_be_looked_at(played, ok):
 
 def test_the_commands_it_names_work(copied, run):
     commands = copied.partition("; try:\n")[2].splitlines()
-    assert len(commands) == 4
+    assert len(commands) == 5
     for command in commands:
         assert run(*command.split()[1:], stdin=b"Where do I live?\n").code == 0
 
@@ -62,10 +65,24 @@ def test_what_the_agent_remembers(copied, ok, on_a_pipe):
     assert [each["content"] for each in versions] == [story.NEW_HOME, story.OLD_HOME]
 
 
+def test_the_faded_fact_can_be_brought_back(copied, ok):
+    tess = ("--user", tending_steps.KEEPER, "--json")
+    assert len(ok("memories", *tess).json["memories"]) > 60
+    (faded,) = ok("history", tending_steps.TEA_KEY, *tess).json["versions"]
+    assert faded["until"] is not None
+    assert tending_steps.TEA not in ok("memories", *tess, "--type", "user").out
+    undone = ok("undo", tending_steps.TEA_KEY, *tess).json
+    assert undone["current"]["content"] == tending_steps.TEA
+    known = ok("memories", *tess, "--type", "user").json["memories"]
+    assert {each["content"] for each in known} == {tending_steps.TEA, tending_steps.ALLERGY}
+    fixed = ok("identity", *tess).json["overrides"]
+    assert [each["text"] for each in fixed] == [tending_steps.RULE]
+
+
 def test_json(ok, empty_directory):
     document = ok("demo", "new/folder", "--json").json
     assert document["ok"] is True
-    assert len(document["checks"]) == 24
+    assert len(document["checks"]) == 29
     assert document["killed"]["left"]["checkpoints"] in (30, 31)
     assert document["resumed"]["saved"] + document["killed"]["left"]["checkpoints"] == 61
     assert document["diff"]["messages"]["common"] == FORK_AFTER
@@ -75,6 +92,10 @@ def test_json(ok, empty_directory):
     assert resumed["tool_runs"][story.FINISHED] == [killed["pid"]]
     assert len(document["agent_recalled"]["trip"]) == 4
     assert document["memories"]["total"] == 3
+    tending = document["tending"]
+    assert tending["year"]["faded_in_week"] == [5]
+    assert [each["tokens"] == 0 for each in tending["talk"]["shown"]] == [True, False]
+    assert tending["override"]["newer_facts"] == 60
 
 
 def test_it_keeps_away_from_a_database_that_is_there(ok, fails):
@@ -203,3 +224,29 @@ def test_no_process_is_left_behind(stage):
         assert child.line()
         assert process.poll() is None
     assert process.returncode == -9
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "expected"),
+    [
+        ("RULE", "Answer briefly.", []),
+        ("TendingOptions", partial(TendingOptions, salience_floor=0.0), [1, 2]),
+        ("SMALL_TALK", "Am I allergic to hazelnuts?", [3]),
+        ("QUESTION", "Suggest a walk with a heron.", [4]),
+        ("GREETING", "Am I allergic to hazelnuts?", [5]),
+    ],
+)
+def test_a_memory_that_does_not_tend_itself_is_noticed(stage, monkeypatch, name, other, expected):
+    monkeypatch.setattr(tending_steps, name, other)
+    tending_play.play_tending(stage)
+    assert len(stage.checks) == 5
+    assert failed(stage) == expected
+
+
+def test_a_rule_that_is_lost_is_noticed(stage, monkeypatch):
+    async def lose(identity, text):
+        return Override(id="0" * 32, text=text, created_at=identity._now())
+
+    monkeypatch.setattr(OwnIdentity, "add", lose)
+    tending_play.play_tending(stage)
+    assert failed(stage) == [5]

@@ -4,5 +4,5 @@ Each step runs a real command or process on a real database, kills some of them,
 the data that it read back. The sample conversation is part of the package.
 
 Read `command.py` first, then `play.py` with `steps.py`, then `agent_play.py` with
-`agent_steps.py`.
+`agent_steps.py`, and last `tending_play.py` with `tending_steps.py`.
 """

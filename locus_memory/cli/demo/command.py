@@ -34,7 +34,8 @@ def demo(
 
     The demo imports a sample conversation, kills the import half-way, resumes it, and searches,
     forks and measures the thread. Then an agent learns about its user, is killed while a tool
-    runs, resumes, and recalls its memories in another process.
+    runs, resumes, and recalls its memories in another process. Last, a memory tends itself:
+    a fact fades in a simulated year, small talk costs no tokens, and a rule stays.
 
     All output is read back from DIRECTORY/locus.db, which stays there for you to inspect. The
     demo fails if any data is lost, repeated or altered.
@@ -65,9 +66,10 @@ def _make_room(session: Session, path: Path, *, fresh: bool) -> None:
 
 async def _is_ours(backend: Backend) -> bool:
     from locus_memory.cli.demo import agent_story as story  # noqa: PLC0415 - help must be quick
+    from locus_memory.cli.demo import tending_steps as tending  # noqa: PLC0415
     from locus_memory.cli.demo.sample import BRANCH, SAMPLE  # noqa: PLC0415
 
-    starts = (("turns", SAMPLE), *story.NAMESPACES)
+    starts = (("turns", SAMPLE), *story.NAMESPACES, tending.NAMESPACE)
     threads = set(await backend.checkpointer.list_threads())
     return threads <= {SAMPLE, BRANCH, *story.THREADS} and all(
         any(namespace[: len(start)] == start for start in starts)

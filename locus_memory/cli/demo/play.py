@@ -14,6 +14,8 @@ from locus_memory.cli.demo.agent_play import play_agent
 from locus_memory.cli.demo.agent_story import DINNER, USER
 from locus_memory.cli.demo.sample import BRANCH_TURNS, FORK_AFTER, load_sample
 from locus_memory.cli.demo.stage import Stage
+from locus_memory.cli.demo.tending_play import play_tending
+from locus_memory.cli.demo.tending_steps import KEEPER, TEA_KEY
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.hits import print_hits
 from locus_memory.cli.printing.output import number, print_json
@@ -27,7 +29,13 @@ if TYPE_CHECKING:
 __all__ = ["play"]
 
 
-_NEXT = ("threads", f"show {DINNER}", f"history home --user {USER}", f"chat --user {USER}")
+_NEXT = (
+    "threads",
+    f"show {DINNER}",
+    f"history home --user {USER}",
+    f"undo {TEA_KEY} --user {KEEPER}",
+    f"chat --user {USER}",
+)
 
 
 def play(session: Session, path: Path) -> bool:
@@ -38,6 +46,7 @@ def play(session: Session, path: Path) -> bool:
     for step in (_kill, _resume, _search, _look_back, _branch, _compare, _measure):
         step(stage, path)
     play_agent(stage)
+    play_tending(stage)
     held = all(check["ok"] for check in stage.checks)
     url = shlex.quote(f"sqlite:{path}")
     if held:

@@ -1,0 +1,75 @@
+"""The demo's memory that tends itself: the output of the step and its checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from locus_memory.cli.demo import tending_steps as steps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from locus_memory.cli.demo.stage import Stage
+
+__all__ = ["play_tending"]
+
+
+def play_tending(stage: Stage) -> None:
+    """Play the step on the demo's database, for a user of its own."""
+    stage.title("A memory that tends itself: unused facts fade, and small talk costs nothing")
+    found = stage.found["tending"] = dict[str, Any]()
+    for step in (_fade, _talk, _overrule):
+        step(stage, found)
+
+
+def _fade(stage: Stage, found: dict[str, Any]) -> None:
+    year = found["year"] = stage.session.run(steps.pass_a_year)
+    stage.say(f"a simulated year of {year['weeks']} weeks, in which nobody asks about two facts:")
+    for past, week in zip(year["history"], year["faded_in_week"], strict=False):
+        stage.say(f"  week {week}: {past['content']} [{past['change']}: it is in the history now]")
+    for kept in year["kept"]:
+        stage.say(f"  today: {kept['content']} [current, salience {kept['salience']:.2f}]")
+    stage.check(
+        "the fact that nobody used has moved to the history, from which undo brings it back",
+        ok=year["history"] == [{"content": steps.TEA, "change": "evict"}]
+        and len(year["faded_in_week"]) == 1,
+    )
+    stage.check(
+        "the allergy, a fact of importance 1.0, is still known",
+        ok=[kept["content"] for kept in year["kept"]] == [steps.ALLERGY],
+    )
+
+
+def _talk(stage: Stage, found: dict[str, Any]) -> None:
+    talk = found["talk"] = stage.session.run(steps.talk)
+    stage.say(f"now {talk['facts']} facts are known; what the model is shown of them:")
+    _print(stage, talk["shown"])
+    small, question = talk["shown"]
+    stage.check(
+        "small talk costs no tokens of memories",
+        ok=talk["facts"] > steps.MANY and small["tokens"] == 0 and not small["lines"],
+    )
+    stage.check(
+        "a question that a fact concerns is shown this fact alone",
+        ok=len(question["lines"]) == 1 and steps.ALLERGY in question["lines"][0],
+    )
+
+
+def _overrule(stage: Stage, found: dict[str, Any]) -> None:
+    ruled = found["override"] = stage.session.run(steps.overrule)
+    newer = ruled["newer_facts"]
+    stage.say(f"the user fixes a rule, {ruled['rule']!r}, and {newer} newer facts follow:")
+    _print(stage, ruled["shown"])
+    stage.check(
+        f"with {newer} newer facts, the rule still reaches the model",
+        ok=newer == steps.MANY and ruled["shown"][0]["lines"] == [f"- always: {steps.RULE}"],
+    )
+
+
+def _print(stage: Stage, shown: Sequence[dict[str, Any]]) -> None:
+    for each in shown:
+        stage.say(f"> {each['query']}")
+        notes = " with the notes around it:" if each["lines"] else ""
+        stage.say(f"  {each['tokens']} tokens{notes}")
+        for line in each["lines"]:
+            stage.say(f"  {line}")

@@ -1,0 +1,145 @@
+"""The step on the memory that tends itself: what it saves, and what the memory manager returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
+
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.options import TendingOptions
+
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
+
+__all__ = [
+    "ALLERGY",
+    "GREETING",
+    "KEEPER",
+    "MANY",
+    "NAMESPACE",
+    "QUESTION",
+    "RULE",
+    "SMALL_TALK",
+    "TEA",
+    "TEA_KEY",
+    "WEEKS",
+    "overrule",
+    "pass_a_year",
+    "talk",
+]
+
+KEEPER: Final = "tess"
+"""The user of this step."""
+
+NAMESPACE: Final = ("locus_memory", "users", KEEPER)
+
+TEA_KEY: Final = "tea"
+TEA: Final = "The user likes peppermint tea."
+ALLERGY: Final = "The user is allergic to hazelnuts."
+RULE: Final = "Always answer in English."
+SMALL_TALK: Final = "What is 17 times 23?"
+QUESTION: Final = "Suggest a cake with hazelnuts."
+GREETING: Final = "Guten Morgen!"
+
+WEEKS: Final = 52
+
+# In everyday words, so that common words stay common, and other searches keep their order.
+_PLANNED: Final = "The user is going to {town} to see a {bird}."
+_DRAWN: Final = "The user is to send a drawing of a {bird} to {town}."
+_TOWNS: Final = ("Bergen", "Cork", "Delft", "Faro", "Gdansk", "Turku")
+_BIRDS: Final = ("crane", "finch", "gull", "heron", "kite", "owl", "raven", "stork", "swan", "tern")
+
+MANY: Final = len(_TOWNS) * len(_BIRDS)
+"""The number of facts that are saved at once."""
+
+
+async def pass_a_year(backend: Backend) -> dict[str, Any]:
+    """Save two facts under the date of a year ago, and consolidate for each week since then."""
+    start = datetime.now(UTC) - timedelta(weeks=WEEKS)
+    faded: list[int] = []
+    async with LLMMemoryManager(
+        backend.store, clock=start.timestamp, tending=TendingOptions()
+    ) as managers:
+        manager = managers.for_user(KEEPER)
+        await manager.save(
+            [
+                Memory(MemoryType.USER, TEA_KEY, TEA),
+                Memory(MemoryType.USER, "allergy", ALLERGY, {"importance": 1.0}),
+            ]
+        )
+        for week in range(1, WEEKS + 1):
+            report = await manager.consolidate(now=start + timedelta(weeks=week))
+            faded += [week] * report.evicted
+        kept = [memory async for memory in manager.memories()]
+        signs = await manager.vitals(kept)
+        past = await manager.history(TEA_KEY)
+    return {
+        "weeks": WEEKS,
+        "faded_in_week": faded,
+        "kept": [
+            {"content": memory.content, "salience": each.salience}
+            for memory, each in zip(kept, signs, strict=True)
+        ],
+        "history": [{"content": each.content, "change": _ended_by(each)} for each in past],
+    }
+
+
+async def talk(backend: Backend) -> dict[str, Any]:
+    """Save many facts; return what small talk and a question about the user are shown."""
+    async with _managers(backend) as managers:
+        manager = managers.for_user(KEEPER)
+        await manager.save(_facts(MemoryType.PROJECT, _PLANNED))
+        return {
+            "facts": len([memory async for memory in manager.memories()]),
+            "shown": [await _shown(manager, query) for query in (SMALL_TALK, QUESTION)],
+        }
+
+
+async def overrule(backend: Backend) -> dict[str, Any]:
+    """Fix a rule, save as many facts again, and return what a greeting is shown."""
+    async with _managers(backend) as managers:
+        manager = managers.for_user(KEEPER)
+        rule = await manager.identity.add(RULE)
+        await manager.save(_facts(MemoryType.REFERENCE, _DRAWN))
+        dates = [memory.metadata["created_at"] async for memory in manager.memories()]
+        return {
+            "rule": rule.text,
+            "newer_facts": sum(date > rule.created_at for date in dates),
+            "shown": [await _shown(manager, GREETING)],
+        }
+
+
+def _ended_by(version: Memory) -> str | None:
+    """Return the change that ended a version; `None`: it is current."""
+    ended: dict[str, str] = version.metadata.get("superseded_by", {})
+    return ended.get("change")
+
+
+def _managers(backend: Backend) -> LLMMemoryManager:
+    return LLMMemoryManager(backend.store, max_memories=MANY, tending=TendingOptions())
+
+
+def _facts(kind: MemoryType, sentence: str) -> Sequence[Memory]:
+    return [
+        Memory(kind, f"{bird}-{town}".lower(), sentence.format(bird=bird, town=town))
+        for town, bird in product(_TOWNS, _BIRDS)
+    ]
+
+
+async def _shown(manager: LLMMemoryManager, query: str) -> dict[str, Any]:
+    """Return what a run with this message is shown: the lines of the block without its frame.
+
+    The tokens are those of the whole block.
+    """
+    plan = await manager.plan(query)
+    lines = (plan.block or "").splitlines()
+    return {
+        "query": query,
+        "section": plan.section,
+        "reason": plan.reason,
+        "tokens": plan.tokens,
+        "lines": [line for line in lines if line.startswith("- ")],
+    }
