@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Sequence
-from typing import Any, Final, Literal, Protocol, TypeGuard
+from typing import Any, Literal, Protocol, TypeGuard
 
 from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory._internal.quoting import quote
@@ -32,8 +32,6 @@ __all__ = [
     "trimmed",
     "with_placement",
 ]
-
-_MESSAGES_A_PROMPT: Final = 20
 
 
 class SessionHooks(Protocol):
@@ -106,9 +104,9 @@ def as_memory_manager(where: Any, model: Any) -> tuple[SessionHooks | None, bool
 
     A string is one of `get_memory_manager`; a store or a backend becomes an `LLMMemoryManager`, as
     a string of a store does. In such a manager, the model extracts the memories in the background,
-    with one prompt per session: when 20 messages are waiting, when the thread has been idle for a
-    minute, or when the agent is closed. If the model declares that it cannot, rules extract them
-    before the run ends. Its memory tends itself, see `TendingOptions`: a message that needs no
+    with one prompt per session: when the thread has been idle for a minute, when the user goes on
+    in another thread, or when the agent is closed. If the model declares that it cannot, rules
+    extract them before the run ends. Its memory tends itself, see `TendingOptions`: a message that needs no
     memory gets none. A memory provider becomes a `ProviderManager`.
 
     Raises:
@@ -143,7 +141,7 @@ def _extraction(model: Any) -> dict[str, Any]:
     tending = TendingOptions()
     if not getattr(model, "follows_instructions", True):
         return {"tending": tending}
-    later = ExtractionOptions(extract_mode="background", batch_messages=_MESSAGES_A_PROMPT)
+    later = ExtractionOptions(extract_mode="background")
     return {"extract_fn": LLMExtractor(model), "extraction": later, "tending": tending}
 
 
