@@ -106,8 +106,8 @@ def as_memory_manager(where: Any, model: Any) -> tuple[SessionHooks | None, bool
     a string of a store does. In such a manager, the model extracts the memories in the background,
     with one prompt per session: when the thread has been idle for a minute, when the user goes on
     in another thread, or when the agent is closed. If the model declares that it cannot, rules
-    extract them before the run ends. Its memory tends itself, see `TendingOptions`: a message that needs no
-    memory gets none. A memory provider becomes a `ProviderManager`.
+    extract them before the run ends. Its memory tends itself, see `TendingOptions`: a message that
+    needs no memory gets none. A memory provider becomes a `ProviderManager`.
 
     Raises:
         ConfigurationError: It is none of these, or an invalid provider string.
