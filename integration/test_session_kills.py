@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from tests.memory.sessions.test_kills import storms
+from tests.memory.sessions.kills import storms
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_every_buffered_turn_is_in_one_episode_after_twenty_kills(tmp_path, seed):
-    await storms(tmp_path, 20, seed)
+@pytest.mark.parametrize(("kills", "seed"), [(4, 1), (20, 1), (20, 2), (20, 3)])
+async def test_every_buffered_turn_is_in_one_episode_after_kills(tmp_path, kills, seed):
+    await storms(tmp_path, kills, seed)

@@ -116,7 +116,3 @@ async def storms(folder, kills, seed=1):
         ) as manager:
             assert await manager.sync_now() == 0
         await check(store, buffered)
-
-
-async def test_every_buffered_turn_is_in_one_episode_after_a_few_kills(tmp_path):
-    await storms(tmp_path, 4)
