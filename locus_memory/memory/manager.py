@@ -163,20 +163,11 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         self._planner = self._planner_of(plain, embedder, clock, extractor)
         self._drain_timeout = extraction.drain_timeout
         self._inline = extraction.extract_mode == "inline"
-        self._has_rules = (
-            self._tending.enabled
-            and self._tending.extraction_mode == "session_end"
-            and isinstance(extractor, HeuristicExtractor)
-        )
-        self._sessions = Sessions.of(
-            self._store,
-            self._scope,
-            self._ledger,
-            self._extraction,
-            options=extraction,
-            tending=self._tending,
-            clock=clock,
-        )
+        # Rules are free: they read a turn at once.
+        self._has_rules = self._tending.enabled and isinstance(extractor, HeuristicExtractor)
+        self._has_rules &= self._tending.extraction_mode == "session_end"
+        parts = (self._store, self._scope, self._ledger, self._extraction)
+        self._sessions = Sessions.of(*parts, options=extraction, tending=self._tending, clock=clock)
         self._queue, self._worker = self._sessions.queue, self._sessions.worker
         self._tender = self._tender_of(clock)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["days_between", "read_moment"]
+__all__ = ["as_moment", "days_between", "read_moment"]
 
 _DAY: Final = 86_400.0
 
@@ -19,6 +19,15 @@ def read_moment(text: object) -> datetime | None:
         return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def as_moment(value: object) -> datetime | None:
+    """Return the moment of a caller's argument, in UTC; `None` if it is not one.
+
+    Args:
+        value: A `datetime` or ISO 8601; without a time zone, UTC.
+    """
+    return read_moment(value.isoformat() if isinstance(value, datetime) else value)
 
 
 def days_between(earlier: object, later: object) -> float:

@@ -231,11 +231,8 @@ class Recall:
             newest = await self._newest(search, ())
             found = {each.key: (each, 0.0) for each in newest if not words.isdisjoint(_words(each))}
         items = _successors_first([item for item, _ in found.values()])
-        pairs = [(read_memory(item), found[item.key][1]) for item in items]
-        now = self._now()
-        return [(m, score) for m, score in pairs if m is not None and not is_expired(m, now)][
-            :limit
-        ]
+        pairs = [(read_memory(item), found[item.key][1]) for item in self.current(items)]
+        return [(memory, score) for memory, score in pairs if memory is not None][:limit]
 
     def _unexpired(self, memories: list[Memory]) -> list[Memory]:
         if not any(EXPIRES_AT in each.metadata for each in memories):

@@ -171,23 +171,12 @@ class Extraction:
         if callable(distill):
             ask = cast("Callable[..., Awaitable[Distillate]]", distill)
             made = await self._ask(scope, origin, ask)
+            edits = await self._edits_of(made.changes, origin, Speakers(origin.messages))
         else:
-            origin_of_facts = fresh or replace(origin, messages=(), numbers=())
-            edits = await self.edits(scope, origin_of_facts)
             made = Distillate(is_missing=True)
-            return await self._with_episode(made, origin, edits)
-        return await self._with_episode(made, origin, None)
-
-    async def _with_episode(
-        self,
-        made: Distillate,
-        origin: Origin,
-        edits: list[Statement | Retirement] | None,
-    ) -> Distilled:
+            edits = [] if fresh is None else await self.edits(scope, fresh)
         speakers = Speakers(origin.messages)
-        if edits is None:
-            edits = await self._edits_of(made.changes, origin, speakers)
-        if made.identity and not made.changes:
+        if made.identity:
             await speakers.read()
         draft = made.episode
         if draft is None and made.is_missing:
@@ -202,21 +191,19 @@ class Extraction:
             ],
         )
 
-    async def noted(self, scope: Scope, origin: Origin, fresh: Origin | None) -> Distilled:
+    async def noted(self, scope: Scope, fresh: Origin | None) -> Distilled:
         """Return the changes of facts of a short session, without an episode.
 
         In place of an extractor that calls a model, rules read it.
 
         Args:
             scope: The scope of the memories.
-            origin: The session.
-            fresh: The part of it whose facts were not extracted before.
+            fresh: The part of the session whose facts were not extracted before.
 
         Raises:
             Exception: Any error of the extractor or the store.
         """
-        del origin
-        rules: Extraction = self
+        rules = self
         if callable(getattr(self._extractor, "distill", None)):
             rules = Extraction(HeuristicExtractor(), self._ledger, self._recall, self._options)
         edits = [] if fresh is None else await rules.edits(scope, fresh)

@@ -196,10 +196,13 @@ class Distillation:
             return LogEntry(kind="distill", at=at, duration_ms=taken, ok=error is None, error=name)
 
         is_short = _characters(jobs) < _LEAST
-        distil = self._extraction.noted if is_short else self._extraction.distilled
-        fresh = [job for job in jobs if self._noted.get(job.key) is None]
+        unread = [job for job in jobs if self._noted.get(job.key) is None]
+        fresh = origin_of(unread) if unread else None
         try:
-            distilled = await distil(scope, origin_of(jobs), origin_of(fresh) if fresh else None)
+            if is_short:
+                distilled = await self._extraction.noted(scope, fresh)
+            else:
+                distilled = await self._extraction.distilled(scope, origin_of(jobs), fresh)
         except Exception as error:
             await self._log(scope, entry(error))
             raise

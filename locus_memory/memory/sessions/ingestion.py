@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Final, TypedDict, cast
 from uuid import uuid4
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.thread import MarkedTurn, conversation, document
-from locus_memory.memory.moments import read_moment
+from locus_memory.memory.moments import as_moment
 from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.memory.queue.worker import Worker
 from locus_memory.memory.scope import Scope
@@ -161,11 +161,10 @@ def moment_of(session_date: str | datetime | None, now: str) -> str:
     """
     if session_date is None:
         return now
-    text = session_date.isoformat() if isinstance(session_date, datetime) else session_date
-    moment = read_moment(text)
+    moment = as_moment(session_date)
     if moment is None:
         raise InvalidArgumentError(f"session_date is ISO 8601, not {quote(session_date)}")
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+    return moment.isoformat(timespec="microseconds")
 
 
 def said_messages(messages: Any) -> list[Any]:

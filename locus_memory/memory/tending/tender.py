@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, cast
 
 from locus_memory._internal.quoting import quote
 from locus_memory.chat.base import ChatModel
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.ledger.ledger import Ledger
-from locus_memory.memory.moments import read_moment
+from locus_memory.memory.moments import as_moment
 from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.consolidator import Consolidator
@@ -114,13 +114,8 @@ def _as_text(moment: object) -> str:
     Raises:
         InvalidArgumentError: It is not a moment.
     """
-    read: datetime | None = None
-    if isinstance(moment, datetime):
-        read = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    elif isinstance(moment, str):
-        read = read_moment(moment)
-    elif isinstance(moment, int | float) and not isinstance(moment, bool):
-        read = _of_seconds(moment)
+    is_number = isinstance(moment, int | float) and not isinstance(moment, bool)
+    read = _of_seconds(moment) if is_number else as_moment(moment)
     if read is None:
         raise InvalidArgumentError(
             f"now is a datetime, seconds since the epoch or an ISO 8601 text, not {quote(moment)}"
@@ -128,7 +123,7 @@ def _as_text(moment: object) -> str:
     return read.isoformat(timespec="microseconds")
 
 
-def _of_seconds(seconds: float) -> datetime | None:
+def _of_seconds(seconds: Any) -> datetime | None:
     try:
         return timestamp(seconds)
     except (OverflowError, OSError, ValueError):

@@ -18,7 +18,7 @@ from locus_memory.memory.models import (
     MemoryType,
     is_expired,
 )
-from locus_memory.memory.moments import read_moment
+from locus_memory.memory.moments import as_moment
 from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.store.item import check_key
 
@@ -247,7 +247,7 @@ def _moment(at: object) -> datetime:
     Raises:
         InvalidArgumentError: It is not one.
     """
-    moment = read_moment(at.isoformat() if isinstance(at, datetime) else at)
+    moment = as_moment(at)
     if moment is None:
         raise InvalidArgumentError(f"a moment is a datetime or ISO 8601, not {quote(at)}")
     return moment
