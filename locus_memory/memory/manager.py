@@ -464,11 +464,9 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
             return
         try:
             await self._extraction.run([job])
+            await self._queue.mark_read(job)
         except Exception as error:  # noqa: BLE001 - reported; the end of the session tries it again
             emit("memory.extract_failed", error=error, thread=job.thread, attempts=0)
-        else:
-            if self._sessions.distillation is not None:
-                self._sessions.distillation.note(job)
 
     async def _of_run(self, state: Any) -> Self | None:
         """Return this manager bound to the scope of a run; `None`: the run has no memory."""

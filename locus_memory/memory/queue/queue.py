@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, Self
 
 from locus_memory._internal.recent import RecentlyUsed
@@ -23,7 +23,7 @@ from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 
-__all__ = ["ExtractionQueue", "Job", "Outcome"]
+__all__ = ["ExtractionQueue", "Job", "Outcome", "Waiting"]
 
 _ATTEMPTS: Final = 100
 _DIGITS: Final = 16
@@ -49,6 +49,7 @@ class Job:
         lease: The lease of the process that works on it, or `None`.
         queued_at: The moment it was queued, ISO 8601 in UTC; `None` if unknown.
         agent: The agent, if it is known.
+        is_read: Whether the facts of the messages were extracted already.
     """
 
     key: str
@@ -61,6 +62,7 @@ class Job:
     lease: Mapping[str, Any] | None = None
     queued_at: str | None = None
     agent: str | None = None
+    is_read: bool = False
 
     @property
     def lane(self) -> str:
@@ -72,6 +74,15 @@ class Job:
         """The ids of the messages; without an id, the number in the thread, such as `#3`."""
         return [each["id"] or f"#{each['number']}" for each in self.messages]
 
+    @property
+    def characters(self) -> int:
+        """How many characters the user and the assistant said."""
+        return sum(
+            len(each["content"].strip())
+            for each in self.messages
+            if each["role"] in ("user", "assistant")
+        )
+
     @staticmethod
     def lane_of(key: str) -> str:
         """Return the thread's part of a key."""
@@ -80,8 +91,10 @@ class Job:
     def to_value(self) -> dict[str, Any]:
         """Return the job as plain JSON."""
         agent = {} if self.agent is None else {"agent": self.agent}
+        read = {"read": True} if self.is_read else {}
         return {
             **agent,
+            **read,
             "namespace": list(self.namespace),
             "thread": self.thread,
             "messages": self.messages,
@@ -107,10 +120,24 @@ class Job:
                 value["lease"],
                 value.get("queued_at"),
                 value.get("agent"),
+                value.get("read", False),
             )
         except (KeyError, TypeError) as error:
             emit("memory.queue_unreadable", error=error)
             return None
+
+
+@dataclass(slots=True)
+class Waiting:
+    """The jobs of one thread that wait, as far as their names and moments say.
+
+    Attributes:
+        keys: Their keys.
+        queued_at: The moment of the last of them, ISO 8601 in UTC; `None` if unknown.
+    """
+
+    keys: set[str] = field(default_factory=set[str])
+    queued_at: str | None = None
 
 
 class Outcome(Protocol):
@@ -286,9 +313,15 @@ class ExtractionQueue:
         items = [item async for item in scan_all(self._store, self._namespace, prefix=lane)]
         return [job for job in map(Job.from_item, items) if job is not None]
 
-    async def names(self) -> list[str]:
-        """Return the keys of all jobs of all threads."""
-        return [item.key async for item in scan_all(self._store, self._namespace)]
+    async def lanes(self) -> dict[str, Waiting]:
+        """Return the jobs of all threads, by their lanes."""
+        found: dict[str, Waiting] = {}
+        async for item in scan_all(self._store, self._namespace):
+            each = found.setdefault(Job.lane_of(item.key), Waiting())
+            each.keys.add(item.key)
+            value = item.value
+            each.queued_at = value.get("queued_at") if isinstance(value, Mapping) else None
+        return found
 
     async def claim(self, job: Job, lease: Lease, now: float) -> Job | None:
         """Put a job under a lease, as one more attempt; `None`: another process has it."""
@@ -296,6 +329,10 @@ class ExtractionQueue:
             return None
         claimed = replace(job, lease=lease.to_value(), attempts=job.attempts + 1)
         return await self._replace(claimed)
+
+    async def mark_read(self, job: Job) -> None:
+        """Record that the facts of a job were extracted, unless another writer changed it."""
+        await self._replace(replace(job, is_read=True))
 
     async def give_back(self, job: Job) -> None:
         """Release a claimed job whose attempt was interrupted."""

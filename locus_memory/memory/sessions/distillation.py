@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import EpisodeDraft
 from locus_memory.memory.extraction.extraction import Distilled, Extraction, origin_of
@@ -27,13 +26,10 @@ from locus_memory.memory.sessions.transcribing import Transcriber
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Delete, Put
 
-__all__ = ["Distillation", "Ended"]
+__all__ = ["LEAST", "Distillation", "Ended"]
 
-_LEAST: Final = 80
+LEAST: Final = 80
 """The characters of a session below which it is no model's matter, and no episode."""
-
-_NOTED: Final = 1_024
-"""How many turns are remembered whose facts were extracted already."""
 
 _UNKNOWN: Final = "1970-01-01T00:00:00.000000+00:00"
 
@@ -136,7 +132,6 @@ class Distillation:
     ) -> None:
         self._store = store
         self._holds = holds
-        self._noted = RecentlyUsed[bool](_NOTED)
         self._record = record
         self._extraction = extraction
         self._ledger = ledger
@@ -150,10 +145,6 @@ class Distillation:
             yield counts
         finally:
             self._counts.pop(lane, None)
-
-    def note(self, job: Job) -> None:
-        """Record that the facts of a turn were extracted already."""
-        self._noted.put(job.key, value=True)
 
     async def run(self, jobs: Sequence[Job]) -> Ended:
         """Distil the turns of the jobs of one thread, and write the changes of memories.
@@ -195,8 +186,8 @@ class Distillation:
             name = None if error is None else type(error).__name__
             return LogEntry(kind="distill", at=at, duration_ms=taken, ok=error is None, error=name)
 
-        is_short = _characters(jobs) < _LEAST
-        unread = [job for job in jobs if self._noted.get(job.key) is None]
+        is_short = sum(job.characters for job in jobs) < LEAST
+        unread = [job for job in jobs if not job.is_read]
         fresh = origin_of(unread) if unread else None
         try:
             if is_short:
@@ -243,16 +234,6 @@ class Distillation:
             await self._store.put_batch([log_put(scope, entry)])
         except Exception as error:  # noqa: BLE001 - reported; the first error counts
             emit("memory.log_failed", error=error)
-
-
-def _characters(jobs: Sequence[Job]) -> int:
-    """Return how many characters the user and the assistant said."""
-    return sum(
-        len(each["content"].strip())
-        for job in jobs
-        for each in job.messages
-        if each["role"] in ("user", "assistant")
-    )
 
 
 def _key_of(jobs: Sequence[Job]) -> str:

@@ -13,7 +13,7 @@ from locus_memory.memory.options import ExtractionOptions, TendingOptions
 from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.memory.queue.worker import Pace, Worker
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.sessions.distillation import Distillation
+from locus_memory.memory.sessions.distillation import LEAST, Distillation
 from locus_memory.memory.sessions.ingestion import Ingested, Ingestion, marked_turns, moment_of
 from locus_memory.memory.sessions.transcribing import Transcriber
 from locus_memory.store.base import BaseStore
@@ -70,7 +70,11 @@ class Sessions:
                 batch_quiet=tending.summary_debounce_seconds,
             ),
             clock=clock,
-            pace=Pace(by_session=True, is_manual=tending.extraction_mode == "manual"),
+            pace=Pace(
+                by_session=True,
+                is_manual=tending.extraction_mode == "manual",
+                least=LEAST,
+            ),
         )
         ingestion = Ingestion(queue, worker, distillation, record)
         return cls(queue, worker, ledger.now, ingestion, distillation)
