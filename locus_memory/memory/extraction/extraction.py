@@ -127,8 +127,15 @@ class Extraction:
         self._recall = recall
         self._options = options
 
-    async def run(self, jobs: Sequence[Job]) -> None:
+    async def run(
+        self, jobs: Sequence[Job], holds: Callable[[Sequence[Job]], Awaitable[bool]]
+    ) -> None:
         """Extract from the messages of the jobs of one thread, and write the changes.
+
+        Args:
+            jobs: The jobs.
+            holds: Returns whether jobs are still this process's, and none was erased; if not,
+                nothing is written.
 
         Raises:
             TimeoutError: The extractor took too long.
@@ -136,6 +143,8 @@ class Extraction:
         """
         scope, origin = Scope(jobs[0].namespace), origin_of(jobs)
         edits = await self.edits(scope, origin)
+        if not await holds(jobs):
+            return
         written = await self._ledger.apply(scope, edits)
         emit(
             "memory.extracted",

@@ -356,9 +356,12 @@ class ExtractionQueue:
         """
         jobs = outcome.jobs
         for _ in range(_ATTEMPTS):
-            if not self._store.capabilities.transactions and not await self.holds(jobs[0]):
+            held = await self._held(jobs)
+            if held is None:
                 return False
             head, *rest = [Delete(namespace=self._namespace, key=job.key) for job in jobs]
+            if self._store.capabilities.transactions:
+                rest = [replace(each, if_version=held[each.key]) for each in rest]
             operations = [
                 *await outcome.operations(),
                 *await self._settling(jobs[-1]),
@@ -369,16 +372,26 @@ class ExtractionQueue:
                 await write_together(self._store, operations)
             except VersionConflictError:
                 self._cursors.discard(jobs[0].lane)
-                if not await self.holds(jobs[0]):
-                    return False
             else:
                 return True
         raise VersionConflictError(0, 1)
 
-    async def holds(self, job: Job) -> bool:
-        """Return whether nobody changed or erased a job since this process claimed it."""
-        item = await self._store.get_item(self._namespace, job.key)
-        return item is not None and item.version == job.version
+    async def holds(self, jobs: Sequence[Job]) -> bool:
+        """Return whether jobs of one thread are still this process's, and none was erased.
+
+        Everything that an extractor makes of them is written after this was asked: the owner of
+        the messages may have been forgotten while the extractor worked, or one of them.
+
+        Args:
+            jobs: The jobs; the first one was claimed.
+        """
+        return await self._held(jobs) is not None
+
+    async def _held(self, jobs: Sequence[Job]) -> dict[str, int] | None:
+        """Return the stored versions of jobs; `None` if one is gone, or the first one changed."""
+        there = {job.key: job.version for job in await self.waiting(jobs[0].lane)}
+        is_held = there.get(jobs[0].key) == jobs[0].version
+        return there if is_held and all(job.key in there for job in jobs) else None
 
     async def fail(self, jobs: Sequence[Job], most: int) -> list[Job]:
         """Leave jobs for another attempt; the attempt of the first is counted already.

@@ -64,7 +64,8 @@ class Worker:
     Args:
         queue: The jobs.
         handle: Does the work of the jobs of one thread, and raises its errors. Its outcome is
-            written together with the deletion of the jobs; `None`: everything is written already.
+            written together with the deletion of the jobs; `None`: everything is written already,
+            unless the queue does not hold the jobs any more.
         options: When a thread is extracted from, and how long that may take.
         clock: Returns seconds since the epoch.
         pace: When a thread is handled.
@@ -389,19 +390,25 @@ class Worker:
                 raise
             await self._fail(lane, jobs, error)
             return False
-        if outcome is None:
-            await self._queue.finish(jobs)
-            done = jobs
-        else:
-            done = await self._complete(outcome)
+        done = await self._finished(jobs) if outcome is None else await self._complete(outcome)
+        if not done:
+            # Others have the jobs or erased some of them: see what is left.
+            return True
         self._known[lane] -= {job.key for job in done}
         self._retry()
-        if not self._pace.by_session or not done:
-            return bool(done)
+        if not self._pace.by_session:
+            return True
         if not self._known[lane]:
             self._leave(lane)
         # A session that goes on meanwhile waits for its next pause.
         return len(done) < len(jobs)
+
+    async def _finished(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """Delete jobs whose results are written; returns them, or none if others have them now."""
+        if not await self._queue.holds(jobs):
+            return ()
+        await self._queue.finish(jobs)
+        return jobs
 
     async def _complete(self, outcome: Outcome) -> Sequence[Job]:
         """Write an outcome; returns its jobs, or none if another process has them now."""

@@ -119,7 +119,7 @@ class Distillation:
         extraction: Calls the extractor and checks its answer.
         ledger: Writes the changes of memories.
         record: Writes the transcript.
-        holds: Returns whether a job is still this process's, and not erased.
+        holds: Returns whether jobs are still this process's, and none was erased.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Distillation:
         extraction: Extraction,
         ledger: Ledger,
         record: Transcriber,
-        holds: Callable[[Job], Awaitable[bool]],
+        holds: Callable[[Sequence[Job]], Awaitable[bool]],
     ) -> None:
         self._store = store
         self._holds = holds
@@ -198,8 +198,7 @@ class Distillation:
             await self._log(scope, entry(error))
             raise
         log = None if is_short else log_put(scope, entry())
-        if not await self._holds(jobs[0]):
-            # The user was forgotten meanwhile, or another process has the session now.
+        if not await self._holds(jobs):
             return None
         sifted = await self._sifted(scope, distilled)
         written = await self._ledger.apply(scope, sifted.edits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 from locus_memory.errors import ConfigurationError
@@ -55,7 +56,8 @@ class Sessions:
         """Return the sessions of a manager that tends its memory, or that only extracts."""
         if not tending.enabled:
             queue = ExtractionQueue(store, scope, ledger.now)
-            worker = Worker(queue, extraction.run, options, clock=clock)
+            handle = partial(extraction.run, holds=queue.holds)
+            worker = Worker(queue, handle, options, clock=clock)
             return cls(queue, worker, ledger.now, None, None)
         record = Transcriber(is_passive=tending.passive, allow_secrets=options.allow_secrets)
         queue = ExtractionQueue(store, scope, ledger.now, record)
