@@ -463,8 +463,7 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         if job is None or not self._has_rules:
             return
         try:
-            await self._extraction.run([job], self._queue.holds)
-            await self._queue.mark_read(job)
+            await self._sessions.read(job, self._extraction)
         except Exception as error:  # noqa: BLE001 - reported; the end of the session tries it again
             emit("memory.extract_failed", error=error, thread=job.thread, attempts=0)
 

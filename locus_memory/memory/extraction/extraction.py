@@ -34,7 +34,7 @@ from locus_memory.memory.models import (
 from locus_memory.memory.options import ExtractionOptions
 from locus_memory.memory.queue.queue import Job
 from locus_memory.memory.recall import Recall
-from locus_memory.memory.scope import Scope
+from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.store.item import check_key
 from locus_memory.store.json_values import encode_json
@@ -152,6 +152,29 @@ class Extraction:
             changes=len(edits),
             memories=len(written),
         )
+
+    async def stated(self, job: Job) -> list[tuple[str, float, list[str]]]:
+        """Return the memories that messages state, whether they are known already or not.
+
+        It calls the extractor again, so it is for one that calls no model.
+
+        Returns:
+            The `current_key` of each, its importance, and the ids of the messages.
+
+        Raises:
+            Exception: Any error of the extractor.
+        """
+        origin = origin_of([job])
+        changes = await self._extractor.extract(origin.messages, ())
+        return [
+            (
+                current_key(each.type, each.key),
+                _importance(each),
+                origin.ids(each.sources),
+            )
+            for each in changes
+            if isinstance(each, MemoryChange) and each.op != "delete"
+        ]
 
     async def edits(self, scope: Scope, origin: Origin) -> list[Statement | Retirement]:
         """Return the memories that an extractor writes and retires, each with its source."""
@@ -338,6 +361,10 @@ def digest_of(messages: Sequence[Any]) -> EpisodeDraft | None:
         return None
     lists = {name: tuple(getattr(found, name)) for name in DRAFT_LISTS}
     return EpisodeDraft(summary=found.summary, salience=found.salience, **lists)
+
+
+def _importance(change: MemoryChange) -> float:
+    return 0.5 if change.importance is None else change.importance
 
 
 def _memory_of(change: object, origin: Origin) -> Memory:

@@ -11,6 +11,7 @@ from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import CheckpointError, InvalidArgumentError
 from locus_memory.memory.forgetting.items import (
     Findings,
+    Layer,
     Name,
     Words,
     find_below,
@@ -18,6 +19,7 @@ from locus_memory.memory.forgetting.items import (
     find_key,
     find_matching,
     find_summaries,
+    find_vitals,
 )
 from locus_memory.memory.forgetting.layers import LayerErasure, entries, words_of
 from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
@@ -33,6 +35,9 @@ from locus_memory.store.item import Namespace, check_identifier, check_key, chec
 __all__ = ["ForgetPlan", "ForgetTarget"]
 
 _BATCH: Final = 500
+_LAYERS: Final[tuple[Layer, ...]] = ("episodes", "turns", "identity", "log")
+"""The layers that are erased before the threads, in this order."""
+
 _SUMMARIES: Final = ("locus_memory", "summaries")
 """The default namespace of the summaries of a `SummarizingManager`."""
 
@@ -185,6 +190,8 @@ class ForgetPlan:
         else:
             for root in self._roots():
                 await find_below(store, root, target.scope, found)
+        if not target.is_user:
+            await find_vitals(store, target.scope, found)
 
     async def _find_in_layers(self) -> None:
         target, found = self.target, self.found
@@ -301,12 +308,14 @@ class ForgetPlan:
 
         Waiting messages could bring a memory back, so they are erased first. Summaries and the
         items of a thread are found through the thread, and a thread through its cursor and the
-        memories that were extracted from it.
+        memories that were extracted from it, with their vital signs. These and recorded turns
+        lead to episodes as well.
         """
         found = self.found
         if self.layers is not None:
             await self.layers.carry_out()
-        for names in (found.jobs, self.summaries, *found.layers.values(), found.others):
+        layers = (found.layers.get(layer, ()) for layer in _LAYERS)
+        for names in (found.jobs, self.summaries, *layers, found.others):
             await self._erase(names)
         await self._clear(self.thread_spaces)
         await self._erase(found.cursors)
@@ -314,7 +323,7 @@ class ForgetPlan:
             if self.checkpointer is not None:
                 await self.checkpointer.delete(thread_id)
         await take_out_words(self.store, self.target.scope, self._past_of_others())
-        for names in (found.past, found.current):
+        for names in (found.layers.get("vitals", ()), found.past, found.current):
             await self._erase(names)
         if self.target.is_user:
             await self._clear(self._roots())

@@ -49,7 +49,8 @@ class Job:
         lease: The lease of the process that works on it, or `None`.
         queued_at: The moment it was queued, ISO 8601 in UTC; `None` if unknown.
         agent: The agent, if it is known.
-        is_read: Whether the facts of the messages were extracted already.
+        read: What was extracted from the messages already: the `current_key` of each memory, its
+            salience, and the ids of the messages that state it; `None`: nothing was tried.
     """
 
     key: str
@@ -62,7 +63,7 @@ class Job:
     lease: Mapping[str, Any] | None = None
     queued_at: str | None = None
     agent: str | None = None
-    is_read: bool = False
+    read: Sequence[tuple[str, float, Sequence[str]]] | None = None
 
     @property
     def lane(self) -> str:
@@ -91,7 +92,7 @@ class Job:
     def to_value(self) -> dict[str, Any]:
         """Return the job as plain JSON."""
         agent = {} if self.agent is None else {"agent": self.agent}
-        read = {"read": True} if self.is_read else {}
+        read = {} if self.read is None else {"read": [[n, s, [*ids]] for n, s, ids in self.read]}
         return {
             **agent,
             **read,
@@ -120,7 +121,7 @@ class Job:
                 value["lease"],
                 value.get("queued_at"),
                 value.get("agent"),
-                value.get("read", False),
+                value.get("read"),
             )
         except (KeyError, TypeError) as error:
             emit("memory.queue_unreadable", error=error)
@@ -330,9 +331,9 @@ class ExtractionQueue:
         claimed = replace(job, lease=lease.to_value(), attempts=job.attempts + 1)
         return await self._replace(claimed)
 
-    async def mark_read(self, job: Job) -> None:
-        """Record that the facts of a job were extracted, unless another writer changed it."""
-        await self._replace(replace(job, is_read=True))
+    async def mark_read(self, job: Job, read: Sequence[tuple[str, float, Sequence[str]]]) -> None:
+        """Record what was extracted from a job, unless another writer changed it meanwhile."""
+        await self._replace(replace(job, read=read))
 
     async def give_back(self, job: Job) -> None:
         """Release a claimed job whose attempt was interrupted."""

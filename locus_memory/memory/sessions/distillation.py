@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +21,7 @@ from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.models import Memory, is_expired
 from locus_memory.memory.queue.queue import Job
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.sessions.candidates import Sifted, sift
+from locus_memory.memory.sessions.candidates import Mention, Sifted, sift
 from locus_memory.memory.sessions.transcribing import Transcriber
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Delete, Put
@@ -39,18 +39,22 @@ class _Findings:
     """The findings of a distillation, ready to be written.
 
     Attributes:
-        key: The key that the episode has, if there is one.
+        thread: The thread.
+        key: The key that the episode has, if there is one; `None`: the session is too short.
         episode: The episode, or `None`.
         distilled: What the extractor made of the session.
-        sifted: The changes that the ledger wrote, and the memories that the session mentions.
+        sifted: The changes that the ledger wrote.
+        mentioned: The memories that the session mentions, by `current_key`.
         facts: How many memories were written.
         log: The put of the log entry; `None`: nothing was distilled.
     """
 
-    key: str
+    thread: str
+    key: str | None
     episode: Episode | None
     distilled: Distilled
     sifted: Sifted
+    mentioned: Mapping[str, Mention]
     facts: int
     log: Put | None
 
@@ -80,8 +84,8 @@ class Ended:
             return self.erased
         scope = Scope(self.jobs[0].namespace)
         changes = {
-            name: partial(_mentioned, key=found.key, salience=salience)
-            for name, salience in found.sifted.mentioned.items()
+            name: partial(_mentioned, found=found, mention=mention)
+            for name, mention in found.mentioned.items()
         }
         operations: list[Put | Delete] = [*self.erased]
         operations += await VitalsBook(self.store).planned(scope, changes, is_first=True)
@@ -187,7 +191,7 @@ class Distillation:
             return LogEntry(kind="distill", at=at, duration_ms=taken, ok=error is None, error=name)
 
         is_short = sum(job.characters for job in jobs) < LEAST
-        unread = [job for job in jobs if not job.is_read]
+        unread = [job for job in jobs if job.read is None]
         fresh = origin_of(unread) if unread else None
         try:
             if is_short:
@@ -203,10 +207,12 @@ class Distillation:
         sifted = await self._sifted(scope, distilled)
         written = await self._ledger.apply(scope, sifted.edits)
         return _Findings(
-            key=_key_of(jobs),
+            thread=jobs[0].thread,
+            key=None if is_short else _key_of(jobs),
             episode=_episode_of(jobs, distilled.episode),
             distilled=distilled,
             sifted=sifted,
+            mentioned=_with_read(sifted.mentioned, jobs),
             facts=len(written),
             log=log,
         )
@@ -263,7 +269,16 @@ def _episode_of(jobs: Sequence[Job], draft: EpisodeDraft | None) -> Episode | No
     )
 
 
-def _mentioned(memory: Memory, vitals: Vitals, *, key: str, salience: float) -> Vitals:
+def _with_read(mentioned: Mapping[str, Mention], jobs: Sequence[Job]) -> dict[str, Mention]:
+    """Return the mentions of a session, with those that were extracted turn by turn."""
+    found = dict(mentioned)
+    for name, salience, messages in (each for job in jobs for each in job.read or ()):
+        found[name] = Mention(salience, tuple(messages)).joined(found.get(name))
+    return found
+
+
+def _mentioned(memory: Memory, vitals: Vitals, *, found: _Findings, mention: Mention) -> Vitals:
     """Return the vital signs after a session mentioned a memory."""
     del memory
-    return vitals.mentioned(key, salience)
+    messages = ((found.thread, name) for name in mention.messages)
+    return vitals.mentioned(found.key, mention.salience, messages)

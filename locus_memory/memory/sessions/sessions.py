@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.memory.extraction.extraction import Extraction
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.options import ExtractionOptions, TendingOptions
-from locus_memory.memory.queue.queue import ExtractionQueue
+from locus_memory.memory.queue.queue import ExtractionQueue, Job
 from locus_memory.memory.queue.worker import Pace, Worker
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.sessions.distillation import LEAST, Distillation
@@ -56,8 +55,11 @@ class Sessions:
         """Return the sessions of a manager that tends its memory, or that only extracts."""
         if not tending.enabled:
             queue = ExtractionQueue(store, scope, ledger.now)
-            handle = partial(extraction.run, holds=queue.holds)
-            worker = Worker(queue, handle, options, clock=clock)
+
+            async def extract(jobs: Sequence[Job]) -> None:
+                await extraction.run(jobs, queue.holds)
+
+            worker = Worker(queue, extract, options, clock=clock)
             return cls(queue, worker, ledger.now, None, None)
         record = Transcriber(is_passive=tending.passive, allow_secrets=options.allow_secrets)
         queue = ExtractionQueue(store, scope, ledger.now, record)
@@ -80,6 +82,15 @@ class Sessions:
         )
         ingestion = Ingestion(queue, worker, distillation, record)
         return cls(queue, worker, ledger.now, ingestion, distillation)
+
+    async def read(self, job: Job, extraction: Extraction) -> None:
+        """Extract from a turn before its session is over, and record that.
+
+        Raises:
+            Exception: Any error of the extractor or the store.
+        """
+        await extraction.run([job], self.queue.holds)
+        await self.queue.mark_read(job, await extraction.stated(job))
 
     async def ingest(
         self,
