@@ -109,6 +109,7 @@ class Sessions:
             )
         check_key(agent_id)
         check_key(conversation_id)
+        await self.worker.start()
         at = moment_of(session_date, self.now())
         marked = marked_turns(turns, None if session_date is None else at)
         return await self.ingestion.run(

@@ -141,6 +141,51 @@ async def test_closing_leaves_sessions_of_other_processes_alone(tend, either):
     assert len(await episodes_of(either)) == 1
 
 
+async def test_in_manual_mode_no_process_but_the_one_that_is_told_distils(tend, either, clock):
+    """Not after the debounce, nor for another session, a run, an ingestion or a close."""
+    model = Distiller()
+    options = {"extract_fn": model, "tending": {"extraction_mode": "manual"}}
+    for thread in ("a", "b", "a"):
+        manager = tend(**options)
+        await manager.open()
+        await manager.on_session_start(run_of(turns_of("Hi."), thread))
+        await manager.on_session_end(run_of(turns_of(f"{thread}{clock.now} {LONG}"), thread))
+        await manager.ingest("agent", f"past {thread}", [{"user": LONG}])
+        assert await manager.drain() > 0
+        await idle(manager)
+        await manager.close()
+        clock.advance(10_000)
+    model.answers = [ConnectionError()]
+    manager = tend(**options)
+    assert model.sessions == []
+    assert await manager.sync_now() == 2  # the two turns of one session
+    assert manager._worker._timers == {}
+    assert await manager.sync_now() == 0
+    assert sorted(each.session_id for each in await episodes_of(either)) == [
+        "a",
+        "b",
+        "past a",
+        "past b",
+    ]
+
+
+async def test_ingesting_takes_up_what_another_process_left(tend, either, clock):
+    """It is a use of the store like any other."""
+    await tend(tending={"extraction_mode": "manual"}).on_session_end(run_of(turns_of(LONG)))
+    clock.advance(100)
+    manager = tend()
+    await manager.ingest("agent", "past", [{"user": LONG}])
+    await idle(manager)
+    assert {each.session_id for each in await episodes_of(either)} == {"t", "past"}
+
+
+async def test_rules_read_added_messages_at_once(either, clock):
+    """As at the end of a run."""
+    async with LLMMemoryManager(either, tending=TendingOptions(), clock=clock) as manager:
+        await manager.add("I live in Graz.", user_id="ada")
+        assert [each.key for each in await manager.for_user("ada").retrieve()] == ["home"]
+
+
 @pytest.mark.parametrize("verb", ["sync_now", "drain"])
 async def test_a_short_session_ends_on_demand(tend, either, verb):
     """It is marked done, without a call and without an episode."""
