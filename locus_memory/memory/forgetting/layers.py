@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -10,8 +10,7 @@ from typing import Any, Final
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.memory.batch import rewritten
 from locus_memory.memory.forgetting.items import Findings, Words, namespaces_below
-from locus_memory.memory.forgetting.places import Places, is_among, is_source
-from locus_memory.memory.forgetting.threads import Source
+from locus_memory.memory.forgetting.places import Places
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import Identity, IdentityBook, IdentityFact
 from locus_memory.memory.moments import read_moment
@@ -54,7 +53,7 @@ class LayerErasure:
         store: The store.
         scope: The scope of the memories.
         words: The words, each of which is enough.
-        sources: The source messages of the memories, each with the moments of these statements.
+        places: The source messages of the memories.
         threads: The threads that are erased as a whole.
         changed: The turns that stay, whose search texts name erased ones, with their new texts.
         identity: How many sentences about the owner go.
@@ -63,22 +62,21 @@ class LayerErasure:
     store: BaseStore
     scope: Scope
     words: Sequence[Words]
-    sources: Mapping[Source, Collection[str]]
+    places: Places
     threads: Collection[str]
     changed: list[tuple[StoreItem, str]] = field(default_factory=list[tuple[StoreItem, str]])
     identity: int = 0
 
     async def find(self, found: Findings) -> None:
         """Add the records to the findings; writes nothing."""
-        places = Places(self.sources)
         for space in await namespaces_below(self.store, self.scope.transcripts):
             if len(space) == len(self.scope.transcripts) + 1:
                 turns = [item async for item in scan_all(self.store, space)]
                 self._look_at(space[-1], turns, found)
-                places.look_at(space[-1], turns)
+                self.places.look_at(space[-1], turns)
         async for item, episode in EpisodeBook(self.store).scan(self.scope):
             is_known = item.key in found.mentions or episode.session_id in self.threads
-            if is_known or self._is_named(episode.text) or places.are_in(episode):
+            if is_known or self._is_named(episode.text) or self.places.are_in(episode):
                 found.add_to_layer("episodes", item)
         identity = await IdentityBook(self.store).read(self.scope)
         self.identity = entries(identity) - entries(self._without(identity))
@@ -115,13 +113,13 @@ class LayerErasure:
     def _is_wanted(self, thread: str, item: StoreItem) -> bool:
         if thread in self.threads or self._is_named(_text(item)):
             return True
-        return is_source(self.sources, thread, item)
+        return self.places.has_turn(thread, item)
 
     def _is_named(self, text: str) -> bool:
         return any(words.are_in(text) for words in self.words)
 
     def _is_derived(self, fact: IdentityFact) -> bool:
-        return any(is_among(self.sources, fact.thread_id, name) for name in fact.message_ids)
+        return any(self.places.has(fact.thread_id, name) for name in fact.message_ids)
 
     def _without(self, identity: Identity) -> Identity:
         overrides = tuple(e for e in identity.overrides if not self._is_named(e.text))

@@ -9,25 +9,7 @@ from locus_memory.memory.forgetting.threads import Source, is_unique
 from locus_memory.memory.layers.episodes import Episode
 from locus_memory.store.item import StoreItem
 
-__all__ = ["Places", "is_among", "is_source"]
-
-
-def is_among(sources: Collection[Source], thread: str | None, name: str) -> bool:
-    """Return whether a message is a source, or a copy of one in a fork of its thread.
-
-    Args:
-        sources: The source messages.
-        thread: The thread of the message.
-        name: Its id, or `#N` for the Nth of the thread.
-    """
-    if (thread, name) in sources:
-        return True
-    return is_unique(name) and any(name == other for _, other in sources)
-
-
-def is_source(sources: Collection[Source], thread: str, turn: StoreItem) -> bool:
-    """Return whether a recorded turn is a source."""
-    return any(is_among(sources, thread, name) for name in _names(turn))
+__all__ = ["Places"]
 
 
 class Places:
@@ -39,17 +21,31 @@ class Places:
 
     def __init__(self, sources: Mapping[Source, Collection[str]]) -> None:
         self._sources = sources
+        self._unique = {name for _, name in sources if is_unique(name)}
         self._numbers: dict[str | None, set[int]] = {}
         self._left = dict(sources)
         for thread, name in sources:
             if name.startswith("#") and name[1:].isdecimal():
                 self._put(thread, name, int(name[1:]))
 
+    def has(self, thread: str | None, name: object) -> bool:
+        """Return whether a message is a source, or a copy of one in a fork of its thread.
+
+        Args:
+            thread: The thread of the message.
+            name: Its id, or `#N` for the Nth of the thread.
+        """
+        return isinstance(name, str) and ((thread, name) in self._sources or name in self._unique)
+
+    def has_turn(self, thread: str, turn: StoreItem) -> bool:
+        """Return whether a recorded turn is a source."""
+        return any(self.has(thread, name) for name in _names(turn))
+
     def look_at(self, thread: str, turns: Iterable[StoreItem]) -> None:
         """Read the numbers of messages from the recorded turns of a thread."""
         for turn in turns:
             number = turn.metadata.get("number")
-            if isinstance(number, int) and is_source(self._sources, thread, turn):
+            if isinstance(number, int) and self.has_turn(thread, turn):
                 for name in _names(turn):
                     self._put(thread, name, number)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from locus_memory._internal.quoting import quote
@@ -22,6 +23,7 @@ from locus_memory.memory.forgetting.items import (
     find_vitals,
 )
 from locus_memory.memory.forgetting.layers import LayerErasure, entries, words_of
+from locus_memory.memory.forgetting.places import Places
 from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
 from locus_memory.memory.forgetting.threads import ThreadView, all_threads, holds, roots_of
 from locus_memory.memory.forgetting.words import take_out_words
@@ -198,7 +200,8 @@ class ForgetPlan:
         # Only memories have a type: with one, the layers are searched for the memories themselves.
         is_open = target.words is not None and target.kinds == tuple(MemoryType)
         words = [target.words] if is_open and target.words else words_of(found.contents)
-        self.layers = LayerErasure(self.store, target.scope, words, found.sources, self.threads)
+        places = Places(found.sources)
+        self.layers = LayerErasure(self.store, target.scope, words, places, self.threads)
         await self.layers.find(found)
 
     async def _count_identity(self) -> int:
@@ -243,10 +246,11 @@ class ForgetPlan:
     async def _find_jobs(self) -> None:
         if not (self.target.is_user or self.found.sources or self.target.words):
             return
-        queue = self.target.prefix.queue
-        self.found.jobs |= await find_jobs(self.store, queue, self._is_wanted_job)
+        queue, places = self.target.prefix.queue, Places(self.found.sources)
+        wanted = partial(self._is_wanted_job, places)
+        self.found.jobs |= await find_jobs(self.store, queue, wanted)
 
-    def _is_wanted_job(self, job: Mapping[str, Any]) -> bool:
+    def _is_wanted_job(self, places: Places, job: Mapping[str, Any]) -> bool:
         namespace, scope = job.get("namespace"), self.target.scope.namespace
         if not isinstance(namespace, list):
             return False
@@ -254,14 +258,18 @@ class ForgetPlan:
             return tuple(namespace[: len(scope)]) == scope
         if tuple(namespace) != scope:
             return False
-        return job.get("thread") in self.threads or any(map(self._is_source(job), _said(job)))
+        return job.get("thread") in self.threads or any(
+            map(self._is_source(places, job), _said(job))
+        )
 
-    def _is_source(self, job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], bool]:
-        thread, sources, words = job.get("thread"), self.found.sources, self.target.words
+    def _is_source(
+        self, places: Places, job: Mapping[str, Any]
+    ) -> Callable[[Mapping[str, Any]], bool]:
+        thread, words = job.get("thread"), self.target.words
 
         def is_source(message: Mapping[str, Any]) -> bool:
             names = (message.get("id"), f"#{message.get('number')}")
-            if any((thread, name) in sources for name in names):
+            if any(places.has(thread, name) for name in names):
                 return True
             return words is not None and words.are_in(str(message.get("content")))
 

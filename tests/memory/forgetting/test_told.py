@@ -16,7 +16,8 @@ from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft, IdentityClaim
 from locus_memory.memory.forgetting.forget import forget
-from locus_memory.memory.layers.episodes import EpisodeBook
+from locus_memory.memory.forgetting.places import Places
+from locus_memory.memory.layers.episodes import Episode, EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
@@ -187,6 +188,29 @@ async def test_rules_that_hear_a_fact_twice_know_both_messages() -> None:
         report = await forget(store, user_id="ada", key=memory.key)
         assert (report.episodes, report.turns) == (2, 2)
         assert await told(store) == []
+
+
+def test_the_place_of_a_message_decides() -> None:
+    """By its number, else by the moment of the statement, else by its thread; in forks by its id."""
+    unique = uuid4().hex
+    places = Places({("t", "#3"): set(), ("u", "m"): {"2026-03-02"}, ("v", unique): set()})
+    assert places.has("fork", unique)
+    assert not places.has("fork", "m")
+    assert not places.has("u", None)
+
+    def are_in(session: str, first: int, last: int, **more: Any) -> bool:
+        when = {"started_at": "2026-03-01", "ended_at": "2026-03-03"} | more
+        turns = (first, last)
+        return places.are_in(Episode(session_id=session, summary="Told.", turns=turns, **when))
+
+    assert are_in("t", 1, 3)
+    assert not are_in("t", 4, 9)
+    assert not are_in("s", 1, 9)
+    assert are_in("s", 1, 9, joined_turns=(("t", 3, 3),))
+    assert are_in("u", 1, 1)
+    assert not are_in("u", 1, 1, ended_at="2026-03-01")
+    assert are_in("s", 1, 1, joined_turns=(("u", 5, 6),))
+    assert are_in("v", 7, 8)
 
 
 class Merging(Telling):
