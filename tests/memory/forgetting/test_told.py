@@ -191,25 +191,37 @@ async def test_rules_that_hear_a_fact_twice_know_both_messages() -> None:
 
 
 def test_the_place_of_a_message_decides() -> None:
-    """By its number, else by the moment of the statement, else by its thread; in forks by its id."""
+    """Its number, else the moment of the statement, else the thread; in forks its id."""
     unique = uuid4().hex
     places = Places({("t", "#3"): set(), ("u", "m"): {"2026-03-02"}, ("v", unique): set()})
     assert places.has("fork", unique)
     assert not places.has("fork", "m")
     assert not places.has("u", None)
 
-    def are_in(session: str, first: int, last: int, **more: Any) -> bool:
-        when = {"started_at": "2026-03-01", "ended_at": "2026-03-03"} | more
-        turns = (first, last)
-        return places.are_in(Episode(session_id=session, summary="Told.", turns=turns, **when))
+    def are_in(
+        session: str,
+        first: int,
+        last: int,
+        ended_at: str = "2026-03-03",
+        joined: tuple[tuple[str, int, int], ...] = (),
+    ) -> bool:
+        episode = Episode(
+            session_id=session,
+            started_at="2026-03-01",
+            ended_at=ended_at,
+            summary="Told.",
+            turns=(first, last),
+            joined_turns=joined,
+        )
+        return places.are_in(episode)
 
     assert are_in("t", 1, 3)
     assert not are_in("t", 4, 9)
     assert not are_in("s", 1, 9)
-    assert are_in("s", 1, 9, joined_turns=(("t", 3, 3),))
+    assert are_in("s", 1, 9, joined=(("t", 3, 3),))
     assert are_in("u", 1, 1)
     assert not are_in("u", 1, 1, ended_at="2026-03-01")
-    assert are_in("s", 1, 1, joined_turns=(("u", 5, 6),))
+    assert are_in("s", 1, 1, joined=(("u", 5, 6),))
     assert are_in("v", 7, 8)
 
 
