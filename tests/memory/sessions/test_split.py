@@ -112,6 +112,21 @@ async def test_another_session_in_another_process_ends_the_one_before(tend, eith
     assert model.sessions == []
 
 
+async def test_a_process_that_only_opens_and_closes_distils_what_is_over(tend, either, clock):
+    """It waits for the model, and leaves what may go on."""
+    talking = tend()
+    await talking.on_session_end(run_of(turns_of(LONG), "ada's", user_id="ada"))
+    clock.advance(50)
+    await talking.on_session_end(run_of(turns_of(LONG), "bo's", user_id="bo"))
+    clock.advance(10)
+    model = Distiller()
+    async with tend(extract_fn=model) as passing:
+        await passing.open()
+    assert len(model.sessions) == 1
+    (left,) = await either.scan(SCOPE.queue)
+    assert left.value["thread"] == "bo's"
+
+
 async def test_of_several_sessions_of_a_scope_only_the_newest_goes_on(tend, either, clock):
     """A process that was killed left two of them; the older one is over."""
     model = Distiller()
@@ -155,10 +170,10 @@ async def test_in_manual_mode_no_process_but_the_one_that_is_told_distils(tend, 
         await idle(manager)
         await manager.close()
         clock.advance(10_000)
-    model.answers = [ConnectionError()]
+    model.answers = [ConnectionError() for _ in range(4)]
     manager = tend(**options)
     assert model.sessions == []
-    assert await manager.sync_now() == 2  # the two turns of one session
+    assert await manager.sync_now() == 5
     assert manager._worker._timers == {}
     assert await manager.sync_now() == 0
     assert sorted(each.session_id for each in await episodes_of(either)) == [
