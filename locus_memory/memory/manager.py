@@ -405,7 +405,11 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
     async def close(self) -> None:
         """Drain for at most `drain_timeout` seconds, and close a store that was opened here.
 
-        What is not done by then stays in the store for the next process.
+        What is not done by then stays in the store for the next process. A memory that tends
+        itself distils the sessions that had a turn in this process and have 80 characters, and
+        those that are over. It leaves shorter ones queued: the next process may go on with them.
+        Read one by one, the parts of a session with one process a turn would be too short for a
+        model. If nothing follows, the first process after the debounce ends such a session.
         """
         if self._bound:
             return
@@ -463,12 +467,9 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         if job is None or not self._has_rules:
             return
         try:
-            await self._extraction.run([job])
+            await self._sessions.read(job, self._extraction)
         except Exception as error:  # noqa: BLE001 - reported; the end of the session tries it again
             emit("memory.extract_failed", error=error, thread=job.thread, attempts=0)
-        else:
-            if self._sessions.distillation is not None:
-                self._sessions.distillation.note(job)
 
     async def _of_run(self, state: Any) -> Self | None:
         """Return this manager bound to the scope of a run; `None`: the run has no memory."""

@@ -16,12 +16,14 @@ from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.options import ExtractionOptions, TendingOptions
 from locus_memory.memory.providers.base import BaseMemoryProvider
 from locus_memory.messages import Message, ToolCall
 from locus_memory.state import AgentState
+from locus_memory.store.base import BaseStore
 from locus_memory.store.wrappers import StoreWrapper
 from locus_memory.testing import FakeClock
+from tests.memory.conftest import PlainStore
 
 ILL = "I have diabetes since I was a child, and I take insulin every day, as my mother does."
 ANSWER = {
@@ -47,30 +49,79 @@ class Slow:
 
     def __init__(self, answer: str) -> None:
         self.answer = answer
+        self.answers: list[str] = []
+        self.asked: list[str] = []
         self.began, self.may = asyncio.Event(), asyncio.Event()
 
     async def __call__(self, messages: Any) -> Message:
+        self.asked.append(messages[-1].content)
         self.began.set()
         await self.may.wait()
-        return Message.assistant(self.answer)
+        return Message.assistant(self.answers.pop() if self.answers else self.answer)
 
 
-async def test_a_user_who_is_forgotten_during_the_call_stays_forgotten() -> None:
+WAYS = [None, TendingOptions()]
+
+
+def talking(store: BaseStore, model: Slow, tending: TendingOptions | None) -> LLMMemoryManager:
+    """Return a manager that extracts later, once it is told."""
+    extractor, later = LLMExtractor(model), ExtractionOptions(batch_messages=100)
+    return LLMMemoryManager(store, extract_fn=extractor, extraction=later, tending=tending)
+
+
+@pytest.mark.parametrize("tending", WAYS)
+@pytest.mark.parametrize("is_plain", [False, True])
+async def test_a_user_who_is_forgotten_during_the_call_stays_forgotten(
+    tending: TendingOptions | None,
+    is_plain: bool,  # noqa: FBT001 - a parameter of a test
+) -> None:
     """The answer of the model arrives after the erasure, and nothing of it is written."""
-    model, store = Slow(json.dumps(ANSWER)), InMemoryStore()
-    async with LLMMemoryManager(
-        store, extract_fn=LLMExtractor(model), tending=TendingOptions()
-    ) as manager:
+    model, inner = Slow(json.dumps(ANSWER)), InMemoryStore()
+    store = PlainStore(inner) if is_plain else inner
+    async with talking(store, model, tending) as manager, talking(store, model, tending) as other:
         ada = manager.for_user("ada")
         await end(ada, "t", ILL)
-        distilling = asyncio.create_task(ada.sync_now())
+        # Another process than the one that queued the turn, which knows no cursor.
+        distilling = asyncio.create_task(other.for_user("ada").sync_now())
         await model.began.wait()
-        await forget(store, user_id="ada")
+        await forget(inner, user_id="ada")
         model.may.set()
-        await distilling
-        assert await contents(ada) == []
-        assert await ada.episodes() == []
-        assert (await ada.identity.read()).facts == ()
+        assert await distilling == 0
+        assert await inner.list_namespaces(("locus_memory", "users"), 50) == []
+
+
+@pytest.mark.parametrize("tending", WAYS)
+async def test_a_turn_that_is_erased_during_the_call_tells_nothing(
+    tending: TendingOptions | None,
+) -> None:
+    """It is not the first one of its session, and the others are asked about again."""
+    model, store = Slow(json.dumps(ANSWER)), InMemoryStore()
+    async with talking(store, model, tending) as manager:
+        rain = (
+            "It rained the whole day in Graz, so we stayed in and played cards until the evening."
+        )
+        told = Memory(MemoryType.USER, "ill", "Ada has diabetes.", SOURCE)
+        await end(manager, "t", rain)
+        await end(manager, "t", rain, ILL)
+        await manager.save(told)
+        distilling = asyncio.create_task(manager.sync_now())
+        await model.began.wait()
+        await forget(store, key="ill")
+        model.answer = json.dumps({"changes": [], "episode": {"summary": "It rained in Graz."}})
+        asked = model.asked[0]
+        model.asked.clear()
+        model.answers.append(json.dumps(ANSWER))
+        model.may.set()
+        assert await distilling == 0
+        assert "diabetes" in asked
+        assert ["diabetes" in each for each in model.asked] == [False]
+        assert await contents(manager) == []
+        episodes = await manager.episodes()
+        assert [each.summary for each in episodes] == ["It rained in Graz."] * bool(tending)
+        assert (await manager.identity.read()).facts == ()
+
+
+SOURCE = {"thread_id": "t", "message_ids": ["#3"]}
 
 
 async def test_a_narrative_of_an_erased_user_is_not_kept() -> None:

@@ -34,7 +34,7 @@ from locus_memory.memory.models import (
 from locus_memory.memory.options import ExtractionOptions
 from locus_memory.memory.queue.queue import Job
 from locus_memory.memory.recall import Recall
-from locus_memory.memory.scope import Scope
+from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.store.item import check_key
 from locus_memory.store.json_values import encode_json
@@ -127,8 +127,15 @@ class Extraction:
         self._recall = recall
         self._options = options
 
-    async def run(self, jobs: Sequence[Job]) -> None:
+    async def run(
+        self, jobs: Sequence[Job], holds: Callable[[Sequence[Job]], Awaitable[bool]]
+    ) -> None:
         """Extract from the messages of the jobs of one thread, and write the changes.
+
+        Args:
+            jobs: The jobs.
+            holds: Returns whether jobs are still this process's, and none was erased; if not,
+                nothing is written.
 
         Raises:
             TimeoutError: The extractor took too long.
@@ -136,6 +143,8 @@ class Extraction:
         """
         scope, origin = Scope(jobs[0].namespace), origin_of(jobs)
         edits = await self.edits(scope, origin)
+        if not await holds(jobs):
+            return
         written = await self._ledger.apply(scope, edits)
         emit(
             "memory.extracted",
@@ -143,6 +152,29 @@ class Extraction:
             changes=len(edits),
             memories=len(written),
         )
+
+    async def stated(self, job: Job) -> list[tuple[str, float, list[str]]]:
+        """Return the memories that messages state, whether they are known already or not.
+
+        It calls the extractor again, so it is for one that calls no model.
+
+        Returns:
+            The `current_key` of each, its importance, and the ids of the messages.
+
+        Raises:
+            Exception: Any error of the extractor.
+        """
+        origin = origin_of([job])
+        changes = await self._extractor.extract(origin.messages, ())
+        return [
+            (
+                current_key(each.type, each.key),
+                _importance(each),
+                origin.ids(each.sources),
+            )
+            for each in changes
+            if isinstance(each, MemoryChange) and each.op != "delete"
+        ]
 
     async def edits(self, scope: Scope, origin: Origin) -> list[Statement | Retirement]:
         """Return the memories that an extractor writes and retires, each with its source."""
@@ -329,6 +361,10 @@ def digest_of(messages: Sequence[Any]) -> EpisodeDraft | None:
         return None
     lists = {name: tuple(getattr(found, name)) for name in DRAFT_LISTS}
     return EpisodeDraft(summary=found.summary, salience=found.salience, **lists)
+
+
+def _importance(change: MemoryChange) -> float:
+    return 0.5 if change.importance is None else change.importance
 
 
 def _memory_of(change: object, origin: Origin) -> Memory:

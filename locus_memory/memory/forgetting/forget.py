@@ -53,6 +53,9 @@ async def forget(
     - With `key`, that memory is erased, of the user or else of the scope without a user. The
       report names the threads, forks included, that still hold its source messages; with
       `threads`, these are erased as well. Queued messages among the sources are always erased.
+      So are recorded turns and identity facts from these messages, a narrative with such a fact,
+      and, as a whole, each episode of a session that contains such a message: it may tell the
+      memory in other words. A message that states the memory again is a source as well.
     - With `query`, the memories with all its words, stop words aside, are erased, and queued
       messages with them. If only past versions of a memory have them, only these are erased.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.forgetting.threads import Source
+from locus_memory.memory.layers.vitals import Vitals
 from locus_memory.memory.ledger.revision import past_memory, read_memory
 from locus_memory.memory.ledger.wording import search_text
 from locus_memory.memory.models import Memory, MemoryType
@@ -25,6 +27,7 @@ __all__ = [
     "find_key",
     "find_matching",
     "find_summaries",
+    "find_vitals",
 ]
 
 Name = tuple[Namespace, str]
@@ -45,8 +48,9 @@ class Findings:
         jobs: Jobs that wait for extraction, each with its thread.
         layers: The items of the layers beside the memories, by layer.
         others: All other items.
-        sources: The source messages of the memories.
+        sources: The source messages of the memories, each with the moments of these statements.
         contents: The contents of the memories.
+        mentions: The keys of the episodes that mention the memories.
     """
 
     current: list[Name] = field(default_factory=list[Name])
@@ -55,14 +59,18 @@ class Findings:
     jobs: dict[Name, str] = field(default_factory=dict[Name, str])
     layers: dict[Layer, list[Name]] = field(default_factory=dict[Layer, list[Name]])
     others: list[Name] = field(default_factory=list[Name])
-    sources: set[Source] = field(default_factory=set[Source])
+    sources: dict[Source, set[str]] = field(default_factory=dict[Source, set[str]])
     contents: set[str] = field(default_factory=set[str])
+    mentions: set[str] = field(default_factory=set[str])
 
     def add_memory(self, item: StoreItem, memory: Memory | None, *, is_current: bool) -> None:
         """Add a version of a memory, and its sources."""
         (self.current if is_current else self.past).append((item.namespace, item.key))
         if memory is not None:
-            self.sources.update(_sources(memory))
+            moment = memory.metadata.get("valid_from")
+            for source in _sources(memory):
+                said = self.sources.setdefault(source, set())
+                said.update([moment] if isinstance(moment, str) else ())
             self.contents.add(memory.content)
 
     def add_to_layer(self, layer: Layer, item: StoreItem) -> None:
@@ -169,6 +177,28 @@ async def _records(store: BaseStore, scope: Scope, kind: MemoryType) -> AsyncIte
         if len(namespace) == len(root) + 1:
             async for record in scan_all(store, namespace):
                 yield record
+
+
+async def find_vitals(store: BaseStore, scope: Scope, found: Findings) -> None:
+    """Add the vital signs of the memories, and what they name: messages and episodes.
+
+    They name every statement of a memory, also those that changed no version of it.
+    """
+    current = {key for _, key in found.current}
+    past = {current_key(MemoryType(space[-2]), space[-1]) for space, _ in found.past} - current
+    names = [(scope.current, key) for key in sorted(past)]
+    kept = {key for _, key in await store.get_batch(names)}
+    for key in sorted(current | (past - kept)):
+        item = await store.get_item(scope.vitals, key)
+        if item is None:
+            continue
+        found.add_to_layer("vitals", item)
+        with suppress(InvalidArgumentError):
+            vitals = Vitals.from_value(item.value)
+            found.mentions.update(vitals.sources)
+            for message in vitals.messages:
+                # No episode has this moment: those of these statements are named.
+                found.sources.setdefault(message, {""})
 
 
 async def find_jobs(

@@ -10,12 +10,11 @@ from typing import Any, Final
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.memory.batch import rewritten
 from locus_memory.memory.forgetting.items import Findings, Words, namespaces_below
-from locus_memory.memory.forgetting.threads import Source
+from locus_memory.memory.forgetting.places import Places
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import Identity, IdentityBook, IdentityFact
-from locus_memory.memory.models import MemoryType
 from locus_memory.memory.moments import read_moment
-from locus_memory.memory.scope import Scope, current_key
+from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.turns import Turn, turn_puts
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import StoreItem
@@ -39,16 +38,22 @@ def words_of(texts: Iterable[str]) -> list[Words]:
 class LayerErasure:
     """The records of the layers that name what is erased.
 
-    These are the vital signs of the memories; the episodes, the turns and the sentences about the
+    These are the episodes, the turns and the sentences about the
     owner with all words of one of the `words`; the turns and the derived facts from the source
     messages of the memories; and the episodes and the turns of erased threads. A narrative goes
-    with any derived fact, since it was made from it.
+    with any derived fact, since it was made from it. An episode goes as a whole if it tells of a
+    source message, or if it is one of those that mention a memory: whatever words it has, it may
+    say what is erased.
+
+    A message with a globally unique id is recognised in a fork of its thread as well. The
+    transcript tells the number of a message with an id. Without it, the episodes of the thread
+    go that tell of the moment of the statement; without a moment, all of them.
 
     Attributes:
         store: The store.
         scope: The scope of the memories.
         words: The words, each of which is enough.
-        sources: The source messages of the memories.
+        places: The source messages of the memories.
         threads: The threads that are erased as a whole.
         changed: The turns that stay, whose search texts name erased ones, with their new texts.
         identity: How many sentences about the owner go.
@@ -57,21 +62,22 @@ class LayerErasure:
     store: BaseStore
     scope: Scope
     words: Sequence[Words]
-    sources: Collection[Source]
+    places: Places
     threads: Collection[str]
     changed: list[tuple[StoreItem, str]] = field(default_factory=list[tuple[StoreItem, str]])
     identity: int = 0
 
     async def find(self, found: Findings) -> None:
         """Add the records to the findings; writes nothing."""
-        await self._find_vitals(found)
-        async for item, episode in EpisodeBook(self.store).scan(self.scope):
-            if episode.session_id in self.threads or self._is_named(episode.text):
-                found.add_to_layer("episodes", item)
         for space in await namespaces_below(self.store, self.scope.transcripts):
             if len(space) == len(self.scope.transcripts) + 1:
                 turns = [item async for item in scan_all(self.store, space)]
                 self._look_at(space[-1], turns, found)
+                self.places.look_at(space[-1], turns)
+        async for item, episode in EpisodeBook(self.store).scan(self.scope):
+            is_known = item.key in found.mentions or episode.session_id in self.threads
+            if is_known or self._is_named(episode.text) or self.places.are_in(episode):
+                found.add_to_layer("episodes", item)
         identity = await IdentityBook(self.store).read(self.scope)
         self.identity = entries(identity) - entries(self._without(identity))
 
@@ -87,16 +93,6 @@ class LayerErasure:
             # A turn that was recorded again meanwhile names its present neighbours only.
             with suppress(VersionConflictError):
                 await self.store.put_batch([await rewritten(self.store, item, text)])
-
-    async def _find_vitals(self, found: Findings) -> None:
-        current = {key for _, key in found.current}
-        past = {current_key(MemoryType(space[-2]), space[-1]) for space, _ in found.past} - current
-        names = [(self.scope.current, key) for key in sorted(past)]
-        kept = {key for _, key in await self.store.get_batch(names)}
-        wanted = [(self.scope.vitals, key) for key in sorted(current | (past - kept))]
-        stored = await self.store.get_batch(wanted)
-        if stored:
-            found.layers["vitals"] = [name for name in wanted if name in stored]
 
     def _look_at(self, thread: str, turns: Sequence[StoreItem], found: Findings) -> None:
         """Find the turns of a thread that go, and those that name one of them."""
@@ -117,14 +113,13 @@ class LayerErasure:
     def _is_wanted(self, thread: str, item: StoreItem) -> bool:
         if thread in self.threads or self._is_named(_text(item)):
             return True
-        names = (item.metadata.get("turn"), f"#{item.metadata.get('number')}")
-        return any((thread, name) in self.sources for name in names)
+        return self.places.has_turn(thread, item)
 
     def _is_named(self, text: str) -> bool:
         return any(words.are_in(text) for words in self.words)
 
     def _is_derived(self, fact: IdentityFact) -> bool:
-        return any((fact.thread_id, name) in self.sources for name in fact.message_ids)
+        return any(self.places.has(fact.thread_id, name) for name in fact.message_ids)
 
     def _without(self, identity: Identity) -> Identity:
         overrides = tuple(e for e in identity.overrides if not self._is_named(e.text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from locus_memory._internal.quoting import quote
@@ -11,6 +12,7 @@ from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import CheckpointError, InvalidArgumentError
 from locus_memory.memory.forgetting.items import (
     Findings,
+    Layer,
     Name,
     Words,
     find_below,
@@ -18,8 +20,10 @@ from locus_memory.memory.forgetting.items import (
     find_key,
     find_matching,
     find_summaries,
+    find_vitals,
 )
 from locus_memory.memory.forgetting.layers import LayerErasure, entries, words_of
+from locus_memory.memory.forgetting.places import Places
 from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
 from locus_memory.memory.forgetting.threads import ThreadView, all_threads, holds, roots_of
 from locus_memory.memory.forgetting.words import take_out_words
@@ -33,6 +37,9 @@ from locus_memory.store.item import Namespace, check_identifier, check_key, chec
 __all__ = ["ForgetPlan", "ForgetTarget"]
 
 _BATCH: Final = 500
+_LAYERS: Final[tuple[Layer, ...]] = ("episodes", "turns", "identity", "log")
+"""The layers that are erased before the threads, in this order."""
+
 _SUMMARIES: Final = ("locus_memory", "summaries")
 """The default namespace of the summaries of a `SummarizingManager`."""
 
@@ -185,13 +192,16 @@ class ForgetPlan:
         else:
             for root in self._roots():
                 await find_below(store, root, target.scope, found)
+        if not target.is_user:
+            await find_vitals(store, target.scope, found)
 
     async def _find_in_layers(self) -> None:
         target, found = self.target, self.found
         # Only memories have a type: with one, the layers are searched for the memories themselves.
         is_open = target.words is not None and target.kinds == tuple(MemoryType)
         words = [target.words] if is_open and target.words else words_of(found.contents)
-        self.layers = LayerErasure(self.store, target.scope, words, found.sources, self.threads)
+        places = Places(found.sources)
+        self.layers = LayerErasure(self.store, target.scope, words, places, self.threads)
         await self.layers.find(found)
 
     async def _count_identity(self) -> int:
@@ -236,10 +246,11 @@ class ForgetPlan:
     async def _find_jobs(self) -> None:
         if not (self.target.is_user or self.found.sources or self.target.words):
             return
-        queue = self.target.prefix.queue
-        self.found.jobs |= await find_jobs(self.store, queue, self._is_wanted_job)
+        queue, places = self.target.prefix.queue, Places(self.found.sources)
+        wanted = partial(self._is_wanted_job, places)
+        self.found.jobs |= await find_jobs(self.store, queue, wanted)
 
-    def _is_wanted_job(self, job: Mapping[str, Any]) -> bool:
+    def _is_wanted_job(self, places: Places, job: Mapping[str, Any]) -> bool:
         namespace, scope = job.get("namespace"), self.target.scope.namespace
         if not isinstance(namespace, list):
             return False
@@ -247,14 +258,18 @@ class ForgetPlan:
             return tuple(namespace[: len(scope)]) == scope
         if tuple(namespace) != scope:
             return False
-        return job.get("thread") in self.threads or any(map(self._is_source(job), _said(job)))
+        return job.get("thread") in self.threads or any(
+            map(self._is_source(places, job), _said(job))
+        )
 
-    def _is_source(self, job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], bool]:
-        thread, sources, words = job.get("thread"), self.found.sources, self.target.words
+    def _is_source(
+        self, places: Places, job: Mapping[str, Any]
+    ) -> Callable[[Mapping[str, Any]], bool]:
+        thread, words = job.get("thread"), self.target.words
 
         def is_source(message: Mapping[str, Any]) -> bool:
             names = (message.get("id"), f"#{message.get('number')}")
-            if any((thread, name) in sources for name in names):
+            if any(places.has(thread, name) for name in names):
                 return True
             return words is not None and words.are_in(str(message.get("content")))
 
@@ -301,12 +316,14 @@ class ForgetPlan:
 
         Waiting messages could bring a memory back, so they are erased first. Summaries and the
         items of a thread are found through the thread, and a thread through its cursor and the
-        memories that were extracted from it.
+        memories that were extracted from it, with their vital signs. These and recorded turns
+        lead to episodes as well.
         """
         found = self.found
         if self.layers is not None:
             await self.layers.carry_out()
-        for names in (found.jobs, self.summaries, *found.layers.values(), found.others):
+        layers = (found.layers.get(layer, ()) for layer in _LAYERS)
+        for names in (found.jobs, self.summaries, *layers, found.others):
             await self._erase(names)
         await self._clear(self.thread_spaces)
         await self._erase(found.cursors)
@@ -314,7 +331,7 @@ class ForgetPlan:
             if self.checkpointer is not None:
                 await self.checkpointer.delete(thread_id)
         await take_out_words(self.store, self.target.scope, self._past_of_others())
-        for names in (found.past, found.current):
+        for names in (found.layers.get("vitals", ()), found.past, found.current):
             await self._erase(names)
         if self.target.is_user:
             await self._clear(self._roots())

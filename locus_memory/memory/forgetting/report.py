@@ -46,7 +46,7 @@ class ForgetReport:
         summaries: How many rolling summaries of these threads.
         identity: How many overrides, derived facts and narratives of the owner.
         vitals: How many records of vital signs.
-        episodes: How many episodes.
+        episodes: How many episodes, each as a whole.
         turns: How many turns of transcripts.
         log: How many entries of the log.
         sources: Threads that still hold source messages of the memories.

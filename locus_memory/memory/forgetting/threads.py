@@ -15,7 +15,15 @@ from locus_memory.conversation.summary.thread import root_digest
 from locus_memory.errors import CheckpointError
 from locus_memory.messages import Message
 
-__all__ = ["Source", "ThreadView", "all_threads", "holds", "roots_of", "view_thread"]
+__all__ = [
+    "Source",
+    "ThreadView",
+    "all_threads",
+    "holds",
+    "is_unique",
+    "roots_of",
+    "view_thread",
+]
 
 _PAGE: Final = 500
 
@@ -24,6 +32,11 @@ _UNIQUE: Final = re.compile(r"[0-9a-f]{32}")
 
 Source = tuple[str | None, str]
 """A message: its thread and its id; `#N` is the Nth of the conversation."""
+
+
+def is_unique(name: str) -> bool:
+    """Return whether no other message has this id, except its copies in forks of its thread."""
+    return _UNIQUE.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +125,7 @@ async def holds(
         CheckpointError: A damaged thread.
     """
     own = {name for thread_id, name in sources if thread_id == view.thread_id}
-    foreign = {name for _, name in sources if _UNIQUE.fullmatch(name)}
+    foreign = {name for _, name in sources if is_unique(name)}
     if _ids(view.messages) & (own | foreign):
         return True
     if any(name.startswith("#") for name in own):

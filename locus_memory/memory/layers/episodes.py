@@ -43,6 +43,7 @@ class Episode:
         salience: From 0 to 1, given by the model, and then decayed.
         decayed_at: The moment up to which the fall is in `salience`.
         turns: The numbers of the first and the last message in the thread, from 1.
+        joined_turns: The sessions that were merged into this one, each with its `turns`.
     """
 
     session_id: str
@@ -57,6 +58,7 @@ class Episode:
     salience: float = 0.5
     decayed_at: str = ""
     turns: tuple[int, int] = (1, 1)
+    joined_turns: tuple[tuple[str, int, int], ...] = ()
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -65,6 +67,7 @@ class Episode:
             raise InvalidArgumentError("an episode has a summary")
         for name, most in _MOST.items():
             set_(self, name, _entries(getattr(self, name), most))
+        set_(self, "joined_turns", tuple(dict.fromkeys(self.joined_turns)))
         set_(self, "salience", min(1.0, max(0.0, float(self.salience))))
         set_(self, "decayed_at", self.decayed_at or self.ended_at)
 
@@ -76,6 +79,11 @@ class Episode:
         same one: it replaces the episode, and never adds a second one.
         """
         return episode_key(self.session_id, self.started_at, self.turns[0])
+
+    @property
+    def all_turns(self) -> tuple[tuple[str, int, int], ...]:
+        """All sessions that it tells of, each with the numbers of its first and last message."""
+        return ((self.session_id, *self.turns), *self.joined_turns)
 
     @property
     def text(self) -> str:
@@ -93,7 +101,7 @@ class Episode:
     def joined(self, newer: Episode) -> Self:
         """Return the episode with what a newer one of the same content has beyond it.
 
-        These are its decisions, its action items, a higher salience and its end.
+        These are its decisions, its action items, a higher salience, its end and its turns.
         """
         return replace(
             self,
@@ -101,12 +109,15 @@ class Episode:
             action_items=(*self.action_items, *newer.action_items),
             salience=max(self.salience, newer.salience),
             ended_at=max(self.ended_at, newer.ended_at),
+            joined_turns=(*self.joined_turns, *newer.all_turns),
         )
 
     def to_value(self) -> dict[str, Any]:
         """Return the episode as plain JSON."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        joined = [list(each) for each in values.pop("joined_turns")]
+        listed = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        return {**listed, "joined_turns": joined} if joined else listed
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Self:
@@ -117,7 +128,9 @@ class Episode:
         """
         try:
             first, last = value["turns"]
+            joined = ((str(s), int(a), int(b)) for s, a, b in value.get("joined_turns", ()))
             named: dict[str, Any] = {**value, "turns": (int(first), int(last))}
+            named["joined_turns"] = tuple(joined)
             return cls(**named)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError("a stored value that is not an episode") from error

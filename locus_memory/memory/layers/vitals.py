@@ -47,6 +47,8 @@ class Vitals:
         pinned_at: The moment of the first record.
         source_count: How many episodes mention the memory.
         sources: The ids of the newest 50 of these episodes.
+        messages: The newest 50 messages that state the memory, each as its thread and its id;
+            `#N` is the Nth of the thread.
         use_count: How often the planner has shown the memory.
         last_used: The moment of the last use; `None`: never.
         trust: From 0 to 1: it rises by 0.02 with a recall, at most once a thread and day.
@@ -68,6 +70,7 @@ class Vitals:
     trained_on: str | None = None
     promoted_on: str | None = None
     retired_at: str | None = None
+    messages: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def first(cls, memory: Memory, written_at: str) -> Self:
@@ -114,13 +117,25 @@ class Vitals:
         trust = min(1.0, self.trust + _TRAINING)
         return replace(used, trust=trust, trained=(*known, thread), trained_on=day)
 
-    def mentioned(self, episode_id: str, salience: float = 0.0) -> Self:
-        """Return the vital signs after one more episode mentioned the memory."""
-        if episode_id in self.sources:
-            return replace(self, salience=max(self.salience, salience))
+    def mentioned(
+        self,
+        episode_id: str | None,
+        salience: float = 0.0,
+        messages: Iterable[tuple[str, str]] = (),
+    ) -> Self:
+        """Return the vital signs after a session mentioned the memory.
+
+        Args:
+            episode_id: The episode of the session; `None`: it has none.
+            salience: The salience that the session gives it; a higher one stays.
+            messages: The messages that state it, each as its thread and its id.
+        """
+        stated = tuple(dict.fromkeys((*self.messages, *messages)))[-_MOST_SOURCES:]
+        told = replace(self, salience=max(self.salience, salience), messages=stated)
+        if episode_id is None or episode_id in self.sources:
+            return told
         return replace(
-            self,
-            salience=max(self.salience, salience),
+            told,
             source_count=self.source_count + 1,
             sources=(*self.sources, episode_id)[-_MOST_SOURCES:],
         )
@@ -153,7 +168,8 @@ class Vitals:
 
     def to_value(self) -> dict[str, Any]:
         """Return the vital signs as plain JSON."""
-        return {**asdict(self), "sources": list(self.sources), "trained": list(self.trained)}
+        listed = {"sources": list(self.sources), "trained": list(self.trained)}
+        return {**asdict(self), **listed, "messages": [list(each) for each in self.messages]}
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Self:
@@ -164,8 +180,10 @@ class Vitals:
         """
         try:
             listed: dict[str, Any] = {n: tuple(value[n]) for n in ("sources", "trained")}
+            pairs = ((str(thread), str(name)) for thread, name in value.get("messages", ()))
+            listed["messages"] = tuple(pairs)
             return cls(**{**value, **listed})
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError("a stored value that is not a record of vitals") from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, Self
 
 from locus_memory._internal.recent import RecentlyUsed
@@ -23,7 +23,7 @@ from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 
-__all__ = ["ExtractionQueue", "Job", "Outcome"]
+__all__ = ["ExtractionQueue", "Job", "Outcome", "Waiting"]
 
 _ATTEMPTS: Final = 100
 _DIGITS: Final = 16
@@ -49,6 +49,8 @@ class Job:
         lease: The lease of the process that works on it, or `None`.
         queued_at: The moment it was queued, ISO 8601 in UTC; `None` if unknown.
         agent: The agent, if it is known.
+        read: What was extracted from the messages already: the `current_key` of each memory, its
+            salience, and the ids of the messages that state it; `None`: nothing was tried.
     """
 
     key: str
@@ -61,6 +63,7 @@ class Job:
     lease: Mapping[str, Any] | None = None
     queued_at: str | None = None
     agent: str | None = None
+    read: Sequence[tuple[str, float, Sequence[str]]] | None = None
 
     @property
     def lane(self) -> str:
@@ -72,6 +75,15 @@ class Job:
         """The ids of the messages; without an id, the number in the thread, such as `#3`."""
         return [each["id"] or f"#{each['number']}" for each in self.messages]
 
+    @property
+    def characters(self) -> int:
+        """How many characters the user and the assistant said."""
+        return sum(
+            len(each["content"].strip())
+            for each in self.messages
+            if each["role"] in ("user", "assistant")
+        )
+
     @staticmethod
     def lane_of(key: str) -> str:
         """Return the thread's part of a key."""
@@ -80,8 +92,10 @@ class Job:
     def to_value(self) -> dict[str, Any]:
         """Return the job as plain JSON."""
         agent = {} if self.agent is None else {"agent": self.agent}
+        read = {} if self.read is None else {"read": [[n, s, [*ids]] for n, s, ids in self.read]}
         return {
             **agent,
+            **read,
             "namespace": list(self.namespace),
             "thread": self.thread,
             "messages": self.messages,
@@ -107,10 +121,24 @@ class Job:
                 value["lease"],
                 value.get("queued_at"),
                 value.get("agent"),
+                value.get("read"),
             )
         except (KeyError, TypeError) as error:
             emit("memory.queue_unreadable", error=error)
             return None
+
+
+@dataclass(slots=True)
+class Waiting:
+    """The jobs of one thread that wait, as far as their names and moments say.
+
+    Attributes:
+        keys: Their keys.
+        queued_at: The moment of the last of them, ISO 8601 in UTC; `None` if unknown.
+    """
+
+    keys: set[str] = field(default_factory=set[str])
+    queued_at: str | None = None
 
 
 class Outcome(Protocol):
@@ -286,9 +314,15 @@ class ExtractionQueue:
         items = [item async for item in scan_all(self._store, self._namespace, prefix=lane)]
         return [job for job in map(Job.from_item, items) if job is not None]
 
-    async def names(self) -> list[str]:
-        """Return the keys of all jobs of all threads."""
-        return [item.key async for item in scan_all(self._store, self._namespace)]
+    async def lanes(self) -> dict[str, Waiting]:
+        """Return the jobs of all threads, by their lanes."""
+        found: dict[str, Waiting] = {}
+        async for item in scan_all(self._store, self._namespace):
+            each = found.setdefault(Job.lane_of(item.key), Waiting())
+            each.keys.add(item.key)
+            value = item.value
+            each.queued_at = value.get("queued_at") if isinstance(value, Mapping) else None
+        return found
 
     async def claim(self, job: Job, lease: Lease, now: float) -> Job | None:
         """Put a job under a lease, as one more attempt; `None`: another process has it."""
@@ -296,6 +330,10 @@ class ExtractionQueue:
             return None
         claimed = replace(job, lease=lease.to_value(), attempts=job.attempts + 1)
         return await self._replace(claimed)
+
+    async def mark_read(self, job: Job, read: Sequence[tuple[str, float, Sequence[str]]]) -> None:
+        """Record what was extracted from a job, unless another writer changed it meanwhile."""
+        await self._replace(replace(job, read=read))
 
     async def give_back(self, job: Job) -> None:
         """Release a claimed job whose attempt was interrupted."""
@@ -319,9 +357,12 @@ class ExtractionQueue:
         """
         jobs = outcome.jobs
         for _ in range(_ATTEMPTS):
-            if not self._store.capabilities.transactions and not await self.holds(jobs[0]):
+            held = await self._held(jobs)
+            if held is None:
                 return False
             head, *rest = [Delete(namespace=self._namespace, key=job.key) for job in jobs]
+            if self._store.capabilities.transactions:
+                rest = [replace(each, if_version=held[each.key]) for each in rest]
             operations = [
                 *await outcome.operations(),
                 *await self._settling(jobs[-1]),
@@ -332,16 +373,26 @@ class ExtractionQueue:
                 await write_together(self._store, operations)
             except VersionConflictError:
                 self._cursors.discard(jobs[0].lane)
-                if not await self.holds(jobs[0]):
-                    return False
             else:
                 return True
         raise VersionConflictError(0, 1)
 
-    async def holds(self, job: Job) -> bool:
-        """Return whether nobody changed or erased a job since this process claimed it."""
-        item = await self._store.get_item(self._namespace, job.key)
-        return item is not None and item.version == job.version
+    async def holds(self, jobs: Sequence[Job]) -> bool:
+        """Return whether jobs of one thread are still this process's, and none was erased.
+
+        Everything that an extractor makes of them is written after this was asked: the owner of
+        the messages may have been forgotten while the extractor worked, or one of them.
+
+        Args:
+            jobs: The jobs; the first one was claimed.
+        """
+        return await self._held(jobs) is not None
+
+    async def _held(self, jobs: Sequence[Job]) -> dict[str, int] | None:
+        """Return the stored versions of jobs; `None` if one is gone, or the first one changed."""
+        there = {job.key: job.version for job in await self.waiting(jobs[0].lane)}
+        is_held = there.get(jobs[0].key) == jobs[0].version
+        return there if is_held and all(job.key in there for job in jobs) else None
 
     async def fail(self, jobs: Sequence[Job], most: int) -> list[Job]:
         """Leave jobs for another attempt; the attempt of the first is counted already.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass
@@ -13,9 +13,10 @@ from typing import Any, Final
 from locus_memory._internal.cancellation import is_being_cancelled
 from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
+from locus_memory.memory.moments import read_moment
 from locus_memory.memory.options import ExtractionOptions
 from locus_memory.memory.queue.lease import Lease
-from locus_memory.memory.queue.queue import ExtractionQueue, Job, Outcome
+from locus_memory.memory.queue.queue import ExtractionQueue, Job, Outcome, Waiting
 from locus_memory.store.encoding import decode_namespace
 from locus_memory.store.item import Namespace
 
@@ -38,12 +39,16 @@ class Pace:
 
     Attributes:
         by_session: A thread is handled once it was quiet for `batch_quiet`, or once another thread
-            of the same scope has a job; and no job is ever dropped.
+            of the same scope has a job, whichever process queued these jobs; and no job is ever
+            dropped.
         is_manual: Nothing is handled until `drain` insists on it.
+        least: With `by_session`: the characters of a thread's waiting jobs from which `close`
+            handles it. With fewer, it may go on in the next process.
     """
 
     by_session: bool = False
     is_manual: bool = False
+    least: int = 0
 
 
 EAGER: Final = Pace()
@@ -59,7 +64,8 @@ class Worker:
     Args:
         queue: The jobs.
         handle: Does the work of the jobs of one thread, and raises its errors. Its outcome is
-            written together with the deletion of the jobs; `None`: everything is written already.
+            written together with the deletion of the jobs; `None`: everything is written already,
+            unless the queue does not hold the jobs any more.
         options: When a thread is extracted from, and how long that may take.
         clock: Returns seconds since the epoch.
         pace: When a thread is handled.
@@ -81,10 +87,13 @@ class Worker:
         self._pace = pace
         # The thread of each scope that got the last job.
         self._latest: dict[Namespace, str] = {}
+        # The threads that got a job in this process.
+        self._own: set[str] = set()
         self._insisted: set[str] = set()
         self._parked: set[str] = set()
         self._known: dict[str, set[str]] = {}
         self._failed: set[str] = set()
+        self._closing = False
         self._closed = False
         self._started = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -101,16 +110,22 @@ class Worker:
         return sum(map(len, self._known.values()))
 
     async def start(self) -> None:
-        """Take up the jobs that an earlier process left; only once per event loop."""
+        """Take up the jobs that other processes left; only once per event loop.
+
+        With `by_session`, the newest thread of a scope may go on: it is handled once it was quiet
+        for as long as `batch_quiet`, counted from its last job. The other threads are over.
+        """
         self._bind()
         if self._started:
             return
         self._started = True
-        taken_up = False
+        found: Mapping[str, Waiting] | None = None
         try:
-            taken_up = await self._take_up(None)
+            found = await self._find()
         finally:
-            self._started = taken_up
+            self._started = found is not None
+        if not self._pace.is_manual:
+            self._take_up(found or {})
 
     def add(self, job: Job, *, is_awaited: bool = False) -> asyncio.Task[None] | None:
         """Take up a job that was just queued; returns the task that handles its thread.
@@ -123,6 +138,7 @@ class Worker:
         if not self._pace.by_session:
             return self._wake(job.lane, context=copy_context() if is_awaited else None)
         self._bind()
+        self._own.add(job.lane)
         self.end_others(job.namespace, job.lane)
         self._latest[job.namespace] = job.lane
         self._wake_later(job.lane)
@@ -151,9 +167,13 @@ class Worker:
                 at each attempt.
         """
         self._bind()
-        await self._take_up(scope, insists=insists)
-        while running := self._running():
-            await asyncio.wait(running)
+        await self._find()
+        if insists or not self._pace.is_manual:
+            for lane in [each for each in self._known if _is_in(each, scope)]:
+                if insists:
+                    self._insisted.add(lane)
+                self._wake(lane, forced=True)
+        await self._settle()
         return sum(len(names) for lane, names in self._known.items() if _is_in(lane, scope))
 
     async def flush(self, lane: str) -> None:
@@ -164,11 +184,19 @@ class Worker:
                 await asyncio.wait([task])
 
     async def close(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound, then clean up
-        """Drain for at most `timeout` seconds; unfinished jobs stay queued."""
+        """Handle what may not wait for at most `timeout` seconds; unfinished jobs stay queued.
+
+        That is everything, or with `by_session` the threads that are quiet and those that got a
+        job in this process and have the `least` characters. A shorter one is left: the next
+        process may go on with it, so that its parts are handled together, and a part that is too
+        short for the work is not handled in vain. Once nothing follows, the first process to
+        start after `batch_quiet` handles it.
+        """
+        self._closing = True
         try:
             if self._known or self._started:
                 async with asyncio.timeout(timeout):
-                    await self.drain()
+                    await self._finish()
         except TimeoutError as error:
             emit("memory.drain_timeout", error=error, pending=self.pending)
         finally:
@@ -178,6 +206,20 @@ class Worker:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+
+    async def _finish(self) -> None:
+        if not self._pace.by_session:
+            await self.drain()
+        elif not self._pace.is_manual:
+            self._bind()
+            for lane in list(self._known):
+                self._wake(lane)
+            await self._settle()
+
+    async def _settle(self) -> None:
+        """Wait until no thread is handled any more."""
+        while running := self._running():
+            await asyncio.wait(running)
 
     def _running(self) -> list[asyncio.Task[None]]:
         return [task for task in self._tasks.values() if not task.done()]
@@ -193,21 +235,39 @@ class Worker:
         inline = self._options.extract_mode == "inline"
         self._slots = nullcontext() if inline else asyncio.Semaphore(_AT_ONCE)
 
-    async def _take_up(self, scope: Namespace | None, *, insists: bool = False) -> bool:
-        """Find jobs in the store and wake their threads; returns whether that worked."""
+    async def _find(self) -> Mapping[str, Waiting] | None:
+        """Find the jobs in the store; `None`: that failed."""
         try:
-            found = _by_lane(await self._queue.names())
+            found = await self._queue.lanes()
         except Exception as error:  # noqa: BLE001 - reported; it is tried again at the next run
             emit("memory.queue_failed", error=error)
-            found = None
-        for lane, names in (found or {}).items():
-            self._known[lane] = self._known.get(lane, set()) | names
-        if insists or not self._pace.is_manual:
-            for lane in [each for each in self._known if _is_in(each, scope)]:
-                if insists:
-                    self._insisted.add(lane)
-                self._wake(lane, forced=True)
-        return found is not None
+            return None
+        for lane, each in found.items():
+            self._known[lane] = self._known.get(lane, set()) | each.keys
+        return found
+
+    def _take_up(self, found: Mapping[str, Waiting]) -> None:
+        """Wake the threads found in the store, but those that may go on later."""
+        pauses = {lane: self._rest(each.queued_at) for lane, each in found.items()}
+        going_on = (lane for lane in found if pauses[lane] > 0 and self._pace.by_session)
+        for lane in sorted(going_on, key=lambda lane: found[lane].queued_at or ""):
+            self._latest[_scope_of(lane)] = lane
+        for lane in self._known:
+            if lane in found and lane == self._latest.get(_scope_of(lane)):
+                self._pauses[lane] = pauses[lane]
+                self._wake_later(lane)
+            else:
+                self._wake(lane, forced=lane in found or not self._pace.by_session)
+
+    def _rest(self, queued_at: str | None) -> float:
+        """Return for how many seconds a session may go on whose last job is of a moment.
+
+        A moment in the future says nothing: another clock is wrong.
+        """
+        moment = read_moment(queued_at)
+        quiet = self._options.batch_quiet
+        waited = quiet if moment is None else self._clock() - moment.timestamp()
+        return 0.0 if abs(waited) >= quiet else min(quiet - waited, quiet)
 
     def _wake(
         self, lane: str, *, forced: bool = False, context: Context | None = None
@@ -231,7 +291,8 @@ class Worker:
         """Wake a thread once it has been quiet long enough; a new job delays that."""
         self._stop_timer(lane)
         if not (self._closed or self._pace.is_manual):
-            wake = partial(self._wake, lane, forced=True)
+            # Another process may have queued a job of the session meanwhile.
+            wake = partial(self._wake, lane, forced=not self._pace.by_session)
             pause = self._pauses.pop(lane, self._options.batch_quiet)
             self._timers[lane] = asyncio.get_running_loop().call_later(pause, wake)
 
@@ -271,20 +332,32 @@ class Worker:
         if not jobs:
             self._leave(lane)
             return False
-        waiting = sum(len(job.messages) for job in jobs)
-        if waiting < self._options.batch_messages and lane not in self._forced:
-            return False
-        if self._is_parked(lane, jobs[0]):
+        is_over = lane in self._forced or self._is_over(lane, jobs)
+        if not is_over or self._is_parked(lane, jobs[0]):
             return False
         now = self._clock()
         with Lease(now + self._options.extract_timeout + _SLACK) as lease:
             head = await self._queue.claim(jobs[0], lease, now)
             return head is not None and await self._attempt(lane, [head, *jobs[1:]])
 
+    def _is_over(self, lane: str, jobs: Sequence[Job]) -> bool:
+        """Return whether the jobs of a thread are to be handled, though nothing demands it."""
+        if not self._pace.by_session:
+            waiting = sum(len(job.messages) for job in jobs)
+            return waiting >= self._options.batch_messages
+        rest = self._rest(jobs[-1].queued_at)
+        if rest == 0:
+            return True
+        if self._closing and lane in self._own:
+            return sum(job.characters for job in jobs) >= self._pace.least
+        self._pauses[lane] = rest
+        return False
+
     def _leave(self, lane: str) -> None:
         """Forget a thread without jobs."""
         self._known.pop(lane, None)
-        scope = decode_namespace(lane)[:-1]
+        self._own.discard(lane)
+        scope = _scope_of(lane)
         if self._latest.get(scope) == lane:
             del self._latest[scope]
 
@@ -317,19 +390,25 @@ class Worker:
                 raise
             await self._fail(lane, jobs, error)
             return False
-        if outcome is None:
-            await self._queue.finish(jobs)
-            done = jobs
-        else:
-            done = await self._complete(outcome)
+        done = await self._finished(jobs) if outcome is None else await self._complete(outcome)
+        if not done:
+            # Others have the jobs or erased some of them: see what is left.
+            return True
         self._known[lane] -= {job.key for job in done}
         self._retry()
-        if not self._pace.by_session or not done:
-            return bool(done)
+        if not self._pace.by_session:
+            return True
         if not self._known[lane]:
             self._leave(lane)
         # A session that goes on meanwhile waits for its next pause.
         return len(done) < len(jobs)
+
+    async def _finished(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """Delete jobs whose results are written; returns them, or none if others have them now."""
+        if not await self._queue.holds(jobs):
+            return ()
+        await self._queue.finish(jobs)
+        return jobs
 
     async def _complete(self, outcome: Outcome) -> Sequence[Job]:
         """Write an outcome; returns its jobs, or none if another process has them now."""
@@ -368,17 +447,16 @@ class Worker:
 
     def _retry(self) -> None:
         """Wake the threads that failed: after one success, others may succeed too."""
+        if self._pace.is_manual:
+            return
         for lane in list(self._failed):
             self._failed.discard(lane)
-            self._wake(lane)
+            self._wake(lane, forced=self._pace.by_session)
+
+
+def _scope_of(lane: str) -> Namespace:
+    return decode_namespace(lane)[:-1]
 
 
 def _is_in(lane: str, scope: Namespace | None) -> bool:
-    return scope is None or decode_namespace(lane)[:-1] == scope
-
-
-def _by_lane(keys: Iterable[str]) -> dict[str, set[str]]:
-    lanes: dict[str, set[str]] = {}
-    for key in keys:
-        lanes.setdefault(Job.lane_of(key), set()).add(key)
-    return lanes
+    return scope is None or _scope_of(lane) == scope

@@ -13,7 +13,7 @@ from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import current_key
 from locus_memory.store.text import query_words, stem
 
-__all__ = ["Sifted", "is_known_as", "sift"]
+__all__ = ["Mention", "Sifted", "is_known_as", "sift"]
 
 _ALIKE: Final = 0.8
 """The share of common words from which two facts say the same."""
@@ -23,17 +23,43 @@ _NEGATION: Final = re.compile(r"no|not|never|none|nor|without|cannot|\w+n['\u201
 
 
 @dataclass(frozen=True, slots=True)
+class Mention:
+    """The statement of a memory in a session.
+
+    Attributes:
+        salience: The salience that the session gives it.
+        messages: The ids of the messages that state it.
+    """
+
+    salience: float
+    messages: tuple[str, ...] = ()
+
+    def joined(self, other: Mention | None) -> Mention:
+        """Return this mention together with another one of the same memory."""
+        if other is None:
+            return self
+        messages = dict.fromkeys((*other.messages, *self.messages))
+        return Mention(max(self.salience, other.salience), tuple(messages))
+
+
+def _messages_of(statement: Statement) -> tuple[str, ...]:
+    """Return the ids of the messages that a statement comes from."""
+    ids: object = statement.memory.metadata.get("message_ids")
+    return tuple(str(each) for each in ids) if isinstance(ids, list) else ()
+
+
+@dataclass(frozen=True, slots=True)
 class Sifted:
     """The changes of a session without the facts that are known already.
 
     Attributes:
         edits: The changes to write, in order.
-        mentioned: The salience of each memory that the session mentions, by `current_key`.
+        mentioned: The memories that the session mentions, by `current_key`.
         known: The keys of the facts that are not written, each with the known one's key.
     """
 
     edits: tuple[Statement | Retirement, ...]
-    mentioned: Mapping[str, float]
+    mentioned: Mapping[str, Mention]
     known: Mapping[str, str]
 
 
@@ -54,7 +80,7 @@ def sift(
     }
     keys = {(kind, each.key) for kind, memories in current.items() for each in memories}
     written: list[Statement | Retirement] = []
-    mentioned: dict[str, float] = {}
+    mentioned: dict[str, Mention] = {}
     known: dict[str, str] = {}
     for edit in edits:
         if isinstance(edit, Retirement):
@@ -67,8 +93,9 @@ def sift(
             others[edit.key] = edit.memory
         else:
             known[current_key(edit.type, edit.key)] = current_key(edit.type, name)
+        mention = Mention(importance_of(edit.memory), _messages_of(edit))
         shown = current_key(edit.type, edit.key if name is None else name)
-        mentioned[shown] = max(mentioned.get(shown, 0.0), importance_of(edit.memory))
+        mentioned[shown] = mention.joined(mentioned.get(shown))
     return Sifted(tuple(written), mentioned, known)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import EpisodeDraft
 from locus_memory.memory.extraction.extraction import Distilled, Extraction, origin_of
@@ -22,18 +21,15 @@ from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.models import Memory, is_expired
 from locus_memory.memory.queue.queue import Job
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.sessions.candidates import Sifted, sift
+from locus_memory.memory.sessions.candidates import Mention, Sifted, sift
 from locus_memory.memory.sessions.transcribing import Transcriber
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Delete, Put
 
-__all__ = ["Distillation", "Ended"]
+__all__ = ["LEAST", "Distillation", "Ended"]
 
-_LEAST: Final = 80
+LEAST: Final = 80
 """The characters of a session below which it is no model's matter, and no episode."""
-
-_NOTED: Final = 1_024
-"""How many turns are remembered whose facts were extracted already."""
 
 _UNKNOWN: Final = "1970-01-01T00:00:00.000000+00:00"
 
@@ -43,18 +39,22 @@ class _Findings:
     """The findings of a distillation, ready to be written.
 
     Attributes:
-        key: The key that the episode has, if there is one.
+        thread: The thread.
+        key: The key that the episode has, if there is one; `None`: the session is too short.
         episode: The episode, or `None`.
         distilled: What the extractor made of the session.
-        sifted: The changes that the ledger wrote, and the memories that the session mentions.
+        sifted: The changes that the ledger wrote.
+        mentioned: The memories that the session mentions, by `current_key`.
         facts: How many memories were written.
         log: The put of the log entry; `None`: nothing was distilled.
     """
 
-    key: str
+    thread: str
+    key: str | None
     episode: Episode | None
     distilled: Distilled
     sifted: Sifted
+    mentioned: Mapping[str, Mention]
     facts: int
     log: Put | None
 
@@ -84,8 +84,8 @@ class Ended:
             return self.erased
         scope = Scope(self.jobs[0].namespace)
         changes = {
-            name: partial(_mentioned, key=found.key, salience=salience)
-            for name, salience in found.sifted.mentioned.items()
+            name: partial(_mentioned, found=found, mention=mention)
+            for name, mention in found.mentioned.items()
         }
         operations: list[Put | Delete] = [*self.erased]
         operations += await VitalsBook(self.store).planned(scope, changes, is_first=True)
@@ -123,7 +123,7 @@ class Distillation:
         extraction: Calls the extractor and checks its answer.
         ledger: Writes the changes of memories.
         record: Writes the transcript.
-        holds: Returns whether a job is still this process's, and not erased.
+        holds: Returns whether jobs are still this process's, and none was erased.
     """
 
     def __init__(
@@ -132,11 +132,10 @@ class Distillation:
         extraction: Extraction,
         ledger: Ledger,
         record: Transcriber,
-        holds: Callable[[Job], Awaitable[bool]],
+        holds: Callable[[Sequence[Job]], Awaitable[bool]],
     ) -> None:
         self._store = store
         self._holds = holds
-        self._noted = RecentlyUsed[bool](_NOTED)
         self._record = record
         self._extraction = extraction
         self._ledger = ledger
@@ -150,10 +149,6 @@ class Distillation:
             yield counts
         finally:
             self._counts.pop(lane, None)
-
-    def note(self, job: Job) -> None:
-        """Record that the facts of a turn were extracted already."""
-        self._noted.put(job.key, value=True)
 
     async def run(self, jobs: Sequence[Job]) -> Ended:
         """Distil the turns of the jobs of one thread, and write the changes of memories.
@@ -195,8 +190,8 @@ class Distillation:
             name = None if error is None else type(error).__name__
             return LogEntry(kind="distill", at=at, duration_ms=taken, ok=error is None, error=name)
 
-        is_short = _characters(jobs) < _LEAST
-        unread = [job for job in jobs if self._noted.get(job.key) is None]
+        is_short = sum(job.characters for job in jobs) < LEAST
+        unread = [job for job in jobs if job.read is None]
         fresh = origin_of(unread) if unread else None
         try:
             if is_short:
@@ -207,16 +202,17 @@ class Distillation:
             await self._log(scope, entry(error))
             raise
         log = None if is_short else log_put(scope, entry())
-        if not await self._holds(jobs[0]):
-            # The user was forgotten meanwhile, or another process has the session now.
+        if not await self._holds(jobs):
             return None
         sifted = await self._sifted(scope, distilled)
         written = await self._ledger.apply(scope, sifted.edits)
         return _Findings(
-            key=_key_of(jobs),
+            thread=jobs[0].thread,
+            key=None if is_short else _key_of(jobs),
             episode=_episode_of(jobs, distilled.episode),
             distilled=distilled,
             sifted=sifted,
+            mentioned=_with_read(sifted.mentioned, jobs),
             facts=len(written),
             log=log,
         )
@@ -243,16 +239,6 @@ class Distillation:
             await self._store.put_batch([log_put(scope, entry)])
         except Exception as error:  # noqa: BLE001 - reported; the first error counts
             emit("memory.log_failed", error=error)
-
-
-def _characters(jobs: Sequence[Job]) -> int:
-    """Return how many characters the user and the assistant said."""
-    return sum(
-        len(each["content"].strip())
-        for job in jobs
-        for each in job.messages
-        if each["role"] in ("user", "assistant")
-    )
 
 
 def _key_of(jobs: Sequence[Job]) -> str:
@@ -283,7 +269,16 @@ def _episode_of(jobs: Sequence[Job], draft: EpisodeDraft | None) -> Episode | No
     )
 
 
-def _mentioned(memory: Memory, vitals: Vitals, *, key: str, salience: float) -> Vitals:
+def _with_read(mentioned: Mapping[str, Mention], jobs: Sequence[Job]) -> dict[str, Mention]:
+    """Return the mentions of a session, with those that were extracted turn by turn."""
+    found = dict(mentioned)
+    for name, salience, messages in (each for job in jobs for each in job.read or ()):
+        found[name] = Mention(salience, tuple(messages)).joined(found.get(name))
+    return found
+
+
+def _mentioned(memory: Memory, vitals: Vitals, *, found: _Findings, mention: Mention) -> Vitals:
     """Return the vital signs after a session mentioned a memory."""
     del memory
-    return vitals.mentioned(key, salience)
+    messages = ((found.thread, name) for name in mention.messages)
+    return vitals.mentioned(found.key, mention.salience, messages)

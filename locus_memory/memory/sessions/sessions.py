@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -10,10 +10,10 @@ from locus_memory.errors import ConfigurationError
 from locus_memory.memory.extraction.extraction import Extraction
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.options import ExtractionOptions, TendingOptions
-from locus_memory.memory.queue.queue import ExtractionQueue
+from locus_memory.memory.queue.queue import ExtractionQueue, Job
 from locus_memory.memory.queue.worker import Pace, Worker
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.sessions.distillation import Distillation
+from locus_memory.memory.sessions.distillation import LEAST, Distillation
 from locus_memory.memory.sessions.ingestion import Ingested, Ingestion, marked_turns, moment_of
 from locus_memory.memory.sessions.transcribing import Transcriber
 from locus_memory.store.base import BaseStore
@@ -55,7 +55,11 @@ class Sessions:
         """Return the sessions of a manager that tends its memory, or that only extracts."""
         if not tending.enabled:
             queue = ExtractionQueue(store, scope, ledger.now)
-            worker = Worker(queue, extraction.run, options, clock=clock)
+
+            async def extract(jobs: Sequence[Job]) -> None:
+                await extraction.run(jobs, queue.holds)
+
+            worker = Worker(queue, extract, options, clock=clock)
             return cls(queue, worker, ledger.now, None, None)
         record = Transcriber(is_passive=tending.passive, allow_secrets=options.allow_secrets)
         queue = ExtractionQueue(store, scope, ledger.now, record)
@@ -70,10 +74,23 @@ class Sessions:
                 batch_quiet=tending.summary_debounce_seconds,
             ),
             clock=clock,
-            pace=Pace(by_session=True, is_manual=tending.extraction_mode == "manual"),
+            pace=Pace(
+                by_session=True,
+                is_manual=tending.extraction_mode == "manual",
+                least=LEAST,
+            ),
         )
         ingestion = Ingestion(queue, worker, distillation, record)
         return cls(queue, worker, ledger.now, ingestion, distillation)
+
+    async def read(self, job: Job, extraction: Extraction) -> None:
+        """Extract from a turn before its session is over, and record that.
+
+        Raises:
+            Exception: Any error of the extractor or the store.
+        """
+        await extraction.run([job], self.queue.holds)
+        await self.queue.mark_read(job, await extraction.stated(job))
 
     async def ingest(
         self,
@@ -92,6 +109,7 @@ class Sessions:
             )
         check_key(agent_id)
         check_key(conversation_id)
+        await self.worker.start()
         at = moment_of(session_date, self.now())
         marked = marked_turns(turns, None if session_date is None else at)
         return await self.ingestion.run(

@@ -31,6 +31,10 @@ class SessionVerbs:
     def for_user(self, user_id: str) -> Self:
         """Return this manager bound to a user's memories."""
 
+    @abstractmethod
+    async def _note(self, job: Job | None) -> None:
+        """Extract from a turn at once where rules do it."""
+
     async def add(
         self, messages: Any, *, user_id: str | None = None, thread_id: str | None = None
     ) -> int:
@@ -54,6 +58,7 @@ class SessionVerbs:
         await view._worker.start()  # noqa: SLF001 - it is one of us
         job = await view._queue.add(view._scope, thread, said)  # noqa: SLF001 - it is one of us
         await self._take_up(job)
+        await self._note(job)
         return 0 if job is None else len(job.messages)
 
     async def ingest(

@@ -83,7 +83,9 @@ class SingleMemories:
     async def forget(self, key: str, type: MemoryType | str | None = None) -> int:  # noqa: A002 - the field's word
         """Erase a memory for good: what is current, its vector and its history.
 
-        Messages that still wait for extraction are left alone, and may bring it back.
+        Messages that still wait for extraction are left alone, and may bring it back. Episodes and
+        recorded turns that tell it are left alone as well: `locus_memory.forget(where, key=...)`
+        erases these too.
 
         Args:
             key: The memory's key.

@@ -26,7 +26,7 @@ async def idle(manager):
         await asyncio.wait(running)
 
 
-async def test_a_turn_arms_the_debounce_and_each_further_one_delays_it(tend):
+async def test_a_turn_arms_the_debounce_and_each_further_one_delays_it(tend, clock):
     model = Distiller()
     manager = tend(extract_fn=model, tending={"summary_debounce_seconds": 10})
     loop = asyncio.get_running_loop()
@@ -38,6 +38,7 @@ async def test_a_turn_arms_the_debounce_and_each_further_one_delays_it(tend):
     assert model.sessions == []
     callback, arguments = timer._callback, timer._args
     timer.cancel()
+    clock.advance(10)
     callback(*arguments)
     await idle(manager)
     assert len(model.sessions) == 1
@@ -115,10 +116,11 @@ async def test_sync_now_of_one_scope_leaves_the_others(tend, either):
     assert manager.pending == 0
 
 
-async def test_orphans_are_distilled_at_the_first_use(tend, either):
+async def test_orphans_are_distilled_at_the_first_use(tend, either, clock):
     """What an earlier process left is distilled without a further turn."""
     first = tend(tending={"extraction_mode": "manual"})
     await first.on_session_end(run_of(turns_of(LONG)))
+    clock.advance(60)
     second = tend()
     await second.retrieve()
     await second.on_session_start(run_of(turns_of("Hi")))

@@ -1,0 +1,337 @@
+"""Sessions that are split over processes: their parts become one session."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.memory.extraction.distillate import Distillate
+from locus_memory.memory.heuristic.extractor import HeuristicExtractor
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.models import MemoryChange, MemoryType
+from locus_memory.memory.options import TendingOptions
+from locus_memory.messages import Message
+from locus_memory.testing import FakeClock
+from tests.memory.sessions.conftest import (
+    LONG,
+    SCOPE,
+    Distiller,
+    episodes_of,
+    run_of,
+    turns_of,
+)
+from tests.memory.sessions.test_pace import idle
+
+
+async def one_turn(store, count, model, clock, thread="t", **metadata):
+    """A process that has one turn, the `count`th of its thread."""
+    async with LLMMemoryManager(
+        store, extract_fn=model, tending=TendingOptions(), clock=clock
+    ) as manager:
+        said = turns_of(*(f"{n}" for n in range(count)))
+        await manager.on_session_start(run_of(said[:-1], thread, **metadata))
+        await manager.on_session_end(run_of(said, thread, **metadata))
+
+
+async def test_one_manager_a_turn_costs_one_call_a_session(either, clock):
+    """Nine characters a turn: the ninth turn makes 81, and the tenth is left for later."""
+    model = Distiller()
+    for count in range(1, 11):
+        await one_turn(either, count, model, clock)
+        clock.advance(5)
+        assert len(model.sessions) == int(count >= 9)
+    assert len(model.sessions[0]) == 18
+    clock.advance(60)
+    manager = LLMMemoryManager(either, extract_fn=model, tending=TendingOptions(), clock=clock)
+    await manager.open()
+    await idle(manager)
+    assert len(model.sessions) == 1
+    (episode,) = await episodes_of(either)
+    assert episode.turns == (1, 18)
+    assert await either.list_keys(SCOPE.queue) == []
+
+
+async def test_a_new_process_waits_for_the_debounce_that_remains(tend, clock):
+    """A session whose last turn is 25 seconds old is over in 35."""
+    model = Distiller()
+    await tend(extract_fn=model).on_session_end(run_of(turns_of(LONG)))
+    clock.advance(25)
+    manager = tend(extract_fn=model)
+    before = asyncio.get_running_loop().time()
+    await manager.open()
+    await idle(manager)
+    (timer,) = manager._worker._timers.values()
+    assert 34.5 < timer.when() - before < 35.5
+    assert (model.sessions, manager.pending) == ([], 1)
+    clock.advance(35)
+    manager = tend(extract_fn=model)
+    await manager.open()
+    await idle(manager)
+    assert len(model.sessions) == 1
+
+
+async def test_a_timer_of_one_process_sees_the_turn_of_another(tend, clock):
+    """The session is quiet in this process, but not in that one."""
+    model = Distiller()
+    first, second = tend(extract_fn=model), tend(extract_fn=model)
+    await first.on_session_end(run_of(turns_of(LONG)))
+    clock.advance(50)
+    await second.on_session_end(run_of(turns_of(LONG, LONG)))
+    clock.advance(10)
+    ((lane, timer),) = first._worker._timers.items()
+    callback, arguments = timer._callback, timer._args
+    timer.cancel()
+    callback(*arguments)
+    await idle(first)
+    assert model.sessions == []
+    left = first._worker._timers[lane].when() - asyncio.get_running_loop().time()
+    assert 49.5 < left < 50.5
+    clock.advance(50)
+    assert await first.sync_now() == 0
+    assert len(model.sessions) == 1
+
+
+async def test_another_session_in_another_process_ends_the_one_before(tend, either, clock):
+    """However short it is; sessions of other users go on."""
+    model = Distiller()
+    for user in ("ada", "bo"):
+        await one_turn(either, 1, model, clock, "a", user_id=user)
+    manager = tend(extract_fn=model)
+    await manager.on_session_end(run_of(turns_of(LONG), "b", user_id="ada"))
+    await idle(manager)
+    queued = [item.value["thread"] for item in await either.scan(SCOPE.queue)]
+    users = [item.value["namespace"][-1] for item in await either.scan(SCOPE.queue)]
+    assert (sorted(queued), sorted(users)) == (["a", "b"], ["ada", "bo"])
+    assert model.sessions == []
+
+
+async def test_a_process_that_only_opens_and_closes_distils_what_is_over(tend, either, clock):
+    """It waits for the model, and leaves what may go on."""
+    talking = tend()
+    await talking.on_session_end(run_of(turns_of(LONG), "ada's", user_id="ada"))
+    clock.advance(50)
+    await talking.on_session_end(run_of(turns_of(LONG), "bo's", user_id="bo"))
+    clock.advance(10)
+    model = Distiller()
+    async with tend(extract_fn=model) as passing:
+        await passing.open()
+    assert len(model.sessions) == 1
+    (left,) = await either.scan(SCOPE.queue)
+    assert left.value["thread"] == "bo's"
+
+
+async def test_of_several_sessions_of_a_scope_only_the_newest_goes_on(tend, either, clock):
+    """A process that was killed left two of them; the older one is over."""
+    model = Distiller()
+    dead = tend(extract_fn=model)
+    await dead.on_session_end(run_of(turns_of(LONG), "a"))
+    clock.advance(1)
+    dead._worker._closed = True
+    await dead.on_session_end(run_of(turns_of(LONG), "b"))
+    manager = tend(extract_fn=model)
+    await manager.open()
+    await idle(manager)
+    assert [each.session_id for each in await episodes_of(either)] == ["a"]
+    await manager.on_session_end(run_of(turns_of(LONG), "c"))
+    await idle(manager)
+    assert [each.session_id for each in await episodes_of(either)] == ["a", "b"]
+
+
+async def test_closing_leaves_sessions_of_other_processes_alone(tend, either):
+    """A process that only looks does not end a conversation."""
+    model = Distiller()
+    talking, looking = tend(extract_fn=model), tend(extract_fn=model)
+    await talking.on_session_end(run_of(turns_of(LONG)))
+    await looking.open()
+    await looking.close()
+    assert model.sessions == []
+    await talking.close()
+    assert len(await episodes_of(either)) == 1
+
+
+async def test_in_manual_mode_no_process_but_the_one_that_is_told_distils(tend, either, clock):
+    """Not after the debounce, nor for another session, a run, an ingestion or a close."""
+    model = Distiller()
+    options = {"extract_fn": model, "tending": {"extraction_mode": "manual"}}
+    for thread in ("a", "b", "a"):
+        manager = tend(**options)
+        await manager.open()
+        await manager.on_session_start(run_of(turns_of("Hi."), thread))
+        await manager.on_session_end(run_of(turns_of(f"{thread}{clock.now} {LONG}"), thread))
+        await manager.ingest("agent", f"past {thread}", [{"user": LONG}])
+        assert await manager.drain() > 0
+        await idle(manager)
+        await manager.close()
+        clock.advance(10_000)
+    model.answers = [ConnectionError() for _ in range(4)]
+    manager = tend(**options)
+    assert model.sessions == []
+    assert await manager.sync_now() == 5
+    assert manager._worker._timers == {}
+    assert await manager.sync_now() == 0
+    assert sorted(each.session_id for each in await episodes_of(either)) == [
+        "a",
+        "b",
+        "past a",
+        "past b",
+    ]
+
+
+async def test_ingesting_takes_up_what_another_process_left(tend, either, clock):
+    """It is a use of the store like any other."""
+    await tend(tending={"extraction_mode": "manual"}).on_session_end(run_of(turns_of(LONG)))
+    clock.advance(100)
+    manager = tend()
+    await manager.ingest("agent", "past", [{"user": LONG}])
+    await idle(manager)
+    assert {each.session_id for each in await episodes_of(either)} == {"t", "past"}
+
+
+async def test_rules_read_added_messages_at_once(either, clock):
+    """As at the end of a run."""
+    async with LLMMemoryManager(either, tending=TendingOptions(), clock=clock) as manager:
+        await manager.add("I live in Graz.", user_id="ada")
+        assert [each.key for each in await manager.for_user("ada").retrieve()] == ["home"]
+
+
+@pytest.mark.parametrize("verb", ["sync_now", "drain"])
+async def test_a_short_session_ends_on_demand(tend, either, verb):
+    """It is marked done, without a call and without an episode."""
+    model = Distiller()
+    manager = tend(extract_fn=model)
+    await manager.on_session_end(run_of(turns_of("Hi")))
+    await manager.close()
+    manager = tend(extract_fn=model)
+    assert await getattr(manager, verb)() == 0
+    assert await either.list_keys(SCOPE.queue) == []
+    assert (model.sessions, await episodes_of(either)) == ([], [])
+
+
+async def test_a_moment_in_the_future_holds_no_session_back(tend, either, clock):
+    """The clock of the process that queued it was wrong."""
+    ahead = tend(clock=FakeClock(clock.now + 10**6))
+    await ahead.on_session_end(run_of(turns_of(LONG)))
+    ahead._worker._closed = True
+    manager = tend()
+    await manager.open()
+    await idle(manager)
+    assert len(await episodes_of(either)) == 1
+
+
+async def test_rules_read_a_turn_once_in_whatever_process_it_ends(either, clock):
+    """What was undone or erased in one process does not come back in another."""
+    options = {"tending": TendingOptions(), "clock": clock}
+    async with LLMMemoryManager(either, **options) as manager:
+        await manager.on_session_end(run_of(turns_of("I live in Graz.")))
+        assert [each.key async for each in manager.memories()] == ["home"]
+        await manager.forget("home")
+    clock.advance(100)
+    async with LLMMemoryManager(either, **options) as manager:
+        assert await manager.sync_now() == 0
+        assert [each.key async for each in manager.memories()] == []
+    assert await either.list_keys(SCOPE.queue) == []
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from("ab"), st.booleans(), st.sampled_from(["go on", "end", "quiet"])),
+    max_size=12,
+)
+
+
+class Read(Distiller):
+    """A model that finds the cats, and counts how often it or the rules read about each."""
+
+    def __init__(self):
+        super().__init__()
+        self.cats = Counter()
+
+    async def distill(self, messages, memories):
+        found = [
+            cat
+            for message in messages
+            for cat in re.findall(r"cat is called (\w+)", message.content)
+        ]
+        self.cats.update(found)
+        changes = tuple(
+            MemoryChange(
+                op="add", type=MemoryType.USER, key=f"cat {cat}", content=f"The cat {cat} is hers."
+            )
+            for cat in found
+        )
+        made = await super().distill(messages, memories)
+        return Distillate(changes=changes, episode=made.episode)
+
+    @contextmanager
+    def watching(self):
+        """Count what the rules read within the block."""
+
+        async def extract(rules, messages, memories):
+            self.cats.update(
+                cat
+                for message in messages
+                if message.role == "user"
+                for cat in re.findall(r"cat is called (\w+)", message.content)
+            )
+            return await by_rules(rules, messages, memories)
+
+        by_rules = HeuristicExtractor.extract
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(HeuristicExtractor, "extract", extract)
+            yield
+
+
+async def talk(store, model, steps):
+    """Return the cats of a conversation in many processes."""
+    clock, said, told = FakeClock(), {"a": [], "b": []}, []
+    options = {"extract_fn": model, "tending": TendingOptions(), "clock": clock}
+    for number, (thread, is_long, then) in enumerate(steps):
+        told.append(f"Z{chr(97 + number)}ro")
+        fact = f"My cat is called {told[-1]}."
+        said[thread] += [f"{fact} {LONG}" if is_long else fact]
+        async with LLMMemoryManager(store, **options) as manager:
+            messages = [m for text in said[thread] for m in (Message.user(text), OK)]
+            await manager.on_session_end(run_of(messages, thread))
+            if then == "end":
+                assert await manager.sync_now() == 0
+        clock.advance(100 if then == "quiet" else 5)
+    async with LLMMemoryManager(store, **options) as manager:
+        assert await manager.sync_now() == 0
+        facts = sorted([each.content async for each in manager.memories()])
+    return told, facts
+
+
+OK = Message.assistant("Ok.")
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS)
+def test_each_turn_is_read_once_by_the_rules_or_by_the_model(steps):
+    """No fact is lost, and none is there twice, however the sessions are split."""
+
+    async def check():
+        model = Read()
+        async with InMemoryStore() as store:
+            with model.watching():
+                told, facts = await talk(store, model, steps)
+            assert model.cats == Counter(told)
+            assert len(facts) == len(told)
+            assert all(any(cat in fact for fact in facts) for cat in told)
+            covered = Counter(
+                (each.session_id, number)
+                for each in await episodes_of(store)
+                for number in range(each.turns[0], each.turns[1] + 1)
+            )
+            assert set(covered.values()) <= {1}
+            distilled = sum(len(texts) for texts in model.sessions)
+            assert len(covered) == distilled
+            assert all(sum(map(len, texts)) >= 80 for texts in model.sessions)
+            assert await store.list_keys(SCOPE.queue) == []
+
+    asyncio.run(check())
