@@ -153,6 +153,7 @@ class BlockingMemoryManager(Blocking, of="locus_memory.memory.base.BaseMemoryMan
         update = _Blocks(LLMMemoryManager.update)
         delete = _Blocks(LLMMemoryManager.delete)
         vitals = _Blocks(LLMMemoryManager.vitals)
+        feedback = _Blocks(LLMMemoryManager.feedback)
         search_memories = _Blocks(LLMMemoryManager.search_memories)
         search_episodes = _Blocks(LLMMemoryManager.search_episodes)
         search_transcript = _Blocks(LLMMemoryManager.search_transcript)

@@ -13,7 +13,7 @@ version with the number of the current one never ended.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from locus_memory.errors import InvalidArgumentError
@@ -35,6 +35,7 @@ __all__ = [
     "Shelf",
     "Step",
     "Writing",
+    "current_put",
     "ending_of",
     "last_change",
     "read_memory",
@@ -356,13 +357,15 @@ def importance_of(memory: Memory) -> float:
 
 
 def _put(shelf: Shelf, memory: Memory, writing: Writing) -> Put:
-    return Put(
-        namespace=writing.scope.current,
-        key=current_key(shelf.kind, shelf.key),
-        value=memory.to_store_value(),
-        if_version=0 if shelf.item is None else shelf.item.version,
-        text=search_text(memory, _kept(shelf, memory, writing)),
-    )
+    text = search_text(memory, _kept(shelf, memory, writing))
+    version = 0 if shelf.item is None else shelf.item.version
+    return replace(current_put(writing.scope, memory, text), if_version=version)
+
+
+def current_put(scope: Scope, memory: Memory, text: str) -> Put:
+    """Return the put of a current memory, with its search text; see `search_text`."""
+    name = current_key(memory.type, memory.key)
+    return Put(namespace=scope.current, key=name, value=memory.to_store_value(), text=text)
 
 
 def _kept(shelf: Shelf, memory: Memory, writing: Writing) -> dict[int, Memory | None]:
