@@ -56,6 +56,7 @@ from locus_memory.memory.scope import (
 from locus_memory.memory.sessions.sessions import Sessions
 from locus_memory.memory.tending.tender import Tender, model_of
 from locus_memory.memory.verbs.explicit import ExplicitMemories
+from locus_memory.memory.verbs.facts import FactVerbs
 from locus_memory.memory.verbs.layers import LayerVerbs
 from locus_memory.memory.verbs.recalling import RecallVerbs
 from locus_memory.memory.verbs.sessions import SessionVerbs
@@ -69,7 +70,9 @@ from locus_memory.store.item import Namespace, check_namespace
 __all__ = ["LLMMemoryManager"]
 
 
-class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, ExplicitMemories, BaseMemoryManager):
+class LLMMemoryManager(
+    SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, ExplicitMemories, BaseMemoryManager
+):
     """Memories in any store: extracted, kept with their history, recalled by relevance.
 
     The memories of a run are those of its scope. A run whose state's metadata has a `user_id`

@@ -31,6 +31,7 @@ from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.store.item import Delete, Put, StoreItem
 
 __all__ = [
+    "MANAGED",
     "Ending",
     "Shelf",
     "Step",
@@ -47,9 +48,11 @@ __all__ = [
 
 Ending = Literal["update", "delete", "evict", "undo"]
 
-_MANAGED: Final = frozenset(
+MANAGED: Final = frozenset(
     ("created_at", "valid_from", "sequence", "supersedes", "superseded_at", "superseded_by")
 )
+"""The names in a memory's metadata that only a change of the memory writes."""
+
 _PROVENANCE: Final = frozenset(("thread_id", "message_ids", "extracted_at", "extractor", ORIGIN))
 
 
@@ -300,7 +303,7 @@ def _is_kept(shelf: Shelf, memory: Memory, writing: Writing) -> bool:
 
 
 def _managed(memory: Memory, managed: Mapping[str, Any]) -> Memory:
-    given = {key: value for key, value in memory.metadata.items() if key not in _MANAGED}
+    given = {key: value for key, value in memory.metadata.items() if key not in MANAGED}
     return Memory(memory.type, memory.key, memory.content, {**given, **managed})
 
 
@@ -331,7 +334,7 @@ def _refresh(shelf: Shelf, current: Memory, given: Memory, writing: Writing) -> 
     own = {
         key: value
         for key, value in given.metadata.items()
-        if key not in _MANAGED and key not in _PROVENANCE
+        if key not in MANAGED and key not in _PROVENANCE
     }
     merged = current.metadata | own
     if not is_of_tool(given):
