@@ -217,7 +217,7 @@ def export(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a thread's messages, or memories as facts, in a format that `import` reads."""
+    """Print a thread, or memories, in a format that `import` reads."""
     session = Session.of(context, url, as_json=as_json)
     if (thread is None) is not facts:
         raise UsageError("name a THREAD, or pass --facts")
