@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
@@ -67,6 +67,7 @@ def test_a_fact_survives_as_a_memory(told, rest):
     assert read.said_at == told.get("created_at")
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(facts, max_size=6, unique_by=lambda each: each["id"]))
 async def test_an_export_is_imported_into_another_scope_unchanged(told):
     """Ids, moments and metadata; a second import changes nothing."""

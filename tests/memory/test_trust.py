@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
@@ -130,6 +130,7 @@ async def test_a_count_that_fails_is_an_event(failing_store, clock, events):
     assert isinstance(event.error, BackendUnavailableError)
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.booleans(), max_size=8))
 async def test_feedback_is_in_the_vital_signs(votes):
     store = InMemoryStore()
