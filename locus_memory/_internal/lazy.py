@@ -1,13 +1,19 @@
-"""Names of a package that are imported on first use (PEP 562)."""
+"""Names of a package that are imported on first use (PEP 562), and patterns compiled likewise."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Final, cast
 
-__all__ = ["lazy_names"]
+__all__ = ["compiled_later", "lazy_names"]
+
+_METHODS: Final = (
+    *("search", "match", "fullmatch", "finditer", "findall", "split", "sub", "subn"),
+    *("pattern", "flags", "groups", "groupindex"),
+)
 
 
 def lazy_names(
@@ -34,3 +40,32 @@ def lazy_names(
         return sorted(bound["__all__"])
 
     return get, names
+
+
+class _Later:
+    """Compiles at the first use of an attribute, and then has those of the pattern itself."""
+
+    def __init__(self, make: Callable[[], re.Pattern[str]]) -> None:
+        self._make = make
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _METHODS:
+            raise AttributeError(f"a pattern that is compiled later has no {name!r}")
+        compiled = self._make()
+        vars(self).update({each: getattr(compiled, each) for each in _METHODS})
+        return vars(self)[name]
+
+    def __repr__(self) -> str:
+        return f"compiled_later({self.pattern!r})"
+
+
+def compiled_later(make: Callable[[], re.Pattern[str]]) -> re.Pattern[str]:
+    """Return an object with the methods of the pattern, which is made at the first use.
+
+    A table of rules has a hundred patterns, and most processes use none. The object is no
+    `re.Pattern`: the functions of the module `re` do not take it.
+
+    Args:
+        make: Compiles the pattern. Several threads may call it at the same time.
+    """
+    return cast("re.Pattern[str]", _Later(make))

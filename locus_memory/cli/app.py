@@ -1,112 +1,80 @@
-"""The command-line app: it registers the commands and reports their errors."""
+"""The command-line app: the places of the commands, and the report of their errors."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Final
 
 import typer
 
 from locus_memory import __version__
-from locus_memory.cli.commands import (
-    chat,
-    doctor,
-    evaluate,
-    items,
-    models,
-    reembed,
-    search,
-    transfer,
-    verify,
-)
-from locus_memory.cli.commands.memory import consolidate, forget, identity, ingest, memories
-from locus_memory.cli.commands.threads import checkpoints, diff, vacuum
-from locus_memory.cli.commands.threads import threads as thread_list
-from locus_memory.cli.demo import command as demo
+from locus_memory.cli.lazy import LazyGroup, Place
 from locus_memory.cli.options.common import AsJson
 from locus_memory.cli.options.session import Globals
 from locus_memory.cli.printing.examples import EXAMPLES
-from locus_memory.cli.printing.help_page import Command, Group
 from locus_memory.cli.printing.outcome import INTERRUPTED, CommandError, report, silence
 from locus_memory.errors import LocusMemoryError
 
 __all__ = ["app", "run"]
 
-_START = "Getting started"
-_MEMORIES = "Memories"
-_THREADS = "Threads and checkpoints"
-_ITEMS = "Store items"
-_MODELS = "Local models"
+_START: Final = "Getting started"
+_MEMORIES: Final = "Memories"
+_THREADS: Final = "Threads and checkpoints"
+_ITEMS: Final = "Store items"
+_MODELS: Final = "Local models"
+
+
+class _Top(LazyGroup):
+    """The commands of `locus-memory`, in the order of the help."""
+
+    places: ClassVar = MappingProxyType(
+        {
+            "demo": Place("demo.command", "demo", _START),
+            "doctor": Place("commands.doctor", "doctor", _START),
+            "verify": Place("commands.verify", "verify", _START),
+            "chat": Place("commands.chat", "chat", _START),
+            "memories": Place("commands.memory.memories", "list_memories", _MEMORIES),
+            "remember": Place("commands.memory.memories", "remember", _MEMORIES),
+            "history": Place("commands.memory.memories", "history", _MEMORIES),
+            "undo": Place("commands.memory.memories", "undo", _MEMORIES),
+            "forget": Place("commands.memory.forget", "forget", _MEMORIES),
+            "identity": Place("commands.memory.identity", "commands", _MEMORIES),
+            "episodes": Place("commands.memory.identity", "list_episodes", _MEMORIES),
+            "ingest": Place("commands.memory.ingest", "ingest", _MEMORIES),
+            "consolidate": Place("commands.memory.consolidate", "consolidate", _MEMORIES),
+            "threads": Place("commands.threads.threads", "commands", _THREADS),
+            "checkpoints": Place("commands.threads.checkpoints", "checkpoints", _THREADS),
+            "show": Place("commands.threads.checkpoints", "show", _THREADS),
+            "diff": Place("commands.threads.diff", "diff", _THREADS),
+            "fork": Place("commands.threads.checkpoints", "fork", _THREADS),
+            "prune": Place("commands.threads.checkpoints", "prune", _THREADS),
+            "vacuum": Place("commands.threads.vacuum", "vacuum", _THREADS),
+            "stats": Place("commands.threads.checkpoints", "stats", _THREADS),
+            "import": Place("commands.transfer", "import_files", _THREADS),
+            "export": Place("commands.transfer", "export", _THREADS),
+            "ls": Place("commands.items", "list_items", _ITEMS),
+            "get": Place("commands.items", "get", _ITEMS),
+            "put": Place("commands.items", "put", _ITEMS),
+            "rm": Place("commands.items", "remove", _ITEMS),
+            "search": Place("commands.search", "search", _ITEMS),
+            "reembed": Place("commands.reembed", "reembed", _ITEMS),
+            "eval": Place("commands.evaluate", "evaluate", _ITEMS),
+            "models": Place("commands.models", "commands", _MODELS),
+        }
+    )
+
 
 app = typer.Typer(
     name="locus-memory",
-    cls=Group,
+    cls=_Top,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\n".join(EXAMPLES[""]),
-)
-_threads = typer.Typer(cls=Group, rich_markup_mode=None, invoke_without_command=True)
-_identity = typer.Typer(cls=Group, rich_markup_mode=None, invoke_without_command=True)
-
-
-def _add(name: str, command: Callable[..., None], panel: str) -> None:
-    examples = "\n".join(EXAMPLES[name])
-    app.command(name, cls=Command, epilog=examples, rich_help_panel=panel)(command)
-
-
-_add("demo", demo.demo, _START)
-_add("doctor", doctor.doctor, _START)
-_add("verify", verify.verify, _START)
-_add("chat", chat.chat, _START)
-_add("memories", memories.list_memories, _MEMORIES)
-_add("remember", memories.remember, _MEMORIES)
-_add("history", memories.history, _MEMORIES)
-_add("undo", memories.undo, _MEMORIES)
-_add("forget", forget.forget, _MEMORIES)
-_identity.callback()(identity.show_identity)
-for _name, _command in (("add", identity.add_override), ("remove", identity.remove_override)):
-    _identity.command(_name, cls=Command, epilog="\n".join(EXAMPLES[f"identity {_name}"]))(_command)
-app.add_typer(
-    _identity,
-    name="identity",
-    epilog="\n".join(EXAMPLES["identity"]),
-    rich_help_panel=_MEMORIES,
-)
-_add("episodes", identity.list_episodes, _MEMORIES)
-_add("ingest", ingest.ingest, _MEMORIES)
-_add("consolidate", consolidate.consolidate, _MEMORIES)
-_threads.callback()(thread_list.list_threads)
-_threads.command("rm", cls=Command, epilog="\n".join(EXAMPLES["threads rm"]))(
-    thread_list.remove_threads
-)
-app.add_typer(
-    _threads, name="threads", epilog="\n".join(EXAMPLES["threads"]), rich_help_panel=_THREADS
-)
-_add("checkpoints", checkpoints.checkpoints, _THREADS)
-_add("show", checkpoints.show, _THREADS)
-_add("diff", diff.diff, _THREADS)
-_add("fork", checkpoints.fork, _THREADS)
-_add("prune", checkpoints.prune, _THREADS)
-_add("vacuum", vacuum.vacuum, _THREADS)
-_add("stats", checkpoints.stats, _THREADS)
-_add("import", transfer.import_files, _THREADS)
-_add("export", transfer.export, _THREADS)
-_add("ls", items.list_items, _ITEMS)
-_add("get", items.get, _ITEMS)
-_add("put", items.put, _ITEMS)
-_add("rm", items.remove, _ITEMS)
-_add("search", search.search, _ITEMS)
-_add("reembed", reembed.reembed, _ITEMS)
-_add("eval", evaluate.evaluate, _ITEMS)
-app.add_typer(
-    models.commands,
-    name="models",
-    epilog="\n".join(EXAMPLES["models"]),
-    rich_help_panel=_MODELS,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, Unpack
 
 from typing_extensions import override
@@ -16,7 +16,7 @@ from locus_memory.backends.base import Backend
 from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
-from locus_memory.memory.base import BaseMemoryManager, State, query_and_limit, with_block
+from locus_memory.memory.base import BaseMemoryManager, State, with_block
 from locus_memory.memory.extraction.extraction import (
     Extraction,
     Origin,
@@ -30,7 +30,7 @@ from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.ledger import Ledger, Limits, Statement
-from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory, MemoryType
+from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory
 from locus_memory.memory.options import (
     ExtractionOptions,
     MemoryKeywords,
@@ -41,10 +41,10 @@ from locus_memory.memory.options import (
 )
 from locus_memory.memory.planning.asking import gate_model
 from locus_memory.memory.planning.cache import WatchedStore
-from locus_memory.memory.planning.planner import Plan, Planner
+from locus_memory.memory.planning.planner import Planner
 from locus_memory.memory.planning.uses import Afterwards
 from locus_memory.memory.queue.queue import Job
-from locus_memory.memory.recall import Recall, Selection
+from locus_memory.memory.recall import Recall
 from locus_memory.memory.scope import (
     NamespaceResolver,
     Scope,
@@ -56,9 +56,10 @@ from locus_memory.memory.scope import (
 from locus_memory.memory.sessions.sessions import Sessions
 from locus_memory.memory.tending.tender import Tender, model_of
 from locus_memory.memory.verbs.explicit import ExplicitMemories
+from locus_memory.memory.verbs.facts import FactVerbs
 from locus_memory.memory.verbs.layers import LayerVerbs
+from locus_memory.memory.verbs.recalling import RecallVerbs
 from locus_memory.memory.verbs.sessions import SessionVerbs
-from locus_memory.memory.verbs.single import kinds_of
 from locus_memory.memory.warming import MOST, Warmed
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
@@ -69,7 +70,9 @@ from locus_memory.store.item import Namespace, check_namespace
 __all__ = ["LLMMemoryManager"]
 
 
-class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryManager):
+class LLMMemoryManager(
+    SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, ExplicitMemories, BaseMemoryManager
+):
     """Memories in any store: extracted, kept with their history, recalled by relevance.
 
     The memories of a run are those of its scope. A run whose state's metadata has a `user_id`
@@ -242,51 +245,6 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         return [edit.memory for edit in edits if isinstance(edit, Statement)]
 
     @override
-    async def retrieve(
-        self,
-        query: str | int | None = None,
-        limit: int | str | None = None,
-        *,
-        type: MemoryType | str | None = None,
-        filter: Mapping[str, Any] | None = None,
-        min_score: float | None = None,
-    ) -> list[Memory]:
-        """Return current memories, the best first.
-
-        With a query, text search, and vector search where there is an embedder, decide together
-        as in `HybridSearch`; what is missing to the limit is filled up with the newest. Without
-        a query, and where the store cannot search, the newest come first. A search that fails is
-        reported as an event, and the others or the newest must do.
-
-        With `min_score`, or with a `blend` of `RecallOptions`, only what the search finds is
-        returned: nothing fills the rest.
-
-        Args:
-            query: Their subject; of a long text, the two ends are read.
-            limit: At most this many; `None`: the `retrieve_limit`.
-            type: Only memories of this type.
-            filter: Only memories that match; see `locus_memory.store.filters`. Fields are `key`,
-                `content` and, for example, `metadata.importance`.
-            min_score: Only memories with at least this relevance to the query, from 0 to 1; see
-                `Hit.relevance`. It replaces the `min_relevance` of a blend.
-
-        Raises:
-            InvalidArgumentError: Something else than a query and a limit, an unknown type, an
-                invalid filter or `min_score`, or `min_score` without a query.
-            ConfigurationError: The vectors of the memories are of another model than the
-                embedder; `locus-memory reembed` recomputes them. A run reports that as an event,
-                and recalls by words meanwhile.
-            BackendError: The store failed.
-        """
-        about, most = query_and_limit(query, limit)
-        most = self.retrieve_limit if most is None else most
-        kind = None if type is None else kinds_of(type)[0]
-        selection = Selection(type=kind, filter=filter, min_score=min_score)
-        return await self._recall.find(
-            self._scope, most, about, strict=True, selection=selection, blend=self._blend
-        )
-
-    @override
     async def save(self, memories: Iterable[Memory] | Memory) -> list[Memory]:
         """Write memories, or one, each in place of the one of the same type and key.
 
@@ -306,25 +264,6 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         """
         checked = [check_length(each, LONGEST_CONTENT) for each in as_memories(memories)]
         return await self._ledger.apply(self._scope, list(map(Statement, checked)))
-
-    async def plan(
-        self, query: str | None, *, agent_id: str | None = None, first_in_thread: bool = True
-    ) -> Plan:
-        """Return what a run with this message is shown, and why; nothing is counted.
-
-        Only a decision of the gate's model is written, as an entry of the log.
-
-        Args:
-            query: The message of the user.
-            agent_id: The agent of the run.
-            first_in_thread: Whether it is the user's first message in its thread.
-
-        Raises:
-            BackendError: The store failed.
-        """
-        return await self._planner.plan(
-            self._scope, query, agent_id=agent_id, first_in_thread=first_in_thread
-        )
 
     @override
     async def on_session_start(self, state: State) -> State:
@@ -439,15 +378,20 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
     @override
     async def _recalled(self, query: str | None, session_id: str = "") -> list[Memory]:
         await self._start()
+        limit, blend = self.retrieve_limit, self._blend
         try:
-            found = await super()._recalled(query, session_id)
+            if type(self).retrieve is LLMMemoryManager.retrieve:
+                # The uses are counted here, for the thread.
+                found = await self._recall.find(self._scope, limit, query, strict=True, blend=blend)
+            else:
+                found = await super()._recalled(query, session_id)
         except ConfigurationError:
             # Reported there, where words must do.
-            found = await self._recall.find(
-                self._scope, self.retrieve_limit, query, blend=self._blend
-            )
+            found = await self._recall.find(self._scope, limit, query, blend=blend)
         merged = await self._warmed.merged(self._scope, session_id, query, found)
-        return merged[: self.retrieve_limit]
+        recalled = merged[:limit]
+        self._train(query, recalled, session_id)
+        return recalled
 
     async def _start(self) -> None:
         """Take up what an earlier process left, and consolidate in the background if it is time."""

@@ -19,6 +19,7 @@ __all__ = [
     "TendingOptions",
     "check_callable",
     "check_embedder",
+    "check_one_of",
     "check_seconds",
     "check_whole",
 ]
@@ -110,7 +111,7 @@ class ExtractionOptions:
     allow_secrets: bool = False
 
     def __post_init__(self) -> None:
-        _check_one_of(("inline", "background"), extract_mode=self.extract_mode)
+        check_one_of(("inline", "background"), extract_mode=self.extract_mode)
         check_whole(0, batch_messages=self.batch_messages)
         check_whole(1, max_attempts=self.max_attempts)
         _check_at_least(0, batch_quiet=self.batch_quiet, extract_timeout=self.extract_timeout)
@@ -154,10 +155,10 @@ class TendingOptions:
     episode_retention_days: float = 365.0
 
     def __post_init__(self) -> None:
-        _check_one_of(("session_end", "manual"), extraction_mode=self.extraction_mode)
-        _check_one_of(("off", "heuristic", "llm"), gate_mode=self.gate_mode)
+        check_one_of(("session_end", "manual"), extraction_mode=self.extraction_mode)
+        check_one_of(("off", "heuristic", "llm"), gate_mode=self.gate_mode)
         for name in ("enabled", "passive", "evidence"):
-            _check_one_of((True, False), **{name: getattr(self, name)})
+            check_one_of((True, False), **{name: getattr(self, name)})
         check_whole(100, memory_budget_tokens=self.memory_budget_tokens)
         for name, (least, most) in _RANGES.items():
             value = getattr(self, name)
@@ -263,7 +264,7 @@ def _check_at_least(least: int, **options: object) -> None:
             raise ConfigurationError(f"{name} is a number of at least {least}, not {quote(value)}")
 
 
-def _check_one_of(known: tuple[object, ...], **options: object) -> None:
+def check_one_of(known: tuple[object, ...], **options: object) -> None:
     """Check that each option is one of the known values.
 
     Raises:

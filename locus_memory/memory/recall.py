@@ -159,6 +159,11 @@ class Recall:
             for options in (*_DEEP, *_DEEP.values())
         }
 
+    @property
+    def embedder(self) -> Embedder | None:
+        """The embedder; `None`: there is no vector search."""
+        return self._embedder
+
     async def find(
         self,
         scope: Scope,
@@ -276,8 +281,8 @@ class Recall:
 
     async def _trusts(self, memories: Sequence[Memory], scope: Scope) -> TrustOf:
         """Return a function from a memory to its trust."""
-        vitals = await self._vitals.of(scope, memories)
-        return lambda memory: vitals[current_key(memory.type, memory.key)].trust
+        vitals, now = await self._vitals.of(scope, memories), self._now()
+        return lambda memory: vitals[current_key(memory.type, memory.key)].trust_at(now)
 
     async def _newest(self, search: _Search, found: Sequence[StoreItem]) -> list[StoreItem]:
         """Return the newest memories that were not found, if fewer than wanted were."""

@@ -19,6 +19,7 @@ from locus_memory.memory.layers.episodes import Episode, episode_put
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
+from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message, ToolCall
 from locus_memory.testing import FakeClock, FakeModel
@@ -298,3 +299,37 @@ async def test_an_answer_has_at_most_ten_results_and_800_tokens() -> None:
     assert 1 <= len(found) <= 10
     assert len(json.dumps(found)) < 800 * 6
     assert all(len(each["content"]) <= 1_003 for each in found)
+
+
+@pytest.mark.parametrize("passive", [True, False])
+@pytest.mark.parametrize("with_tool", [True, False])
+async def test_the_passive_part_and_the_tool_do_not_depend_on_each_other(
+    *, passive: bool, with_tool: bool
+) -> None:
+    """The passive part injects and records; the tool is there if it is given, and it works."""
+    store = InMemoryStore()
+    tending = TendingOptions(passive=passive)
+    manager = LLMMemoryManager(store, tending=tending)
+    ada = manager.for_user("ada")
+    await ada.save(NUTS)
+    shown: list[str] = []
+    offered: list[str] = []
+
+    async def model(messages: Any, *, tools: Any = ()) -> Message:
+        offered.extend(each.name for each in tools)
+        shown.extend(str(each.content) for each in messages)
+        if with_tool and messages[-1].role == "user":
+            wanted = {"scope": "pinned", "query": "walnuts"}
+            call = ToolCall(name="search_memory", arguments=wanted)
+            return Message.assistant("", tool_calls=(call,))
+        return Message.assistant("I do.")
+
+    tools = memory_tools(manager, user_id="ada") if with_tool else ()
+    agent = Agent(model, tools=tools, memory_manager=ada)
+    await agent.run("Do you remember what I am allergic to? Is it walnuts?", "t")
+    assert set(offered) == ({"search_memory"} if with_tool else set())
+    assert any("<memory>" in each and NUTS.content in each for each in shown) is passive
+    assert any(each.startswith("[") and NUTS.content in each for each in shown) is with_tool
+    turns = await store.scan(Scope(ada.namespace).transcript("t"), 10)
+    assert bool(turns) is passive
+    await manager.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from locus_memory.backends.inmemory.store import InMemoryStore
@@ -201,3 +203,44 @@ def test_tending_is_an_options_value() -> None:
     """Anything else is refused before the store is opened."""
     with pytest.raises(ConfigurationError, match="tending is TendingOptions"):
         LLMMemoryManager("memory", tending={"enabled": True})  # type: ignore[arg-type]
+
+
+RANGES = {
+    "memory_budget_tokens": (100, 4_000),
+    "summary_debounce_seconds": (10, 3_600),
+    "consolidation_interval_hours": (1, 168),
+    "salience_floor": (0, 1),
+    "episode_retention_days": (0, 3_650),
+}
+
+
+@given(name=st.sampled_from(sorted(RANGES)), value=st.integers(-10, 5_000) | st.floats())
+def test_each_option_of_tending_accepts_its_range_and_nothing_else(name: str, value: Any) -> None:
+    least, most = RANGES[name]
+    fits = least <= value <= most and (type(value) is int or name != "memory_budget_tokens")
+    if fits:
+        assert getattr(TendingOptions(**{name: value}), name) == value
+    else:
+        with pytest.raises(ConfigurationError, match=f"^{name} is"):
+            TendingOptions(**{name: value})
+
+
+def test_the_ends_of_the_ranges_and_the_defaults_of_tending() -> None:
+    for name, ends in RANGES.items():
+        for end in ends:
+            assert getattr(TendingOptions(**{name: end}), name) == end
+        for other in (True, "1", None):
+            with pytest.raises(ConfigurationError):
+                TendingOptions(**{name: other})
+    assert TendingOptions() == TendingOptions(
+        enabled=True,
+        passive=True,
+        extraction_mode="session_end",
+        gate_mode="heuristic",
+        evidence=True,
+        memory_budget_tokens=800,
+        summary_debounce_seconds=60,
+        consolidation_interval_hours=24,
+        salience_floor=0.2,
+        episode_retention_days=365,
+    )

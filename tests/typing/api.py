@@ -497,6 +497,8 @@ async def memories(where: BaseStore | Backend | str, embedder: Embedder) -> None
         assert_type(await manager.retrieve("when?", min_score=0.5), list[Memory])
         important = {"metadata.importance": {"$gte": 0.5}}
         assert_type(await manager.retrieve(type=MemoryType.PROJECT, filter=important), list[Memory])
+        assert_type(await manager.retrieve("when?", at="2026-03-01"), list[Memory])
+        assert_type(await manager.feedback("deadline", helpful=True), bool)
         assert_type(await manager.history("deadline"), list[Memory])
         assert_type(await manager.undo("deadline", "project"), Memory | None)
         assert_type(await manager.on_session_start(AgentState()), AgentState)

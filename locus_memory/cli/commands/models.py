@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from locus_memory.cli.lazy import subcommands
 from locus_memory.cli.options.common import AsJson
 from locus_memory.cli.options.session import Globals, Session
-from locus_memory.cli.printing.examples import EXAMPLES
-from locus_memory.cli.printing.help_page import Command, Group
 from locus_memory.cli.printing.outcome import CommandError, UsageError
 from locus_memory.cli.printing.output import note
 from locus_memory.cli.printing.tables import Cell, print_table
@@ -25,19 +24,12 @@ __all__ = ["commands"]
 
 _EVERY = "all"
 
-commands = typer.Typer(cls=Group, rich_markup_mode=None, invoke_without_command=True)
-
 Names = Annotated[
     list[str],
     typer.Argument(metavar="NAME...", help="Names from 'models list', or all."),
 ]
 
 
-def _examples(name: str) -> str:
-    return "\n".join(EXAMPLES[f"models {name}"])
-
-
-@commands.callback()
 def models(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List the models that run on this machine, or download some with `fetch`."""
     session = Session.of(context, None, as_json=as_json)
@@ -47,7 +39,6 @@ def models(context: typer.Context, *, as_json: AsJson = False) -> None:
         context.obj = Globals(session.url, session.as_json)
 
 
-@commands.command("list", cls=Command, epilog=_examples("list"))
 def list_models(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List the known models, their licences, and whether they are downloaded."""
     from locus_memory.retrieval.embedders.models.catalogue import CARRIED  # noqa: PLC0415 - as elsewhere
@@ -56,7 +47,6 @@ def list_models(context: typer.Context, *, as_json: AsJson = False) -> None:
     Session.of(context, None, as_json=as_json).answer(rows, partial(_render, rows=rows))
 
 
-@commands.command("fetch", cls=Command, epilog=_examples("fetch"))
 def fetch(context: typer.Context, names: Names, *, as_json: AsJson = False) -> None:
     """Download models, check them, and keep them in a folder.
 
@@ -76,7 +66,6 @@ def fetch(context: typer.Context, names: Names, *, as_json: AsJson = False) -> N
     session.answer(rows, partial(_print_paths, rows=rows))
 
 
-@commands.command("path", cls=Command, epilog=_examples("path"))
 def path(context: typer.Context, name: str, *, as_json: AsJson = False) -> None:
     """Print the folder of a downloaded model."""
     [model] = _named([name])
@@ -159,3 +148,6 @@ def _render(console: Console, *, rows: list[dict[str, Any]]) -> None:
 def _print_paths(console: Console, *, rows: list[dict[str, Any]]) -> None:
     for row in rows:
         console.print(row["path"], markup=False, soft_wrap=True)
+
+
+commands = subcommands("models", models, {"list": list_models, "fetch": fetch, "path": path})

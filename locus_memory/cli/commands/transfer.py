@@ -1,4 +1,4 @@
-"""The commands `import` and `export` for conversations."""
+"""The commands `import` and `export` for conversations, and for memories as facts."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from locus_memory.checkpoint.differences import messages_of
+from locus_memory.cli.commands.memory.facts import (
+    export_facts,
+    import_facts,
+    read_facts,
+    render_imported,
+)
 from locus_memory.cli.conversations.importer import Imported, import_conversation
 from locus_memory.cli.conversations.interruption import Account
 from locus_memory.cli.conversations.states import read_state
@@ -26,6 +32,7 @@ from locus_memory.cli.conversations.transcripts import (
     write_messages,
 )
 from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption
 from locus_memory.cli.options.models import EmbedderOption, open_embedder
 from locus_memory.cli.options.names import find_reference
 from locus_memory.cli.options.session import Session
@@ -62,6 +69,8 @@ def import_files(
     ] = None,
     kind: Annotated[Format, typer.Option("--format", help="Format of the files.")] = Format.AUTO,
     embedder: EmbedderOption = None,
+    user: UserOption = None,
+    prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -72,8 +81,16 @@ def import_files(
 
     Existing data stays unchanged, so an import can be repeated, or continue after an
     interruption. Nothing is written before all files are read and valid.
+
+    With --format facts, each line of the file becomes a memory, of --user if given.
     """
     session = Session.of(context, url, as_json=as_json)
+    if kind is Format.FACTS:
+        _refuse_options(thread=thread, embedder=embedder)
+        _import_facts(session, files, user, prefix)
+        return
+    if user is not None:
+        raise UsageError("--user needs --format facts")
     account = Account()
     model = None if embedder is None else open_embedder(embedder)
     with account.told_when_interrupted(same_command(context)):
@@ -87,6 +104,21 @@ def import_files(
         )
         done = session.run(work, create=True)
     session.answer(_summary(done), partial(_render_summary, done=done))
+
+
+def _refuse_options(**given: str | None) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"facts are memories: they take no --{name}")
+
+
+def _import_facts(session: Session, files: list[str], user: str | None, prefix: str) -> None:
+    if len(files) != 1:
+        raise UsageError(f"--format facts takes one FILE, not {len(files)}")
+    facts = read_facts(*_read(files[0]))
+    work = partial(import_facts, facts=facts, user=user, prefix=prefix)
+    document = session.run(work, create=True)
+    session.answer(document, partial(render_imported, document=document))
 
 
 def _read_files(files: list[str], thread: str | None, kind: Format) -> list[Conversation]:
@@ -165,23 +197,35 @@ def _render_summary(console: Console, done: list[Imported]) -> None:
 def export(
     context: typer.Context,
     thread: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="THREAD", help="Thread, or THREAD@CHECKPOINT; the newest by default."
         ),
-    ],
+    ] = None,
     *,
+    facts: Annotated[
+        bool, typer.Option("--facts", help="Memories in place of a thread, one per line.")
+    ] = False,
     kind: Annotated[
         ExportFormat, typer.Option("--format", help="One document, or one line per message.")
     ] = ExportFormat.OPENAI,
     bare: Annotated[
         bool, typer.Option("--bare", help="Leave out id and metadata, for the OpenAI API.")
     ] = False,
+    user: UserOption = None,
+    prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a thread's messages in a format that `import` reads."""
+    """Print a thread, or memories, in a format that `import` reads."""
     session = Session.of(context, url, as_json=as_json)
+    if (thread is None) is not facts:
+        raise UsageError("name a THREAD, or pass --facts")
+    if user is not None and not facts:
+        raise UsageError("--user needs --facts")
+    if thread is None:
+        _export_facts(session, user, prefix)
+        return
     thread_id, state = session.run(partial(_export, reference=thread))
     messages = write_messages(messages_of(state)[0], bare=bare)
     if not messages:
@@ -194,6 +238,14 @@ def export(
     if isinstance(metadata, dict) and metadata and not bare:
         document["metadata"] = metadata
     print_json(document)
+
+
+def _export_facts(session: Session, user: str | None, prefix: str) -> None:
+    found = session.run(partial(export_facts, user=user, prefix=prefix))
+    if session.as_json:
+        print_json({"user": user, "facts": found})
+        return
+    sys.stdout.writelines(orjson.dumps(fact).decode() + "\n" for fact in found)
 
 
 async def _export(backend: Backend, *, reference: str) -> tuple[str, Any]:

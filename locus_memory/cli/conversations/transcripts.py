@@ -35,6 +35,7 @@ class Format(StrEnum):
     AUTO = "auto"
     OPENAI = "openai"
     SESSIONS = "sessions"
+    FACTS = "facts"
 
 
 @dataclass(frozen=True, slots=True)

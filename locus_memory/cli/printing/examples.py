@@ -93,10 +93,12 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory import chats.json",
             "locus-memory import one.jsonl --thread trip --embedder local",
             "locus-memory export trip | locus-memory import - --thread copy",
+            "locus-memory import facts.jsonl --format facts --user ada",
         ),
         "export": (
             "locus-memory export second-wind > second-wind.json",
             "locus-memory export second-wind@12 --format jsonl --bare",
+            "locus-memory export --facts --user ada > facts.jsonl",
         ),
         "ls": (
             "locus-memory ls",

@@ -41,6 +41,7 @@ async def describe(
         **await version(sources, memory),
         "salience": round(vitals.salience, _DIGITS),
         "trust": round(vitals.trust, _DIGITS),
+        "hits": vitals.hits,
         "uses": vitals.use_count,
         "last_used": vitals.last_used,
         "episodes": vitals.source_count,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Literal, TypeVar, cast
 
@@ -23,16 +24,19 @@ from locus_memory.memory.extraction.distillate import (
     IdentityClaim,
     parse_distillate,
 )
+from locus_memory.memory.extraction.lines import parse_lines
 from locus_memory.memory.extraction.prompt import (
     Line,
     Prompt,
     build_prompt,
     distilling_text,
     lines_of,
+    lines_text,
     system_text,
 )
 from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
+from locus_memory.memory.options import check_one_of
 from locus_memory.messages import Message
 
 __all__ = ["FunctionExtractor", "LLMExtractor", "as_extractor"]
@@ -65,13 +69,16 @@ class LLMExtractor:
         token_counter: Counts tokens: a function or a tokenizer; `None` estimates them. Long texts
             are counted in a worker thread.
         instructions: More instructions on what to keep or leave out, added to the task.
+        answer: `"json"`; or `"lines"`, for small models that write no valid JSON: a short prompt,
+            of whose answer each line is a fact about the user, and `NONE` none. It only adds
+            memories, at most ten, and rules make the episode of a session.
 
     Attributes:
         name: The model's `name`, if it has one, else `"llm"`.
         model: The model.
 
     Raises:
-        ConfigurationError: The model is not a function.
+        ConfigurationError: The model is not a function, or `answer` is unknown.
         InvalidArgumentError: `max_prompt_tokens` has no room beside the task, or `max_changes`
             is less than 1.
     """
@@ -84,15 +91,18 @@ class LLMExtractor:
         max_changes: int = 20,
         token_counter: object | None = None,
         instructions: str = "",
+        answer: Literal["json", "lines"] = "json",
     ) -> None:
         check_model(model)
+        check_one_of(("json", "lines"), answer=answer)
         name = getattr(model, "name", None)
         self.name: str = name if isinstance(name, str) and name else "llm"
         self.model = model
         self._budget = max_prompt_tokens
         self._max_changes = max_changes
         self._count: TokenCounter = as_token_counter(token_counter)
-        self._system = system_text(instructions)
+        self._in_lines = answer == "lines"
+        self._system = (lines_text if self._in_lines else system_text)(instructions)
         self._distilling = distilling_text(instructions)
         if max_changes < 1:
             raise InvalidArgumentError(f"max_changes is 1 or more, not {max_changes}")
@@ -113,6 +123,8 @@ class LLMExtractor:
         lines, prompt = await self._prepared(self._system, self._budget, messages, memories)
         if prompt is None:
             return ()
+        if self._in_lines:
+            return self._bounded(await self._told(prompt, lines, memories))
         answered = await self._ask(prompt, parse_answer)
         return self._bounded(_mapped(answered.changes, lines, memories))
 
@@ -125,6 +137,8 @@ class LLMExtractor:
         Raises:
             ModelAnswerError: Neither the answer nor the repaired one is readable.
         """
+        if self._in_lines:
+            return Distillate(changes=await self.extract(messages, memories), is_missing=True)
         task = count_tokens([Message.system(self._distilling)], self._count)
         budget = max(self._budget, task + _MIN_SPACE)
         lines, prompt = await self._prepared(self._distilling, budget, messages, memories)
@@ -139,6 +153,19 @@ class LLMExtractor:
             ),
             is_missing=answered.is_missing,
         )
+
+    async def _told(
+        self, prompt: Prompt, lines: Sequence[Line], memories: Sequence[Memory]
+    ) -> list[MemoryChange]:
+        """Return the facts of an answer in lines; their sources are the user's messages."""
+        try:
+            facts = parse_lines(await self._answer(prompt.messages), memories)
+        except InvalidArgumentError as error:
+            invalid = ModelAnswerError(f"the model's answer is not readable: {error}")
+            emit("memory.extraction_invalid", error=invalid, extractor=self.name, reason=str(error))
+            raise invalid from None
+        said = tuple(number for number, line in enumerate(lines, 1) if line.is_of_user)
+        return _mapped([replace(each, messages=said) for each in facts], lines, memories)
 
     def _bounded(self, changes: Sequence[MemoryChange]) -> tuple[MemoryChange, ...]:
         if len(changes) > self._max_changes:

@@ -12,11 +12,20 @@ from locus_memory.conversation.roles import role_of
 from locus_memory.conversation.tokens import TokenCounter, message_tokens
 from locus_memory.memory.extraction.answer import SCHEMA
 from locus_memory.memory.extraction.distillate import DISTILLATE_SCHEMA
+from locus_memory.memory.extraction.lines import LINES_TASK
 from locus_memory.memory.inject import strip
 from locus_memory.memory.models import Memory
 from locus_memory.messages import Message
 
-__all__ = ["Line", "Prompt", "build_prompt", "distilling_text", "lines_of", "system_text"]
+__all__ = [
+    "Line",
+    "Prompt",
+    "build_prompt",
+    "distilling_text",
+    "lines_of",
+    "lines_text",
+    "system_text",
+]
 
 _TASK: Final = """\
 You keep the long-term memory of an assistant. From the new messages of a conversation, decide \
@@ -83,11 +92,13 @@ class Line:
         place: The message's position in the given sequence.
         head: Its number, role and name.
         text: Its text.
+        is_of_user: Whether the user said it.
     """
 
     place: int
     head: str
     text: str
+    is_of_user: bool = False
 
     def render(self, longest: int) -> str:
         """Return the line, its text clipped in the middle to `longest` characters."""
@@ -121,6 +132,11 @@ def distilling_text(instructions: str = "") -> str:
     return f"{_TASK}{_EPISODE}{DISTILLATE_SCHEMA}{_wishes(instructions)}"
 
 
+def lines_text(instructions: str = "") -> str:
+    """Return the task of an extraction in lines, as `system_text`."""
+    return f"{LINES_TASK}{_wishes(instructions)}"
+
+
 def _wishes(instructions: str) -> str:
     return f"\n\nAlso:\n{instructions.strip()}" if instructions.strip() else ""
 
@@ -142,7 +158,8 @@ def lines_of(messages: Sequence[Any], budget: int) -> list[Line]:
             name = neutralise(str(getattr(message, "name", None) or ""))
             role = neutralise(str(getattr(message.role, "value", message.role)))
             who = f"{role} {name}" if name else role
-            lines.append(Line(place, f"{len(lines) + 1}. {who}: ", text))
+            head = f"{len(lines) + 1}. {who}: "
+            lines.append(Line(place, head, text, is_of_user=role_of(message) == "user"))
     return lines
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from locus_memory._internal.lazy import compiled_later
 from locus_memory.memory.heuristic.standing import stands
 from locus_memory.memory.models import MemoryType
 
@@ -107,7 +109,14 @@ _PIECES: Final = {
 
 
 def pattern(source: str) -> re.Pattern[str]:
-    """Return the pattern of a source in which `<NAME>` refers to the piece of that name."""
+    """Return the pattern of a source in which `<NAME>` refers to the piece of that name.
+
+    It is compiled at its first use.
+    """
+    return compiled_later(partial(_compiled, source))
+
+
+def _compiled(source: str) -> re.Pattern[str]:
     while (
         expanded := re.sub(r"<([A-Z]+)>", lambda found: f"(?:{_PIECES[found[1]]})", source)
     ) != source:

@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
+from locus_memory.memory.blend import DEFAULT_TRUST
 from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.ledger.revision import importance_of, read_memory
 from locus_memory.memory.models import Memory, is_of_tool
@@ -21,14 +22,23 @@ from locus_memory.memory.scope import Scope, current_key
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
-__all__ = ["ENDURING", "Vitals", "VitalsBook", "VitalsChange", "vitals_put", "written_at"]
+__all__ = [
+    "ENDURING",
+    "Vitals",
+    "VitalsBook",
+    "VitalsChange",
+    "version_of",
+    "vitals_put",
+    "written_at",
+]
 
 ENDURING: Final = 0.9
 """The importance from which a memory never fades below the floor, such as an allergy."""
 
 _PROMOTION: Final = 0.2
 _MOST_SOURCES: Final = 50
-_TRUST, _TRUST_OF_TOOL, _TRAINING = 0.5, 0.3, 0.02
+_TRUST_OF_TOOL, _TRAINING = 0.3, 0.02
+_HELPFUL, _UNHELPFUL = 0.1, -0.2
 _ATTEMPTS: Final = 5
 _AT_ONCE: Final = 4
 """How many memories are read at once, so that a run need not wait for a long queue of reads."""
@@ -49,9 +59,14 @@ class Vitals:
         sources: The ids of the newest 50 of these episodes.
         messages: The newest 50 messages that state the memory, each as its thread and its id;
             `#N` is the Nth of the thread.
-        use_count: How often the planner has shown the memory.
+        use_count: How often a run has recalled the memory.
         last_used: The moment of the last use; `None`: never.
-        trust: From 0 to 1: it rises by 0.02 with a recall, at most once a thread and day.
+        version: The version of the memory that the trust and the hits are about, see `version_of`;
+            `None`: unknown. Another version starts with the trust of a new memory.
+        trust: From 0 to 1: it rises by 0.02 with a recall, at most once a thread and day. What is
+            above 0.5 falls with time, as the salience does.
+        trusted_at: The moment up to which the fall is in `trust`; `None`: `decayed_at`.
+        hits: How many recalls have raised the trust.
         trained: The threads of the day `trained_on` whose recall raised the trust.
         trained_on: A day, such as `2026-03-01`.
         promoted_on: The last day on which recent episodes raised the salience.
@@ -65,7 +80,10 @@ class Vitals:
     sources: tuple[str, ...] = ()
     use_count: int = 0
     last_used: str | None = None
-    trust: float = _TRUST
+    version: str | None = None
+    trust: float = DEFAULT_TRUST
+    trusted_at: str | None = None
+    hits: int = 0
     trained: tuple[str, ...] = ()
     trained_on: str | None = None
     promoted_on: str | None = None
@@ -82,15 +100,40 @@ class Vitals:
             memory: The memory.
             written_at: The moment it was written.
         """
-        trust = _TRUST_OF_TOOL if is_of_tool(memory) else _TRUST
-        salience = importance_of(memory)
-        return cls(salience=salience, decayed_at=written_at, pinned_at=written_at, trust=trust)
+        return cls(
+            salience=importance_of(memory),
+            decayed_at=written_at,
+            pinned_at=written_at,
+            version=version_of(memory),
+            trust=_first_trust(memory),
+        )
+
+    def about(self, memory: Memory) -> Self:
+        """Return the vital signs of a version of the memory.
+
+        Another version than the one that earned the trust starts with the trust of a new memory:
+        what corrects a fact is not known to be right because the fact was recalled often.
+        """
+        version = version_of(memory)
+        if version in (None, self.version):
+            return self
+        if self.version is None:
+            return replace(self, version=version)
+        return replace(
+            self,
+            version=version,
+            trust=_first_trust(memory),
+            trusted_at=None,
+            hits=0,
+            trained=(),
+            trained_on=None,
+        )
 
     def decayed(self, now: str, least: float = 0.0) -> Self:
         """Return the vital signs at a later moment: `salience * exp(-days / 30)`.
 
-        The result depends on the elapsed time alone: two passes equal one. A clock that stepped
-        back counts as no time.
+        The trust above 0.5 falls at the same rate. The result depends on the elapsed time alone:
+        two passes equal one. A clock that stepped back counts as no time.
 
         Args:
             now: The moment.
@@ -99,14 +142,36 @@ class Vitals:
         days = days_between(self.decayed_at, now)
         if days == 0.0:
             return self
-        return replace(self, salience=faded(self.salience, days, least), decayed_at=now)
+        return replace(
+            self,
+            salience=faded(self.salience, days, least),
+            decayed_at=now,
+            trust=self.trust_at(now),
+            trusted_at=max(self.trusted_at or "", now),
+        )
+
+    def trust_at(self, now: str) -> float:
+        """Return the trust at a later moment: what is above 0.5 falls as the salience does.
+
+        The trust of a memory that no recall has trained stays, and a low one does not rise.
+        """
+        earned = max(0.0, self.trust - DEFAULT_TRUST)
+        if not earned:
+            return self.trust
+        days = days_between(self.trusted_at or self.decayed_at, now)
+        return self.trust if days == 0.0 else DEFAULT_TRUST + faded(earned, days)
+
+    def rated(self, now: str, *, helpful: bool) -> Self:
+        """Return the vital signs after a person's feedback: trust + 0.1 or - 0.2, from 0 to 1."""
+        trust = self.trust_at(now) + (_HELPFUL if helpful else _UNHELPFUL)
+        return replace(self, trust=min(1.0, max(0.0, trust)), trusted_at=now)
 
     def used(self, now: str, thread: str = "", *, trains: bool = True) -> Self:
-        """Return the vital signs after the planner showed the memory.
+        """Return the vital signs after a run recalled the memory.
 
         Args:
             now: The moment.
-            thread: The thread in which it was shown.
+            thread: The thread of the run.
             trains: Whether a use raises the trust; not for a fact from a tool.
         """
         used = replace(self, use_count=self.use_count + 1, last_used=now)
@@ -114,8 +179,14 @@ class Vitals:
         known = self.trained if self.trained_on == day else ()
         if not trains or thread in known:
             return used
-        trust = min(1.0, self.trust + _TRAINING)
-        return replace(used, trust=trust, trained=(*known, thread), trained_on=day)
+        return replace(
+            used,
+            trust=min(1.0, self.trust_at(now) + _TRAINING),
+            trusted_at=now,
+            hits=self.hits + 1,
+            trained=(*known, thread),
+            trained_on=day,
+        )
 
     def mentioned(
         self,
@@ -330,10 +401,23 @@ def _read(value: Any, memory: Memory, stored_at: str = "") -> Vitals:
     """
     if value is not None:
         try:
-            return Vitals.from_value(value)
+            return Vitals.from_value(value).about(memory)
         except InvalidArgumentError as error:
             emit("memory.record_unreadable", error=error, layer="vitals")
     return Vitals.first(memory, written_at(memory) or stored_at)
+
+
+def version_of(memory: Memory) -> str | None:
+    """Return what only this version of a memory has; `None` if another program wrote it.
+
+    Without a history, a number may come again; its moment does not.
+    """
+    number, moment = memory.metadata.get("sequence"), memory.metadata.get("valid_from")
+    return None if number is None else f"{number} {moment}"
+
+
+def _first_trust(memory: Memory) -> float:
+    return _TRUST_OF_TOOL if is_of_tool(memory) else DEFAULT_TRUST
 
 
 def written_at(memory: Memory) -> str:

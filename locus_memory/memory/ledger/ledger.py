@@ -26,6 +26,7 @@ from locus_memory.memory.ledger.revision import (
     write,
 )
 from locus_memory.memory.ledger.table import Table
+from locus_memory.memory.ledger.wording import search_text
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.options import check_whole
 from locus_memory.memory.scope import Scope, current_key
@@ -244,10 +245,18 @@ class Ledger:
 
         Only versions that are still kept are found, see `Limits.history_limit`.
         """
+        async for memory, _ in self.worded_at(scope, kind, moment):
+            yield memory
+
+    async def worded_at(
+        self, scope: Scope, kind: MemoryType, moment: datetime
+    ) -> AsyncIterator[tuple[Memory, str]]:
+        """Yield what `memories_at` does, each with its search text."""
         for key in await self._keys(scope, kind):
-            memory = current_at(versions(await self._shelf(scope, kind, key)), moment)
+            shelf = await self._shelf(scope, kind, key)
+            memory = current_at(versions(shelf), moment)
             if memory is not None:
-                yield memory
+                yield memory, search_text(memory, shelf.past_memories)
 
     async def _keys(self, scope: Scope, kind: MemoryType) -> list[str]:
         """Return the keys with a current or a past version, in order."""

@@ -13,7 +13,7 @@ version with the number of the current one never ended.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from locus_memory.errors import InvalidArgumentError
@@ -31,10 +31,12 @@ from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.store.item import Delete, Put, StoreItem
 
 __all__ = [
+    "MANAGED",
     "Ending",
     "Shelf",
     "Step",
     "Writing",
+    "current_put",
     "ending_of",
     "last_change",
     "read_memory",
@@ -46,9 +48,11 @@ __all__ = [
 
 Ending = Literal["update", "delete", "evict", "undo"]
 
-_MANAGED: Final = frozenset(
+MANAGED: Final = frozenset(
     ("created_at", "valid_from", "sequence", "supersedes", "superseded_at", "superseded_by")
 )
+"""The names in a memory's metadata that only a change of the memory writes."""
+
 _PROVENANCE: Final = frozenset(("thread_id", "message_ids", "extracted_at", "extractor", ORIGIN))
 
 
@@ -299,7 +303,7 @@ def _is_kept(shelf: Shelf, memory: Memory, writing: Writing) -> bool:
 
 
 def _managed(memory: Memory, managed: Mapping[str, Any]) -> Memory:
-    given = {key: value for key, value in memory.metadata.items() if key not in _MANAGED}
+    given = {key: value for key, value in memory.metadata.items() if key not in MANAGED}
     return Memory(memory.type, memory.key, memory.content, {**given, **managed})
 
 
@@ -330,7 +334,7 @@ def _refresh(shelf: Shelf, current: Memory, given: Memory, writing: Writing) -> 
     own = {
         key: value
         for key, value in given.metadata.items()
-        if key not in _MANAGED and key not in _PROVENANCE
+        if key not in MANAGED and key not in _PROVENANCE
     }
     merged = current.metadata | own
     if not is_of_tool(given):
@@ -356,13 +360,15 @@ def importance_of(memory: Memory) -> float:
 
 
 def _put(shelf: Shelf, memory: Memory, writing: Writing) -> Put:
-    return Put(
-        namespace=writing.scope.current,
-        key=current_key(shelf.kind, shelf.key),
-        value=memory.to_store_value(),
-        if_version=0 if shelf.item is None else shelf.item.version,
-        text=search_text(memory, _kept(shelf, memory, writing)),
-    )
+    text = search_text(memory, _kept(shelf, memory, writing))
+    version = 0 if shelf.item is None else shelf.item.version
+    return replace(current_put(writing.scope, memory, text), if_version=version)
+
+
+def current_put(scope: Scope, memory: Memory, text: str) -> Put:
+    """Return the put of a current memory, with its search text; see `search_text`."""
+    name = current_key(memory.type, memory.key)
+    return Put(namespace=scope.current, key=name, value=memory.to_store_value(), text=text)
 
 
 def _kept(shelf: Shelf, memory: Memory, writing: Writing) -> dict[int, Memory | None]:

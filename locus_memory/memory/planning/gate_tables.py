@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from locus_memory._internal.lazy import compiled_later
 from locus_memory.memory.planning.decision import Section
 
 __all__ = [
@@ -87,7 +89,7 @@ def _pattern(*forms: str) -> re.Pattern[str]:
     source = "|".join(forms)
     for name, piece in _PIECES.items():
         source = source.replace(f"<{name}>", piece)
-    return re.compile(rf"\b(?:{source})\b")
+    return compiled_later(partial(re.compile, rf"\b(?:{source})\b"))
 
 
 _EXACT_WORDS: Final = _pattern(

@@ -1,4 +1,4 @@
-"""The work after a block is returned: counts of what was shown, and entries of the log."""
+"""The work after a recall: counts of what was recalled, and entries of the log."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Afterwards:
         self._now = now
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def count_uses(self, scope: Scope, shown: Iterable[str], thread: str) -> None:
-        """Count a use of each memory that was shown, in one batch.
+    def count_uses(self, scope: Scope, recalled: Iterable[str], thread: str) -> None:
+        """Count a use of each memory that was recalled, in one batch.
 
         Args:
             scope: The scope of the memories.
-            shown: Their names, see `current_key`.
-            thread: The thread in which they were shown.
+            recalled: Their names, see `current_key`.
+            thread: The thread that recalled them.
         """
         used = partial(_used, self._now(), thread)
-        changes = dict.fromkeys(shown, used)
+        changes = dict.fromkeys(recalled, used)
         if changes:
             self._start(self._count(scope, changes))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
+from functools import partial
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
@@ -22,7 +23,7 @@ from locus_memory.memory.moments import as_moment
 from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.store.item import check_key
 
-__all__ = ["SingleMemories", "kinds_of"]
+__all__ = ["SingleMemories", "kinds_of", "moment_of"]
 
 
 class SingleMemories:
@@ -118,7 +119,7 @@ class SingleMemories:
             InvalidArgumentError: An unknown type, or no moment.
             BackendError: The store failed.
         """
-        moment = None if at is None else _moment(at)
+        moment = None if at is None else moment_of(at)
         now = self._ledger.now() if moment is None else moment.isoformat()
         for kind in kinds_of(type):
             found = (
@@ -169,6 +170,34 @@ class SingleMemories:
         found = await self._vitals.of(self._scope, memories)
         return [found[current_key(each.type, each.key)].decayed(now) for each in memories]
 
+    async def feedback(
+        self,
+        key: str,
+        *,
+        helpful: bool,
+        type: MemoryType | str | None = None,  # noqa: A002 - the field's word
+    ) -> bool:
+        """Record whether a memory was helpful: its trust rises by 0.1, or falls by 0.2.
+
+        It stays from 0 to 1. Only the vital signs change, so there is no new version. The trust
+        counts in the ranking with `RecallOptions(blend="trust")`.
+
+        Args:
+            key: The memory's key.
+            helpful: Whether the memory was right and of use.
+            type: The memory's type; `None`: all types that have the key.
+
+        Returns:
+            Whether there was such a memory.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        check_key(key)
+        rated = partial(_rated, now=self._ledger.now(), helpful=helpful)
+        changes = {current_key(kind, key): rated for kind in kinds_of(type)}
+        return bool(await self._vitals.change(self._scope, changes))
+
     async def update(
         self, memory_id: str, content: str | None = None, *, expires_at: datetime | None = None
     ) -> Memory | None:
@@ -194,7 +223,7 @@ class SingleMemories:
             return None
         metadata = dict(known.metadata)
         if expires_at is not None:
-            metadata[EXPIRES_AT] = _moment(expires_at).isoformat()
+            metadata[EXPIRES_AT] = moment_of(expires_at).isoformat()
         new = Memory(known.type, known.key, known.content if content is None else content, metadata)
         edit = Statement(check_length(new, LONGEST_CONTENT))
         written = await self._ledger.apply(self._scope, [edit])
@@ -228,6 +257,10 @@ class SingleMemories:
         return sorted(changed, key=lambda kind: changed[kind], reverse=True)[:1]
 
 
+def _rated(_: Memory, vitals: Vitals, *, now: str, helpful: bool) -> Vitals:
+    return vitals.rated(now, helpful=helpful)
+
+
 def kinds_of(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 - the field's word
     """Return the types that an argument names; `None`: all.
 
@@ -243,8 +276,8 @@ def kinds_of(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 -
         ) from None
 
 
-def _moment(at: object) -> datetime:
-    """Return a moment in UTC.
+def moment_of(at: object) -> datetime:
+    """Return the moment of an argument, in UTC.
 
     Raises:
         InvalidArgumentError: It is not one.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from locus_memory.memory.layers.episodes import Episode, episode_put
+from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.scope import Scope
 from locus_memory.registry import open_backend
 
@@ -89,4 +90,31 @@ def test_memories_shows_ids_and_use_and_past_moments(ok):
 def test_a_moment_is_checked(ok, run):
     ok("remember", "Ada lives in Brest.")
     assert "a moment is a datetime or ISO 8601" in run("memories", "--at", "noon").err
-    assert run("memories", "--at", "2020-01-01", "--query", "x").code == 2
+
+
+def test_the_memories_of_a_moment_are_searched(ok):
+    for city in ("Brest", "Lyon"):
+        ok("remember", f"Ada lives in {city}.", "--key", "home")
+    first = ok("history", "home", "--json").json["versions"][1]["since"]
+
+    def found(words, at):
+        rows = ok("memories", "--at", at, "--query", words, "--json").json["memories"]
+        return [row["content"] for row in rows]
+
+    assert found("Lyon", "2999-01-01") == found("Brest", "2999-01-01") == ["Ada lives in Lyon."]
+    assert found("Brest", first) == ["Ada lives in Brest."]
+    assert found("Lyon", first) == found("Brest", "2020-01-01") == []
+
+
+def test_memories_shows_trust_and_hits(ok):
+    ok("remember", "Ada lives in Brest.", "--key", "home")
+
+    async def recall() -> None:
+        async with LLMMemoryManager("sqlite:./locus.db", blend="trust") as manager:
+            assert len(await manager.retrieve("Brest")) == 1
+            await manager.drain()
+            assert await manager.feedback("home", helpful=True)
+
+    asyncio.run(recall())
+    row = ok("memories", "--json").json["memories"][0]
+    assert (row["trust"], row["hits"], row["uses"]) == (0.62, 1, 1)

@@ -66,6 +66,7 @@ def test_examples_work_on_the_database_of_the_demo(copied, run):
             "one.jsonl",
             "march.jsonl",
             "old.json",
+            "facts.jsonl",
             "demo",
             "locomo10.json",
         }

@@ -28,19 +28,23 @@ def at(days: float) -> str:
 @given(
     salience=st.floats(0, 1),
     least=st.floats(0, 1),
+    trust=st.floats(0, 1),
     steps=st.lists(st.floats(0, 100), max_size=12),
 )
 def test_passes_in_any_split_equal_one_pass(
-    salience: float, least: float, steps: list[float]
+    salience: float, least: float, trust: float, steps: list[float]
 ) -> None:
-    """The fall depends on the elapsed time alone."""
-    start = Vitals(salience=salience, decayed_at=at(0), pinned_at=at(0))
+    """The fall of salience and trust depends on the elapsed time alone."""
+    start = Vitals(salience=salience, trust=trust, decayed_at=at(0), pinned_at=at(0))
     split, day = start, 0.0
     for step in steps:
         day += step
         split = split.decayed(at(day), least)
     whole = start.decayed(at(day), least)
     assert split.salience == pytest.approx(whole.salience, abs=1e-9)
+    assert split.trust == pytest.approx(whole.trust, abs=1e-9)
+    assert split.trust == pytest.approx(start.trust_at(at(day)), abs=1e-9)
+    assert min(trust, 0.5) <= split.trust <= trust
     assert split.salience <= salience
     assert split.salience >= min(salience, least)
 
@@ -59,8 +63,52 @@ def test_recalls_of_one_thread_and_day_raise_the_trust_once() -> None:
     assert (vitals.salience, vitals.trust) == (0.8, 0.5)
     for _ in range(30):
         vitals = vitals.used(at(0), "thread")
-    assert (vitals.use_count, vitals.trust) == (30, 0.52)
-    assert vitals.used(at(0), "other").used(at(1), "thread").trust == pytest.approx(0.56)
+    assert (vitals.use_count, vitals.hits, vitals.trust) == (30, 1, 0.52)
+    other = vitals.used(at(0), "other")
+    assert (other.hits, other.trust) == (2, pytest.approx(0.54))
+    next_day = other.used(at(1), "thread")
+    assert (next_day.hits, next_day.trust) == (3, pytest.approx(0.52 + 0.04 * math.exp(-1 / 30)))
+
+
+def test_earned_trust_falls_with_time_and_a_low_one_does_not_rise() -> None:
+    """What recalls have added fades as the salience does; a training starts from what is left."""
+    vitals = Vitals.first(TEA, at(0))
+    for thread in range(30):
+        vitals = vitals.used(at(0), str(thread))
+    assert vitals.trust == 1.0
+    assert vitals.trust_at(at(30)) == vitals.decayed(at(30)).trust
+    assert vitals.trust_at(at(30)) == pytest.approx(0.5 + 0.5 / math.e)
+    assert vitals.decayed(at(10)).used(at(30), "t").trust == pytest.approx(0.52 + 0.5 / math.e)
+    assert vitals.trust_at(at(-5)) == 1.0
+    low = Vitals.first(TEA, at(0)).rated(at(0), helpful=False)
+    assert low.trust == low.decayed(at(400)).trust == 0.3
+
+
+@given(st.lists(st.booleans(), max_size=30))
+def test_feedback_moves_the_trust_and_stays_in_its_range(votes: list[bool]) -> None:
+    """A helpful memory gains 0.1, another one loses 0.2; nothing else changes."""
+    vitals, trust = Vitals.first(TEA, at(0)), 0.5
+    for helpful in votes:
+        vitals = vitals.rated(at(0), helpful=helpful)
+        trust = min(1.0, trust + 0.1) if helpful else max(0.0, trust - 0.2)
+    assert vitals.trust == pytest.approx(trust)
+    assert (vitals.salience, vitals.use_count, vitals.hits) == (0.8, 0, 0)
+
+
+def test_another_version_starts_with_the_trust_of_a_new_memory() -> None:
+    """Trust is earned by a statement, not by its key; the salience and the uses stay."""
+    first = Memory(MemoryType.USER, "k", "A.", {"sequence": 1, "valid_from": at(0)})
+    second = Memory(MemoryType.USER, "k", "B.", {"sequence": 2, "valid_from": at(1)})
+    vitals = Vitals.first(first, at(0)).used(at(0), "t")
+    assert vitals.about(first) == vitals
+    fresh = vitals.about(second)
+    assert (fresh.trust, fresh.hits, fresh.trained) == (0.5, 0, ())
+    assert (fresh.salience, fresh.use_count) == (vitals.salience, 1)
+    told = Memory(MemoryType.USER, "k", "B.", {**second.metadata, "origin": "tool"})
+    assert vitals.about(told).trust == 0.3
+    earlier = Vitals(decayed_at=at(0), pinned_at=at(0), trust=0.7)
+    assert earlier.about(first).trust == 0.7
+    assert earlier.about(first).about(second).trust == 0.5
 
 
 def test_a_fact_of_a_tool_starts_low_and_is_not_trained() -> None:

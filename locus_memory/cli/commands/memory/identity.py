@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from locus_memory.cli.lazy import subcommands
 from locus_memory.cli.options.common import AsJson, Limit, Url, refuse_before_subcommand
 from locus_memory.cli.options.memories import (
     DEFAULT_PREFIX,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from locus_memory.backends.base import Backend
 
-__all__ = ["add_override", "list_episodes", "remove_override", "show_identity"]
+__all__ = ["commands", "list_episodes"]
 
 _ID = 8
 _DAY = 10
@@ -173,3 +174,6 @@ def _told(episode: dict[str, Any]) -> str:
         if episode[name]:
             parts.append(f"{title}: {'; '.join(episode[name])}")
     return " ".join(parts)
+
+
+commands = subcommands("identity", show_identity, {"add": add_override, "remove": remove_override})

@@ -96,8 +96,6 @@ def list_memories(
     session = Session.of(context, url, as_json=as_json)
     if all_users and user is not None:
         raise UsageError("give --user or --all-users, not both")
-    if at is not None and query is not None:
-        raise UsageError("give --at or --query, not both")
     document = session.run(
         partial(
             _list,
@@ -199,7 +197,7 @@ async def _recall(
     # `retrieve` fills its result up with the newest memories: these are left out here.
     return [
         memory
-        for memory in await manager.retrieve(query, _ALL)
+        for memory in await manager.retrieve(query, _ALL, at=at)
         if (kind is None or memory.type.value == kind.value)
         and await _mentions(manager, memory, query)
     ]

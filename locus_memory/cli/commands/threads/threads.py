@@ -11,6 +11,7 @@ import typer
 
 from locus_memory.cli.conversations.foreign_threads import Foreign
 from locus_memory.cli.conversations.states import read_metadata
+from locus_memory.cli.lazy import subcommands
 from locus_memory.cli.options.common import AsJson, Limit, Url, refuse_before_subcommand
 from locus_memory.cli.options.confirmation import confirm, refuse_unasked
 from locus_memory.cli.options.names import find_fork_point, find_thread
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 
-__all__ = ["describe_checkpoint", "list_threads", "print_with_origins", "remove_threads"]
+__all__ = ["commands", "describe_checkpoint", "print_with_origins"]
 
 _PAGE = 500
 
@@ -239,3 +240,6 @@ def _print_plan(output: Console, plan: list[dict[str, Any]]) -> None:
 
 def _threads(count: int) -> str:
     return f"{number(count)} thread{'' if count == 1 else 's'}"
+
+
+commands = subcommands("threads", list_threads, {"rm": remove_threads})

@@ -1,0 +1,75 @@
+"""Memories as facts: `import --format facts` and `export --facts`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from locus_memory.cli.options.exact_json import parse_json
+from locus_memory.cli.options.memories import scoped_manager
+from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+
+__all__ = ["export_facts", "import_facts", "read_facts", "render_imported"]
+
+_Facts = Mapping[str, object]
+"""The facts by the places that errors name."""
+
+
+def read_facts(content: bytes, source: str) -> _Facts:
+    """Return the facts of a file, by their places: `FILE, line 3`.
+
+    Raises:
+        CommandError: A line is not a fact; the error names the file and the line.
+    """
+    from locus_memory.memory.facts import read_fact  # noqa: PLC0415 - help must be quick
+
+    found: dict[str, object] = {}
+    names: dict[Any, str] = {}
+    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        if not line.strip():
+            continue
+        place = f"{source}, line {number}"
+        try:
+            found[place] = value = parse_json(line)
+            fact = read_fact(value).memory
+        except UnicodeDecodeError:
+            raise CommandError(f"{place}: not UTF-8") from None
+        except orjson.JSONDecodeError as error:
+            raise CommandError(f"{place}: not JSON: {error}") from None
+        except InvalidArgumentError as error:
+            raise CommandError(f"{place}: {error}") from None
+        first = names.setdefault((fact.type, fact.key), place)
+        if first != place:
+            raise CommandError(f"{place}: the key {fact.key!r} is also in {first}")
+    if not found:
+        raise CommandError(f"{source}: there are no facts in it")
+    return found
+
+
+async def import_facts(
+    backend: Backend, *, facts: _Facts, user: str | None, prefix: str
+) -> dict[str, Any]:
+    """Write facts as memories, and return how many are new."""
+    written = await scoped_manager(backend.store, prefix, user).import_facts(facts.values())
+    return {"user": user, "facts": len(facts), "saved": len(written)}
+
+
+async def export_facts(backend: Backend, *, user: str | None, prefix: str) -> list[dict[str, Any]]:
+    """Return the memories as facts."""
+    manager = scoped_manager(backend.store, prefix, user)
+    return [fact async for fact in manager.export_facts()]
+
+
+def render_imported(console: Console, document: Mapping[str, Any]) -> None:
+    """Print the result of an import."""
+    known = document["facts"] - document["saved"]
+    line = f"saved: {document['saved']}, known: {known}"
+    console.out(line, highlight=False)

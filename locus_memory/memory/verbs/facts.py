@@ -1,0 +1,68 @@
+"""Import and export of memories as facts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.facts import fact_of, read_fact
+from locus_memory.memory.ledger.ledger import Ledger, Statement
+from locus_memory.memory.models import Memory, MemoryType, is_expired
+from locus_memory.memory.scope import Scope
+
+__all__ = ["FactVerbs"]
+
+
+class FactVerbs:
+    """The part of a memory manager that reads and writes facts; see `locus_memory.memory.facts`."""
+
+    _ledger: Ledger
+    _scope: Scope
+
+    async def import_facts(self, facts: Iterable[object]) -> list[Memory]:
+        """Write facts as memories, with their ids and moments; nothing if one is not valid.
+
+        A fact is an object with `id` (32 hexadecimal digits), `content`, `source`, `created_at`
+        (ISO 8601) and `created_ts` (seconds since the epoch), of which `id` and `content` are
+        required. `type` and `key` are those of the memory. Other fields become its metadata. A
+        fact that is known already, or older than the present memory of its key, changes nothing
+        that is current.
+
+        Args:
+            facts: The facts.
+
+        Returns:
+            The memories that were written and are current.
+
+        Raises:
+            InvalidArgumentError: One is not a fact, or two have one type and key; the message
+                names its place, from 1.
+            BackendError: The store failed; repeat the import.
+        """
+        edits: dict[tuple[MemoryType, str], Statement] = {}
+        for place, value in enumerate(facts, 1):
+            try:
+                fact = read_fact(value)
+            except InvalidArgumentError as error:
+                raise InvalidArgumentError(f"fact {place}: {error}") from error
+            name = fact.memory.type, fact.memory.key
+            if name in edits:
+                first = list(edits).index(name) + 1
+                raise InvalidArgumentError(f"fact {place}: it has the key of fact {first}")
+            edits[name] = Statement(fact.memory, said_at=fact.said_at)
+        return await self._ledger.apply(self._scope, edits.values())
+
+    async def export_facts(self) -> AsyncIterator[dict[str, Any]]:
+        """Yield the current memories that have not expired as facts, by type and key.
+
+        `import_facts` reads them.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        now = self._ledger.now()
+        for kind in MemoryType:
+            async for memory in self._ledger.memories(self._scope, kind):
+                if not is_expired(memory, now):
+                    yield fact_of(memory, self._scope)

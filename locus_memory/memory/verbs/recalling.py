@@ -1,0 +1,116 @@
+"""Recall on request: the memories for a query, now or then, and the plan of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from locus_memory.memory.base import query_and_limit
+from locus_memory.memory.blend import Blend
+from locus_memory.memory.ledger.ledger import Ledger
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.planning.planner import Plan, Planner
+from locus_memory.memory.planning.uses import Afterwards
+from locus_memory.memory.recall import Recall, Selection
+from locus_memory.memory.recall_at import RecallAt
+from locus_memory.memory.scope import Scope, current_key
+from locus_memory.memory.verbs.single import kinds_of, moment_of
+
+__all__ = ["RecallVerbs"]
+
+
+class RecallVerbs:
+    """The part of a memory manager that recalls."""
+
+    retrieve_limit: int
+    _scope: Scope
+    _ledger: Ledger
+    _recall: Recall
+    _blend: Blend | None
+    _planner: Planner
+    _afterwards: Afterwards
+
+    async def retrieve(
+        self,
+        query: str | int | None = None,
+        limit: int | str | None = None,
+        *,
+        type: MemoryType | str | None = None,  # noqa: A002 - the field's word
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's word
+        min_score: float | None = None,
+        at: datetime | str | None = None,
+    ) -> list[Memory]:
+        """Return current memories, the best first.
+
+        With a query, text search, and vector search where there is an embedder, decide together
+        as in `HybridSearch`; what is missing to the limit is filled up with the newest. Without
+        a query, and where the store cannot search, the newest come first. A search that fails is
+        reported as an event, and the others or the newest must do.
+
+        With `min_score`, or with a `blend` of `RecallOptions`, only what the search finds is
+        returned: nothing fills the rest. With the blend `"trust"`, what a query finds is counted
+        afterwards, in the background; see `Vitals`.
+
+        With `at`, the memories that were current at that moment are searched, those of the history
+        included. They are read one by one, and embedded again if there is an embedder.
+
+        Args:
+            query: Their subject; of a long text, the two ends are read.
+            limit: At most this many; `None`: the `retrieve_limit`.
+            type: Only memories of this type.
+            filter: Only memories that match; see `locus_memory.store.filters`. Fields are `key`,
+                `content` and, for example, `metadata.importance`.
+            min_score: Only memories with at least this relevance to the query, from 0 to 1; see
+                `Hit.relevance`. It replaces the `min_relevance` of a blend.
+            at: The moment; as for `memories`.
+
+        Raises:
+            InvalidArgumentError: Something else than a query and a limit, an unknown type, an
+                invalid filter or `min_score`, `min_score` without a query, or no moment.
+            ConfigurationError: The vectors of the memories are of another model than the
+                embedder; `locus-memory reembed` recomputes them. A run reports that as an event,
+                and recalls by words meanwhile.
+            BackendError: The store failed.
+        """
+        about, most = query_and_limit(query, limit)
+        most = self.retrieve_limit if most is None else most
+        kind = None if type is None else kinds_of(type)[0]
+        selection = Selection(type=kind, filter=filter, min_score=min_score)
+        blend = self._blend
+        if at is not None:
+            past = RecallAt(self._ledger, self._recall.embedder)
+            moment = moment_of(at)
+            return await past.find(
+                self._scope, moment, most, about, selection=selection, blend=blend
+            )
+        found = await self._recall.find(
+            self._scope, most, about, strict=True, selection=selection, blend=blend
+        )
+        self._train(about, found)
+        return found
+
+    async def plan(
+        self, query: str | None, *, agent_id: str | None = None, first_in_thread: bool = True
+    ) -> Plan:
+        """Return what a run with this message is shown, and why; nothing is counted.
+
+        Only a decision of the gate's model is written, as an entry of the log.
+
+        Args:
+            query: The message of the user.
+            agent_id: The agent of the run.
+            first_in_thread: Whether it is the user's first message in its thread.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        return await self._planner.plan(
+            self._scope, query, agent_id=agent_id, first_in_thread=first_in_thread
+        )
+
+    def _train(self, query: str | None, found: Sequence[Memory], thread: str = "") -> None:
+        """Count what a query recalled, if that decides about the order of later recalls."""
+        if query and self._blend is not None and self._blend.name == "trust":
+            names = [current_key(each.type, each.key) for each in found]
+            self._afterwards.count_uses(self._scope, names, thread)

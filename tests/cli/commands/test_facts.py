@@ -1,0 +1,97 @@
+"""`import --format facts` and `export --facts`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from uuid import uuid4
+
+import pytest
+
+from locus_memory.memory.manager import LLMMemoryManager
+
+FACTS = [
+    {
+        "id": uuid4().hex,
+        "content": "Ada sails.",
+        "source": "turn",
+        "created_at": "2026-03-01T10:00:00+00:00",
+        "created_ts": 1772359200.0,
+        "mood": {"calm": [1, None]},
+    },
+    {"id": uuid4().hex, "content": "Ada lives in Brest.", "source": "manual", "importance": 0.9},
+]
+
+
+def lines(facts):
+    return "".join(json.dumps(each) + "\n" for each in facts).encode()
+
+
+def test_facts_are_imported_once_and_exported_again(ok, run):
+    call = ("import", "-", "--format", "facts", "--user", "ada")
+    assert ok(*call, stdin=b"\xef\xbb\xbf" + lines(FACTS) + b"\n").out == "saved: 2, known: 0\n"
+    assert ok(*call, "--json", stdin=lines(FACTS)).json == {"user": "ada", "facts": 2, "saved": 0}
+    first, second = map(json.loads, ok("export", "--facts", "--user", "ada").out.splitlines())
+    by_id = {each["id"]: each for each in (first, second)}
+    sailing, home = (by_id[fact["id"]] for fact in FACTS)
+    assert sailing | FACTS[0] | {"created_at": "2026-03-01T10:00:00.000000+00:00"} == sailing
+    assert home["importance"] == 0.9
+    assert home["created_ts"] > sailing["created_ts"]
+    (row,) = ok("memories", "--user", "ada", "--query", "sails", "--json").json["memories"]
+    assert (row["since"][:10], row["metadata"]["extractor"]) == ("2026-03-01", "turn")
+    assert ok("export", "--facts", "--json").json == {"user": None, "facts": []}
+    copy = ok("export", "--facts", "--user", "ada").out.encode()
+    ok("import", "-", "--format", "facts", "--user", "bo", stdin=copy)
+    assert ok("export", "--facts", "--user", "bo").out.encode() == copy
+
+
+BAD = [
+    (b"{", "not JSON"),
+    (b"[]", "a fact is a JSON object"),
+    (b'{"content": "x"}', "a fact's id is a text"),
+    (b'{"id": "7", "content": "x"}', "32 hexadecimal digits"),
+    (b'{"id": "%s"}' % (b"a" * 32), "a fact's content is a text"),
+    (b'{"id": "%s", "content": " "}' % (b"a" * 32), "content is a non-empty text"),
+    (b'{"id": "%s", "content": "x", "type": "song"}' % (b"a" * 32), "type is one of"),
+    (b'{"id": "%s", "content": "x", "source": 1}' % (b"a" * 32), "source is a text"),
+    (b'{"id": "%s", "content": "x", "created_at": "soon"}' % (b"a" * 32), "ISO 8601"),
+    (b'{"id": "%s", "content": "x", "created_ts": 1e300}' % (b"a" * 32), "seconds since"),
+    (b'{"id": "%s", "content": "x", "n": 99999999999999999999}' % (b"a" * 32), "64 bits"),
+    (b'{"id": "%s", "content": "\xff"}' % (b"a" * 32), "not UTF-8"),
+    (json.dumps(FACTS[0]).encode(), "is also in stdin, line 1"),
+]
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD)
+def test_a_bad_line_is_named_and_nothing_is_written(fails, ok, bad, message):
+    ok("remember", "It is there already.")
+    before = ok("memories", "--json").out
+    line = fails(1, "import", "-", "--format", "facts", stdin=lines(FACTS) + b"\n" + bad + b"\n")
+    assert line.startswith("error: stdin, line 4: ")
+    assert message in line
+    assert ok("memories", "--json").out == before
+
+
+def test_options_that_do_not_belong_together(fails, write):
+    path = write("facts.jsonl", FACTS[0])
+    for options in (("--thread", "t"), ("--embedder", "local"), (path,)):
+        assert "facts" in fails(2, "import", path, "--format", "facts", *options)
+    assert "--user needs --format facts" in fails(2, "import", path, "--user", "ada")
+    assert "--user needs --facts" in fails(2, "export", "t", "--user", "ada")
+    for arguments in ((), ("t", "--facts")):
+        assert "name a THREAD, or pass --facts" in fails(2, "export", *arguments)
+    assert "there are no facts in it" in fails(1, "import", "-", "--format", "facts", stdin=b" \n")
+
+
+def test_an_older_fact_changes_nothing(ok):
+    newer = FACTS[0] | {"key": "sport"}
+    ok("import", "-", "--format", "facts", stdin=lines([newer]))
+    older = newer | {"content": "Ada rows.", "created_at": "2020-01-01"}
+    done = ok("import", "-", "--format", "facts", "--json", stdin=lines([older])).json
+    assert done["saved"] == 0
+
+    async def contents():
+        async with LLMMemoryManager("sqlite:./locus.db") as manager:
+            return [each.content async for each in manager.memories()]
+
+    assert asyncio.run(contents()) == ["Ada sails."]

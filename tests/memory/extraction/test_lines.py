@@ -1,0 +1,125 @@
+"""Answers in lines, for small models."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.errors import ConfigurationError, ModelAnswerError
+from locus_memory.memory.extraction.extractors import LLMExtractor
+from locus_memory.memory.extraction.lines import parse_lines
+from locus_memory.memory.layers.episodes import EpisodeBook
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.scope import Scope
+from locus_memory.messages import Message, ToolCall, ToolResult
+from locus_memory.testing import FakeModel
+
+SAID = "I am Ada, I keep bees in Graz, and walnuts make me ill, so please never suggest them to me."
+TALK = [Message.user(SAID), Message.assistant("Noted.")]
+
+
+def contents(text, *memories):
+    return [each.content for each in parse_lines(text, memories)]
+
+
+@pytest.mark.parametrize(
+    "text", ["NONE", " none.\n", "- NONE", "", "<think>Ada lives.</think>NONE"]
+)
+def test_none_alone_is_no_fact(text):
+    assert parse_lines(text, ()) == []
+
+
+def test_bullets_headings_thoughts_and_long_lines_are_left_out():
+    text = f"""<think>The user lives in Paris.</think>
+Here are the facts:
+# Facts
+- The user keeps bees.
+2) The user's name is Ada.
+\u2022 **The user lives in Graz.**
+* {"very " * 80}long
+
+Yes.
+The user <b>paints</b> boats.
+"""
+    assert contents(text) == [
+        "The user keeps bees.",
+        "The user's name is Ada.",
+        "The user lives in Graz.",
+        "The user \u2039b\u203apaints\u2039/b\u203a boats.",
+    ]
+
+
+def test_what_is_known_is_no_new_fact():
+    bees = Memory("user", "bees", "The user keeps bees in Graz.")
+    text = "The user keeps bees in Graz\nThe user does not keep bees in Graz.\nThe user sails.\n"
+    assert contents(text + "- The user sails!", bees) == [
+        "The user does not keep bees in Graz.",
+        "The user sails.",
+    ]
+
+
+@given(st.lists(st.text(max_size=400), max_size=30).map("\n".join))
+def test_any_answer_gives_at_most_ten_bounded_facts(text):
+    found = parse_lines(text, ())
+    assert len(found) <= 10
+    for each in found:
+        assert 0 < len(each.content) <= 300
+        assert 0 < len(each.key) <= 64
+        assert "\n" not in each.content
+        assert (each.op, each.type) == ("add", MemoryType.USER)
+
+
+async def test_a_run_is_extracted_by_one_short_prompt():
+    model = FakeModel(
+        ["- The user keeps bees in Graz.\n- My password is hunter2!x\n- The user sails."]
+    )
+    extractor = LLMExtractor(model, answer="lines", max_prompt_tokens=600)
+    async with LLMMemoryManager(InMemoryStore(), extract_fn=extractor) as manager:
+        await manager.add(TALK, thread_id="t")
+        memories = {each.key: each async for each in manager.memories()}
+    assert sorted(memories) == ["user-keeps-bees-graz", "user-sails"]
+    bees = memories["user-keeps-bees-graz"]
+    assert (bees.metadata["extractor"], bees.metadata["thread_id"]) == ("fake", "t")
+    assert len(bees.metadata["message_ids"]) == 1
+    assert SAID in (model.calls[0][1].content or "")
+    assert len(model.calls) == 1
+
+
+async def test_a_fact_from_a_tool_is_marked():
+    call = ToolCall(id="1", name="page")
+    page = ToolResult(tool_call_id="1", name="page", content="Zorblax makes excellent honey jars.")
+    said = [Message.user(SAID), Message.assistant(None, [call]), Message.tool(page), *TALK[1:]]
+    model = FakeModel(["The user keeps bees.\nZorblax makes excellent honey jars."])
+    extractor = LLMExtractor(model, answer="lines")
+    async with LLMMemoryManager(InMemoryStore(), extract_fn=extractor) as manager:
+        await manager.add(said)
+        origins = {m.content[:7]: m.metadata.get("origin") async for m in manager.memories()}
+    assert origins == {"The use": None, "Zorblax": "tool"}
+
+
+async def test_a_session_becomes_facts_of_the_model_and_an_episode_of_the_rules():
+    store = InMemoryStore()
+    model = FakeModel(["The user keeps bees in Graz."])
+    extractor = LLMExtractor(model, answer="lines")
+    async with LLMMemoryManager(store, extract_fn=extractor, tending=TendingOptions()) as manager:
+        await manager.add(TALK, thread_id="t")
+        assert await manager.sync_now() == 0
+        assert [m.content async for m in manager.memories()] == ["The user keeps bees in Graz."]
+        (episode,) = await EpisodeBook(store).newest(Scope(manager.namespace), 5)
+    assert episode.session_id == "t"
+    assert len(model.calls) == 1
+
+
+async def test_an_answer_that_is_full_of_json_is_an_error():
+    extractor = LLMExtractor(FakeModel(['{"a' * 500]), answer="lines")
+    with pytest.raises(ModelAnswerError, match="not readable"):
+        await extractor.extract(TALK, ())
+
+
+def test_another_form_of_answers_is_refused():
+    with pytest.raises(ConfigurationError, match="answer is 'json' or 'lines', not 'xml'"):
+        LLMExtractor(FakeModel([]), answer="xml")
