@@ -348,7 +348,8 @@ class LLMMemoryManager(
         itself distils the sessions that had a turn in this process and have 80 characters, and
         those that are over. It leaves shorter ones queued: the next process may go on with them.
         Read one by one, the parts of a session with one process a turn would be too short for a
-        model. If nothing follows, the first process after the debounce ends such a session.
+        model. Rules note the facts of what is left. If nothing follows, the first process after the
+        debounce ends such a session.
         """
         if self._bound:
             return

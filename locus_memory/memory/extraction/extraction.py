@@ -235,11 +235,24 @@ class Extraction:
         Raises:
             Exception: Any error of the extractor or the store.
         """
-        rules = self
-        if callable(getattr(self._extractor, "distill", None)):
-            rules = Extraction(HeuristicExtractor(), self._ledger, self._recall, self._options)
-        edits = [] if fresh is None else await rules.edits(scope, fresh)
+        edits = [] if fresh is None else await self.by_rules().edits(scope, fresh)
         return Distilled(edits=edits, episode=None, identity=[])
+
+    @property
+    def distils(self) -> bool:
+        """Whether the extractor reads sessions as a whole."""
+        return callable(getattr(self._extractor, "distill", None))
+
+    @property
+    def is_by_rules(self) -> bool:
+        """Whether rules extract, and no model."""
+        return isinstance(self._extractor, HeuristicExtractor)
+
+    def by_rules(self) -> Extraction:
+        """Return the extraction by rules in place of an extractor that reads whole sessions."""
+        if not self.distils:
+            return self
+        return Extraction(HeuristicExtractor(), self._ledger, self._recall, self._options)
 
     async def _ask(
         self,

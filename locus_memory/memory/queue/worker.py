@@ -69,6 +69,7 @@ class Worker:
         options: When a thread is extracted from, and how long that may take.
         clock: Returns seconds since the epoch.
         pace: When a thread is handled.
+        note: Reads of a job that `close` leaves what the next process has to know; `None`: nothing.
     """
 
     def __init__(
@@ -79,12 +80,14 @@ class Worker:
         *,
         clock: Callable[[], float],
         pace: Pace = EAGER,
+        note: Callable[[Job], Awaitable[None]] | None = None,
     ) -> None:
         self._queue = queue
         self._handle = handle
         self._options = options
         self._clock = clock
         self._pace = pace
+        self._note = note
         # The thread of each scope that got the last job.
         self._latest: dict[Namespace, str] = {}
         # The threads that got a job in this process.
@@ -332,8 +335,10 @@ class Worker:
         if not jobs:
             self._leave(lane)
             return False
-        is_over = lane in self._forced or self._is_over(lane, jobs)
-        if not is_over or self._is_parked(lane, jobs[0]):
+        if not (lane in self._forced or self._is_over(lane, jobs)):
+            await self._note_left(lane, jobs)
+            return False
+        if self._is_parked(lane, jobs[0]):
             return False
         now = self._clock()
         with Lease(now + self._options.extract_timeout + _SLACK) as lease:
@@ -352,6 +357,16 @@ class Worker:
             return sum(job.characters for job in jobs) >= self._pace.least
         self._pauses[lane] = rest
         return False
+
+    async def _note_left(self, lane: str, jobs: Sequence[Job]) -> None:
+        """Note jobs of this process that `close` leaves."""
+        if self._note is None or not self._closing or lane not in self._own:
+            return
+        try:
+            for job in jobs:
+                await self._note(job)
+        except Exception as error:  # noqa: BLE001 - reported; the end of the session reads them
+            emit("memory.extract_failed", error=error, thread=jobs[0].thread, attempts=0)
 
     def _leave(self, lane: str) -> None:
         """Forget a thread without jobs."""

@@ -64,6 +64,11 @@ class Sessions:
         record = Transcriber(is_passive=tending.passive, allow_secrets=options.allow_secrets)
         queue = ExtractionQueue(store, scope, ledger.now, record)
         distillation = Distillation(store, extraction, ledger, record, queue.holds)
+
+        async def note(job: Job) -> None:
+            if job.read is None:
+                await _read(queue, extraction.by_rules(), job)
+
         worker = Worker(
             queue,
             distillation.run,
@@ -77,8 +82,10 @@ class Sessions:
             pace=Pace(
                 by_session=True,
                 is_manual=tending.extraction_mode == "manual",
-                least=LEAST,
+                # A function reads the parts of a session one by one: nothing is won by waiting.
+                least=LEAST if extraction.distils or extraction.is_by_rules else 0,
             ),
+            note=note if extraction.distils else None,
         )
         ingestion = Ingestion(queue, worker, distillation, record)
         return cls(queue, worker, ledger.now, ingestion, distillation)
@@ -89,8 +96,7 @@ class Sessions:
         Raises:
             Exception: Any error of the extractor or the store.
         """
-        await extraction.run([job], self.queue.holds)
-        await self.queue.mark_read(job, await extraction.stated(job))
+        await _read(self.queue, extraction, job)
 
     async def ingest(
         self,
@@ -115,3 +121,8 @@ class Sessions:
         return await self.ingestion.run(
             scope, agent_id, conversation_id, marked, at, skips_extraction=skip_extraction
         )
+
+
+async def _read(queue: ExtractionQueue, extraction: Extraction, job: Job) -> None:
+    await extraction.run([job], queue.holds)
+    await queue.mark_read(job, await extraction.stated(job))

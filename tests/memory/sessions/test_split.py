@@ -239,6 +239,22 @@ async def test_rules_read_a_turn_once_in_whatever_process_it_ends(either, clock)
     assert await either.list_keys(SCOPE.queue) == []
 
 
+async def test_the_facts_of_a_short_session_are_there_in_the_next_process(either, clock):
+    """Rules note them when the session is left; the model reads the whole session later."""
+    model, options = Distiller(), {"tending": TendingOptions(), "clock": clock}
+    async with LLMMemoryManager(either, extract_fn=model, **options) as manager:
+        await manager.on_session_end(run_of(turns_of("I live in Graz.")))
+    clock.advance(5)
+    async with LLMMemoryManager(either, extract_fn=model, **options) as manager:
+        assert [each.key async for each in manager.memories()] == ["home"]
+        assert "Graz" in (await manager.plan("Where do I live?")).block
+        await manager.on_session_end(run_of(turns_of("I live in Graz.", LONG)))
+        assert await manager.sync_now() == 0
+        assert [each.key async for each in manager.memories()] == ["home"]
+    assert [len(messages) for messages in model.sessions] == [4]
+    assert len(await episodes_of(either)) == 1
+
+
 STEPS = st.lists(
     st.tuples(st.sampled_from("ab"), st.booleans(), st.sampled_from(["go on", "end", "quiet"])),
     max_size=12,
@@ -246,17 +262,22 @@ STEPS = st.lists(
 
 
 class Read(Distiller):
-    """A model that finds the cats, and counts how often it or the rules read about each."""
+    """A model that finds the cats that no memory tells of.
+
+    It counts how often it told of each, and which the rules read about.
+    """
 
     def __init__(self):
         super().__init__()
         self.cats = Counter()
+        self.by_rules = set()
 
     async def distill(self, messages, memories):
         found = [
             cat
             for message in messages
             for cat in re.findall(r"cat is called (\w+)", message.content)
+            if not any(cat in memory.content for memory in memories)
         ]
         self.cats.update(found)
         changes = tuple(
@@ -270,10 +291,10 @@ class Read(Distiller):
 
     @contextmanager
     def watching(self):
-        """Count what the rules read within the block."""
+        """Record what the rules read within the block."""
 
         async def extract(rules, messages, memories):
-            self.cats.update(
+            self.by_rules.update(
                 cat
                 for message in messages
                 if message.role == "user"
@@ -312,7 +333,7 @@ OK = Message.assistant("Ok.")
 
 @settings(max_examples=60, deadline=None)
 @given(steps=STEPS)
-def test_each_turn_is_read_once_by_the_rules_or_by_the_model(steps):
+def test_each_turn_tells_its_fact_once_by_the_rules_or_by_the_model(steps):
     """No fact is lost, and none is there twice, however the sessions are split."""
 
     async def check():
@@ -320,7 +341,7 @@ def test_each_turn_is_read_once_by_the_rules_or_by_the_model(steps):
         async with InMemoryStore() as store:
             with model.watching():
                 told, facts = await talk(store, model, steps)
-            assert model.cats == Counter(told)
+            assert all(model.cats[cat] + (cat in model.by_rules) == 1 for cat in told)
             assert len(facts) == len(told)
             assert all(any(cat in fact for fact in facts) for cat in told)
             covered = Counter(
@@ -335,3 +356,13 @@ def test_each_turn_is_read_once_by_the_rules_or_by_the_model(steps):
             assert await store.list_keys(SCOPE.queue) == []
 
     asyncio.run(check())
+
+
+async def test_a_function_reads_a_short_session_before_the_process_ends(either):
+    async def of_cats(messages, memories):
+        return [MemoryChange(op="add", type=MemoryType.USER, key="cat", content="She has a cat.")]
+
+    async with LLMMemoryManager(either, extract_fn=of_cats, tending=TendingOptions()) as manager:
+        await manager.on_session_end(run_of(turns_of("A cat.")))
+    async with LLMMemoryManager(either, extract_fn=of_cats, tending=TendingOptions()) as manager:
+        assert [each.key async for each in manager.memories()] == ["cat"]
