@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from locus_memory._internal.neutral import neutralise
@@ -231,16 +232,16 @@ def memory_line(memory: Memory, longest: int) -> str:
         return ""
     if len(memory.content) > longest:
         content += _CUT
-    day = _day(memory.metadata.get("valid_from"))
+    moment = memory.metadata.get("valid_from")
+    day = _day(moment) if isinstance(moment, str) else None
     # Before the content, so that it stays if the line is cut.
     told = " (told by a tool)" if is_of_tool(memory) else ""
     return f"- {memory.type.value}{told}: {content}" + (f" [since {day}]" if day else "")
 
 
-def _day(moment: object) -> str | None:
+@lru_cache(maxsize=1024)
+def _day(moment: str) -> str | None:
     """Return the day of an ISO 8601 moment, in the same form; `None` if it is not a moment."""
-    if not isinstance(moment, str):
-        return None
     try:
         parsed = datetime.fromisoformat(moment)
         return (parsed.astimezone(UTC) if parsed.tzinfo else parsed).date().isoformat()

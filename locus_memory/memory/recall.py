@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
@@ -19,14 +19,16 @@ from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.hybrid import HybridSearch, Mode, SearchResult
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.ranking.absolute import check_min_score
-from locus_memory.retrieval.ranking.fields import Fields
+from locus_memory.retrieval.ranking.fields import Fields, ReadOnce
 from locus_memory.retrieval.ranking.supersession import prefer_successors
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import Namespace, StoreItem, check_limit, timestamp
 from locus_memory.store.text import query_words, stem
 
-__all__ = ["Recall", "Selection"]
+__all__ = ["Fact", "Facts", "Recall", "Selection"]
+
+_Result = TypeVar("_Result")
 
 _LONGEST_MESSAGE: Final = 600
 _END: Final = 1_000
@@ -134,6 +136,40 @@ class _Order:
     blend: Blend | None
 
 
+class Fact(NamedTuple):
+    """A memory that was found; it is the store's own, so nobody may change it.
+
+    Attributes:
+        name: Its `current_key`.
+        memory: The memory.
+        score: Higher is better; comparable within one search only.
+        relevance: From 0 to 1, the same in every search; see `Hit.relevance`.
+        nearness: The cosine of its vector on the scale of the embedder, from 0 to 1; `None`: there
+            is no vector.
+    """
+
+    name: str
+    memory: Memory
+    score: float = 1.0
+    relevance: float = 0.0
+    nearness: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The memories that were found for a message, the best first.
+
+    Attributes:
+        facts: The memories.
+        mode: The searches that ran.
+        vitals: The stored records of their vital signs by name, if they were read as well.
+    """
+
+    facts: tuple[Fact, ...] = ()
+    mode: Mode = "text"
+    vitals: Mapping[str, Any] | None = None
+
+
 class Recall:
     """A search for the memories of a scope that match a query.
 
@@ -154,6 +190,7 @@ class Recall:
         self._embedder = embedder
         self._clock = clock
         self._vitals = VitalsBook(store)
+        self._kept = ReadOnce(read_memory)
         self._searches = {
             options: HybridSearch(store, embedder, options=options, fields=_FIELDS)
             for options in (*_DEEP, *_DEEP.values())
@@ -231,8 +268,8 @@ class Recall:
             newest = await self._newest(search, ())
             found = {each.key: (each, 0.0) for each in newest if not words.isdisjoint(_words(each))}
         items = _successors_first([item for item, _ in found.values()])
-        pairs = [(read_memory(item), found[item.key][1]) for item in self.current(items)]
-        return [(memory, score) for memory, score in pairs if memory is not None][:limit]
+        facts = self._facts(items)
+        return [(fact.memory, found[fact.name][1]) for fact in facts][:limit]
 
     def _unexpired(self, memories: list[Memory]) -> list[Memory]:
         if not any(EXPIRES_AT in each.metadata for each in memories):
@@ -289,21 +326,60 @@ class Recall:
         )
         return [item for item in newest if item.key not in known]
 
-    async def about(self, scope: Scope, limit: int, query: str) -> list[StoreItem]:
-        """Return the hits of a query among the current memories that have not expired."""
-        search = _Search(scope, query, limit, None, strict=False)
-        found = [hit.item for hit in await self._about(search) or ()]
-        kept = self.current(found)
-        if len(kept) < len(found):
-            deep = replace(search, limit=max(_CANDIDATES, limit + len(found)))
-            kept = self.current([hit.item for hit in await self._about(deep) or ()])
-        return kept[:limit]
+    async def about(self, scope: Scope, limit: int, query: str) -> Facts:
+        """Return what a query finds among the current memories that have not expired.
 
-    def current(self, items: Iterable[StoreItem]) -> list[StoreItem]:
-        """Return the items without memories that have expired."""
-        now = self._now()
-        read = ((item, read_memory(item)) for item in items)
-        return [item for item, memory in read if memory is None or not is_expired(memory, now)]
+        A failed search is reported as an event; if all fail, nothing is found.
+
+        Args:
+            scope: The scope of the memories.
+            limit: At most this many.
+            query: A message of any length.
+        """
+        search = _Search(scope, query, limit, None, strict=False)
+        facts, found = await self._borrowed(search)
+        if len(facts.facts) < found:
+            deep = replace(search, limit=max(_CANDIDATES, limit + found))
+            facts, _ = await self._borrowed(deep)
+        return replace(facts, facts=facts.facts[:limit])
+
+    async def newest(self, scope: Scope, limit: int) -> Facts:
+        """Return the newest of the current memories that have not expired.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        return Facts(self._facts(await self._store.search(scope.current, None, limit)))
+
+    async def _borrowed(self, wanted: _Search) -> tuple[Facts, int]:
+        """Return the memories that a search finds, and how many hits it had."""
+        search, scope = self._searches[wanted.options], wanted.scope
+        request = partial(search.borrow, scope.current, limit=wanted.limit, beside=scope.vitals)
+        found = await self._first_that_works(request, wanted.query, strict=wanted.strict)
+        if found is None:
+            return Facts(()), 0
+        places = {each.item.key: each for each in found.ranked}
+        items = (each.item for each in found.ranked)
+        facts = self._facts(items, self._kept.read if found.kept else read_memory)
+        scored = [(fact, places[fact.name]) for fact in facts]
+        facts = tuple(
+            Fact(fact.name, fact.memory, each.score, each.relevance, each.nearness)
+            for fact, each in scored
+        )
+        return Facts(facts, found.mode, found.beside), len(found.ranked)
+
+    def _facts(
+        self,
+        items: Iterable[StoreItem],
+        read: Callable[[StoreItem], Memory | None] = read_memory,
+    ) -> tuple[Fact, ...]:
+        """Return the memories in the items that have not expired."""
+        told = ((item.key, read(item)) for item in items)
+        facts = [Fact(name, memory) for name, memory in told if memory is not None]
+        if any(EXPIRES_AT in fact.memory.metadata for fact in facts):
+            now = self._now()
+            facts = [fact for fact in facts if not is_expired(fact.memory, now)]
+        return tuple(facts)
 
     async def hits(
         self,
@@ -340,8 +416,8 @@ class Recall:
         return await self._first_that_works(request, wanted.query, strict=wanted.strict)
 
     async def _first_that_works(
-        self, request: Callable[..., Awaitable[SearchResult]], query: str, *, strict: bool
-    ) -> SearchResult | None:
+        self, request: Callable[..., Awaitable[_Result]], query: str, *, strict: bool
+    ) -> _Result | None:
         """Return the result of a search by the first mode that works."""
         readable = _ends(query).encode("utf-8", "replace").decode()
         for mode in await self._modes():

@@ -249,6 +249,10 @@ _STEP_4: Final = (
 )
 _SHORTEST, _LONGEST = 3, 64
 
+_ENDS_2, _ENDS_3 = (tuple(suffix for suffix, _ in rules) for rules in (_STEP_2, _STEP_3))
+_ENDINGS: Final = {_STEP_2: _ENDS_2, _STEP_3: _ENDS_3}
+"""The suffixes of each step: most words have none of them, and one call of `endswith` says so."""
+
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
@@ -318,19 +322,19 @@ def _step_1c(word: str) -> str:
 
 
 def _replace(word: str, rules: tuple[tuple[str, str], ...]) -> str:
+    if not word.endswith(_ENDINGS[rules]):
+        return word
     # The longest suffix decides, even if its condition does not hold.
     matching = [rule for rule in rules if word.endswith(rule[0])]
-    if not matching:
-        return word
     suffix, replacement = max(matching, key=lambda rule: len(rule[0]))
     base = word.removesuffix(suffix)
     return base + replacement if _measure(base) > 0 else word
 
 
 def _step_4(word: str) -> str:
-    suffix = next((each for each in _STEP_4 if word.endswith(each)), None)
-    if suffix is None:
+    if not word.endswith(_STEP_4):
         return word
+    suffix = next(each for each in _STEP_4 if word.endswith(each))
     # -ion is removed only after an s or a t, which stays.
     base = word.removesuffix("ion" if suffix in ("sion", "tion") else suffix)
     return base if _measure(base) > 1 else word

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import Final
 
 from locus_memory.memory.planning.everyday import EVERYDAY
 from locus_memory.memory.planning.gate_tables import concerns_user
-from locus_memory.store.item import StoreItem
+from locus_memory.memory.recall import Fact
 from locus_memory.store.text import STOP_WORDS, query_words, stem
 
 __all__ = ["COUNTED", "content_words", "evidence_of", "is_near", "telling_words"]
@@ -31,8 +32,11 @@ _TWO: Final = 2
 
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of the content words of a text; of a long one, of its two ends."""
-    if len(text) > 2 * _END:
-        text = f"{text[:_END]}\n{text[-_END:]}"
+    return _content_words(text if len(text) <= 2 * _END else f"{text[:_END]}\n{text[-_END:]}")
+
+
+@lru_cache(maxsize=2048)
+def _content_words(text: str) -> frozenset[str]:
     words = query_words(text if text.isascii() else text.encode("utf-8", "replace").decode())
     return frozenset(stem(word) for word in words if word not in STOP_WORDS)
 
@@ -77,7 +81,7 @@ def evidence_of(message: str, facts: Sequence[str], total: int) -> str | None:
     return "a rare word of a fact" if rare else None
 
 
-def is_near(found: Sequence[StoreItem]) -> bool:
+def is_near(found: Sequence[Fact]) -> bool:
     """Return whether a vector of the found items is close enough to that of the message.
 
     The score of `HybridSearch` compares items within one search only, so it decides nothing here:

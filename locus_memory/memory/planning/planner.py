@@ -25,14 +25,12 @@ from locus_memory.memory.planning.standing import (
     STANDING_TOKENS,
     Standing,
     StandingBook,
-    rule_line,
 )
 from locus_memory.memory.planning.uses import Afterwards
-from locus_memory.memory.recall import Recall
-from locus_memory.memory.scope import Scope, current_key, thread_of
+from locus_memory.memory.recall import Facts, Recall
+from locus_memory.memory.scope import Scope, thread_of
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import StoreItem
 
 __all__ = ["Plan", "Planner"]
 
@@ -182,12 +180,12 @@ class Planner:
 
     async def _decide(
         self, scope: Scope, key: _Key, standing: Standing
-    ) -> tuple[Decision, list[StoreItem] | None]:
+    ) -> tuple[Decision, Facts | None]:
         """Return the decision of the gate, and the facts if they were searched for it."""
         query = key.query
         if not query:
             return self._gate.decide("", first_in_thread=False), None
-        seen: list[list[StoreItem]] = []
+        seen: list[Facts] = []
 
         async def look() -> Sight:
             sight, facts = await self._sections.sight(scope, query, standing)
@@ -210,7 +208,7 @@ class Planner:
         scope: Scope,
         query: str | None,
         decision: Decision,
-        facts: Sequence[StoreItem] | None,
+        facts: Facts | None,
         standing: Standing,
     ) -> Found:
         """Return the contents of the section that the gate named."""
@@ -245,9 +243,7 @@ class Planner:
         """Return the plan of what was found."""
         standing, section = contents.standing, contents.section
         overrides = standing.overrides
-        rules = Found.of(
-            (rule_line(each), current_key(each.type, each.key)) for each in standing.rules
-        )
+        rules = Found.of(standing.ruled)
         parts = [
             Part(overrides, STANDING_TOKENS),
             Part(rules.lines, STANDING_TOKENS),

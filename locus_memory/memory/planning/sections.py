@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -11,7 +11,6 @@ from typing import Final
 from locus_memory.memory.inject import memory_line
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook, read_episode
 from locus_memory.memory.layers.vitals import VitalsBook
-from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.planning.decision import Decision
 from locus_memory.memory.planning.evidence import (
@@ -23,7 +22,7 @@ from locus_memory.memory.planning.gate import Sight
 from locus_memory.memory.planning.lines import about_line, episode_line, turn_line, turn_text
 from locus_memory.memory.planning.names import Names
 from locus_memory.memory.planning.standing import Standing, StandingBook
-from locus_memory.memory.recall import Recall
+from locus_memory.memory.recall import Fact, Facts, Recall
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.hybrid import HybridSearch
@@ -99,9 +98,7 @@ class Sections:
         self._episodes = HybridSearch(store, embedder, options=_FEW_WORDS, fields=_OF_EPISODES)
         self._turns = HybridSearch(store, embedder, options=_FEW_WORDS)
 
-    async def sight(
-        self, scope: Scope, query: str, standing: Standing
-    ) -> tuple[Sight, list[StoreItem]]:
+    async def sight(self, scope: Scope, query: str, standing: Standing) -> tuple[Sight, Facts]:
         """Return what the gate needs, and the facts that were found on the way.
 
         The names of episodes are read only where the facts do not open the gate.
@@ -110,17 +107,17 @@ class Sections:
             BackendError: The store failed.
         """
         facts = await self.facts(scope, query)
-        texts = [memory.content for memory in map(read_memory, facts) if memory is not None]
-        names = Names.of([], texts)
+        texts = [fact.memory.content for fact in facts.facts]
+        names = Names.of_message(query, texts)
         evidence = evidence_of(query, texts, standing.facts)
-        if evidence is None and is_near(facts):
+        if evidence is None and is_near(facts.facts):
             evidence = "a near vector"
         if evidence is None and not names.are_in(query):
             episodes = await self._episodes_about(scope, query, _SEEN)
-            names = Names.of(chain.from_iterable(each.entities for each in episodes), texts)
+            names = Names.of(chain.from_iterable(each.entities for each in episodes))
         return Sight(names, evidence), facts
 
-    async def facts(self, scope: Scope, query: str | None) -> list[StoreItem]:
+    async def facts(self, scope: Scope, query: str | None) -> Facts:
         """Return the current memories that a query finds; the newest without a query.
 
         Where the store cannot search, these are the newest memories with a word of the query.
@@ -130,11 +127,14 @@ class Sections:
         """
         if query and await self._recall.can_search():
             return await self._recall.about(scope, self._seen, query)
-        newest = self._recall.current(await self._store.search(scope.current, None, self._seen))
-        words = content_words(query or "")
-        return [item for item in newest if not query or words & content_words(_text(item))]
+        newest = await self._recall.newest(scope, self._seen)
+        if not query:
+            return newest
+        words = content_words(query)
+        told = (each for each in newest.facts if words & content_words(each.memory.content))
+        return Facts(tuple(told))
 
-    async def pinned(self, scope: Scope, found: Sequence[StoreItem], standing: Standing) -> Found:
+    async def pinned(self, scope: Scope, found: Facts, standing: Standing) -> Found:
         """Return memories, ranked by their score and their salience.
 
         A memory that always holds is left out, since it is shown already.
@@ -142,23 +142,19 @@ class Sections:
         Raises:
             BackendError: The store failed.
         """
-        known = {current_key(each.type, each.key) for each in standing.rules}
-        scored = [
-            (memory, 1.0 if item.score is None else item.score)
-            for item in found
-            if item.key not in known and (memory := read_memory(item)) is not None
-        ]
-        vitals = await self._vitals.of(scope, [memory for memory, _ in scored])
+        known = {name for _, name in standing.ruled}
+        facts = [fact for fact in found.facts if fact.name not in known]
+        told = {fact.name: fact.memory for fact in facts}
+        saliences = await self._vitals.saliences(scope, told, found.vitals)
 
-        def worth(pair: tuple[Memory, float]) -> float:
-            memory, score = pair
-            return score * (0.5 + 0.5 * vitals[current_key(memory.type, memory.key)].salience)
+        def worth(fact: Fact) -> float:
+            return fact.score * (0.5 + 0.5 * saliences[fact.name])
 
-        best = sorted(scored, key=worth, reverse=True)[: self._limit]
-        return Found.of(self._pairs(memory for memory, _ in best))
+        best = sorted(facts, key=worth, reverse=True)[: self._limit]
+        return Found.of((memory_line(each.memory, self._longest), each.name) for each in best)
 
     async def identity(
-        self, scope: Scope, found: Sequence[StoreItem], standings: StandingBook, standing: Standing
+        self, scope: Scope, found: Facts, standings: StandingBook, standing: Standing
     ) -> Found:
         """Return the narrative, the derived facts, and the memories of the user that a query finds.
 
@@ -170,10 +166,9 @@ class Sections:
         identity = standing.identity
         told = [identity.content, *(fact.text for fact in reversed(identity.facts))]
         about = [(about_line(text), "") for text in told if text]
-        hits = {item.key for item in found}
         users = await standings.of_type(scope, MemoryType.USER)
-        named = [each for each in users if current_key(each.type, each.key) in hits]
-        places = {item.key: place for place, item in enumerate(found)}
+        places = {fact.name: place for place, fact in enumerate(found.facts)}
+        named = [each for each in users if current_key(each.type, each.key) in places]
         named.sort(key=lambda each: places[current_key(each.type, each.key)])
         if about:
             return Found.of([*about, *self._pairs(named[:_BESIDE])])
@@ -236,8 +231,3 @@ class Sections:
             (memory_line(each, self._longest), current_key(each.type, each.key))
             for each in memories
         ]
-
-
-def _text(item: StoreItem) -> str:
-    memory = read_memory(item)
-    return "" if memory is None else memory.content

@@ -7,12 +7,15 @@ import asyncio
 import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.conversation.tokens import message_tokens
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.layers.identity import Identity, IdentityBook, IdentityFact, identity_put
 from locus_memory.memory.layers.vitals import Vitals, vitals_put
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
+from locus_memory.memory.planning import uses
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.store.wrappers import StoreWrapper
@@ -411,3 +414,91 @@ async def test_an_identity_of_another_library_is_reported(world, events):
     assert "Graz" in await world.block("Where do I live?")
     assert "memory.record_unreadable" in events.names
     assert (await IdentityBook(world.store).read(world.scope)) == Identity()
+
+
+class TestRoundTrips:
+    """What a turn asks of a database."""
+
+    @pytest.fixture
+    def reads(self, monkeypatch):
+        """The number of reads of a SQLite file so far."""
+        done = []
+        read = SQLiteDatabase.read
+
+        async def counted(self, work):
+            done.append(work)
+            return await read(self, work)
+
+        monkeypatch.setattr(SQLiteDatabase, "read", counted)
+        return done
+
+    async def test_a_turn_with_facts_reads_once(self, make_world, clock, tmp_path, reads):
+        world = make_world(SQLiteStore(tmp_path / "m.db", clock=clock))
+        await world.knows("Ada bakes rye bread.", "Ada bakes cakes with walnuts.")
+        await world.block("Suggest a bread.", thread_id="warm")
+        await world.manager.drain()
+        reads.clear()
+        assert "walnuts" in await world.block("Suggest a cake with walnuts.", thread_id="t")
+        assert len(reads) == 1
+
+    async def test_the_salience_that_another_process_wrote_counts(
+        self, make_world, clock, tmp_path
+    ):
+        path = tmp_path / "m.db"
+        world = make_world(SQLiteStore(path, clock=clock))
+        await world.knows("Ada bakes rye bread.", "Ada bakes white bread.")
+        async with SQLiteStore(path, clock=clock) as other:
+            for name, salience in (("rye", 0.1), ("white", 1.0)):
+                vitals = Vitals(salience=salience, decayed_at="", pinned_at="")
+                key = f"user:Ada bakes {name} bread."
+                await other.put_batch([vitals_put(world.scope, key, vitals)])
+            block = await world.block("Which bread does she bake, Ada?")
+            assert block.index("white") < block.index("rye")
+            for name, salience in (("rye", 1.0), ("white", 0.1)):
+                vitals = Vitals(salience=salience, decayed_at="", pinned_at="")
+                key = f"user:Ada bakes {name} bread."
+                await other.put_batch([vitals_put(world.scope, key, vitals)])
+            clock.advance(10)
+            block = await world.block("Which bread does she bake, Ada?")
+            assert block.index("rye") < block.index("white")
+
+    async def test_what_another_process_wrote_is_seen_after_ten_seconds(
+        self, make_world, clock, tmp_path
+    ):
+        path = tmp_path / "m.db"
+        world = make_world(SQLiteStore(path, clock=clock))
+        await world.knows("Ada bakes rye bread.")
+        assert "rye" in await world.block("Suggest a bread for me.")
+        async with SQLiteStore(path, clock=clock) as other:
+            memory = Memory("user", "Ada bakes rye bread.", "Ada bakes white bread.")
+            name = f"user:{memory.key}"
+            await other.put(world.scope.current, name, memory.to_store_value())
+            fixed = Identity().with_override(RULE, "2026-03-01")
+            await other.put_batch([identity_put(world.scope, fixed, 0)])
+        clock.advance(10)
+        block = await world.block("Suggest a bread for me.")
+        assert "white" in block
+        assert RULE in block
+        assert "rye" not in block
+
+
+async def test_turns_that_follow_each_other_are_counted_together(world, events):
+    await world.knows("Ada lives in Graz.")
+    for thread in "abc":
+        await world.block(f"Where do I live, {thread}?", thread_id=thread)
+    assert await world.store.scan(world.scope.vitals) == []
+    await world.manager.drain()
+    (item,) = await world.store.scan(world.scope.vitals)
+    vitals = Vitals.from_value(item.value)
+    assert (vitals.use_count, item.version) == (3, 1)
+    assert vitals.trained == ("a", "b", "c")
+    assert events.of("memory.count_failed") == []
+
+
+async def test_a_count_needs_no_drain(world, monkeypatch):
+    monkeypatch.setattr(uses, "_PAUSE", 0.0)
+    await world.knows("Ada lives in Graz.")
+    await world.block("Where do I live?")
+    async with asyncio.timeout(5):
+        while not await world.store.scan(world.scope.vitals):  # noqa: ASYNC110 - a store tells nobody
+            await asyncio.sleep(0)
