@@ -6,7 +6,7 @@ import asyncio
 import copy
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self, Unpack
+from typing import Any, Final, Self, Unpack
 
 from typing_extensions import override
 
@@ -62,11 +62,15 @@ from locus_memory.memory.verbs.single import kinds_of
 from locus_memory.memory.warming import MOST, Warmed
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder
 from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_namespace
 
 __all__ = ["LLMMemoryManager"]
+
+_QUERIES: Final = 64
+"""How many vectors of messages are kept."""
 
 
 class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryManager):
@@ -147,6 +151,9 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
             self._store = WatchedStore(plain)
         limits = Limits(max_memories, history_limit)
         self._ledger = Ledger(self._store, limits, clock=clock, embedder=embedder)
+        if self._tending.enabled and isinstance(embedder, Embedder):
+            # A turn searches several layers for one message, which is embedded once.
+            embedder = CachingEmbedder(embedder, max_size=_QUERIES)
         self._recall = Recall(plain, embedder, clock=clock)
         self._blend = recall.blending()
         extractor = as_extractor(extract_fn)

@@ -20,6 +20,7 @@ from locus_memory.retrieval.hybrid import HybridSearch, Mode, SearchResult
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.ranking.absolute import check_min_score
 from locus_memory.retrieval.ranking.fields import Fields, ReadOnce
+from locus_memory.retrieval.ranking.ranking import Ranked
 from locus_memory.retrieval.ranking.supersession import prefer_successors
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.filters import parse_filter
@@ -389,8 +390,10 @@ class Recall:
         query: str,
         *,
         recursive: bool = False,
-    ) -> list[StoreItem]:
-        """Return the hits of a query, by the first search mode that works, each with its score.
+    ) -> tuple[Ranked, ...]:
+        """Return the hits of a query, by the first search mode that works.
+
+        They are the store's own objects, so nobody may change them.
 
         A failed search is reported as an event; if all fail, there are no hits.
 
@@ -401,9 +404,9 @@ class Recall:
             query: A message of any length.
             recursive: Whether to search the descendants of the namespace as well.
         """
-        request = partial(search.search, namespace, limit=limit, recursive=recursive)
+        request = partial(search.borrow, namespace, limit=limit, recursive=recursive)
         found = await self._first_that_works(request, query, strict=False)
-        return [hit.item for hit in found or ()]
+        return () if found is None else found.ranked
 
     async def _about(self, wanted: _Search) -> SearchResult | None:
         """Return the hits of a query; `None` if there is no query, or no search works."""

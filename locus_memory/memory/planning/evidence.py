@@ -1,19 +1,18 @@
 """Rule 7: whether the facts that a search found say something about a message; pure.
 
-Words decide. An absolute score of a vector, where there is one, is asked in `is_near`.
+Words decide, and the vectors of an embedder whose scale is known.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Final
 
 from locus_memory.memory.planning.everyday import EVERYDAY
 from locus_memory.memory.planning.gate_tables import concerns_user
-from locus_memory.memory.recall import Fact
 from locus_memory.store.text import STOP_WORDS, query_words, stem
 
 __all__ = ["COUNTED", "content_words", "evidence_of", "is_near", "telling_words"]
@@ -26,6 +25,7 @@ _COMMON: Final = 0.25
 _FEW: Final = 8
 """In a scope with fewer facts, the share of the facts with a word says nothing."""
 
+_NEAR, _VERY_NEAR = 0.5, 0.6
 _END: Final = 1_000
 _TWO: Final = 2
 
@@ -81,14 +81,20 @@ def evidence_of(message: str, facts: Sequence[str], total: int) -> str | None:
     return "a rare word of a fact" if rare else None
 
 
-def is_near(found: Sequence[Fact]) -> bool:
-    """Return whether a vector of the found items is close enough to that of the message.
+def is_near(message: str, nearness: Iterable[float | None]) -> bool:
+    """Return whether a fact's vector is near enough to that of the message to be evidence.
 
-    The score of `HybridSearch` compares items within one search only, so it decides nothing here:
-    this is the place of a score that means the same in each search.
+    That is from 0.6 of the way from unrelated texts to paraphrases, or from the half if the message
+    concerns the user. The way is the embedder's own, see `Scale`. Of 200 everyday questions to 60
+    facts, with bge-small-en-v1.5, the nearest fact is at 0.22 in the median and at 0.59 at most; of
+    30 of these that concern the user, at 0.44 at most.
+
+    Args:
+        message: The message.
+        nearness: The place of each fact on that way, see `Fact.nearness`.
     """
-    del found
-    return False
+    nearest = max((each for each in nearness if each is not None), default=0.0)
+    return nearest >= _VERY_NEAR or (nearest >= _NEAR and concerns_user(message))
 
 
 def _weight(words: AbstractSet[str]) -> float:

@@ -214,29 +214,30 @@ class Planner:
         """Return the contents of the section that the gate named."""
         if decision.section == "none":
             return Found()
-        if decision.section == "episode":
-            return await self._episodes(scope, query or "", decision, standing)
         if decision.section == "transcript":
             return await self._sections.transcript(scope, query or "")
         if facts is None:
             facts = await self._sections.facts(scope, query)
+        if decision.section == "episode":
+            return await self._episodes(scope, query or "", decision, facts, standing)
         if decision.section == "identity":
             return await self._sections.identity(scope, facts, self._standings, standing)
         return await self._sections.pinned(scope, facts, standing)
 
     async def _episodes(
-        self, scope: Scope, query: str, decision: Decision, standing: Standing
+        self, scope: Scope, query: str, decision: Decision, facts: Facts, standing: Standing
     ) -> Found:
-        """Return the episodes of a query; else facts that it is about; else the latest episodes.
+        """Return the episodes of a query, or facts that are more relevant to it.
 
-        What was decided in a session is often a fact by now.
+        What was decided in a session is often a fact by now. Without either, these are the latest
+        episodes.
         """
-        found = await self._sections.episodes(scope, query)
-        if found.lines:
-            return found
-        sight, facts = await self._sections.sight(scope, query, standing)
-        if sight.evidence is not None:
-            found = await self._sections.pinned(scope, facts, standing)
+        found, relevance = await self._sections.episodes(scope, query)
+        best = max((fact.relevance for fact in facts.facts), default=0.0)
+        is_better = best > relevance or not found.lines
+        if is_better and self._sections.evidence(query, facts, standing) is not None:
+            told = await self._sections.pinned(scope, facts, standing)
+            found = told if told.lines else found
         return found if found.lines else await self._sections.latest(scope, decision)
 
     def _render(self, contents: _Contents) -> Plan:

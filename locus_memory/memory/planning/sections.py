@@ -25,6 +25,7 @@ from locus_memory.memory.planning.standing import Standing, StandingBook
 from locus_memory.memory.recall import Fact, Facts, Recall
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.scale import is_measured
 from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.ranking.fields import Fields
@@ -92,6 +93,7 @@ class Sections:
         self._seen = max(_SEEN, limit)
         self._store = store
         self._recall = recall
+        self._embedder = embedder
         self._longest = longest
         self._vitals = VitalsBook(store)
         self._book = EpisodeBook(store)
@@ -109,13 +111,23 @@ class Sections:
         facts = await self.facts(scope, query)
         texts = [fact.memory.content for fact in facts.facts]
         names = Names.of_message(query, texts)
-        evidence = evidence_of(query, texts, standing.facts)
-        if evidence is None and is_near(facts.facts):
-            evidence = "a near vector"
+        evidence = self.evidence(query, facts, standing)
         if evidence is None and not names.are_in(query):
             episodes = await self._episodes_about(scope, query, _SEEN)
-            names = Names.of(chain.from_iterable(each.entities for each in episodes))
+            names = Names.of(chain.from_iterable(each.entities for each, _ in episodes))
         return Sight(names, evidence), facts
+
+    def evidence(self, query: str, found: Facts, standing: Standing) -> str | None:
+        """Return why found facts say something about a message; `None`: they do not."""
+        texts = [fact.memory.content for fact in found.facts]
+        evidence = evidence_of(query, texts, standing.facts)
+        return "a near vector" if evidence is None and self._is_near(query, found) else evidence
+
+    def _is_near(self, query: str, found: Facts) -> bool:
+        """Return whether a vector is evidence; not on a scale that nobody measured."""
+        if self._embedder is None or not is_measured(self._embedder.name):
+            return False
+        return is_near(query, (fact.nearness for fact in found.facts))
 
     async def facts(self, scope: Scope, query: str | None) -> Facts:
         """Return the current memories that a query finds; the newest without a query.
@@ -177,14 +189,15 @@ class Sections:
         others = await standings.ranked(scope, [each for each in users if each not in named])
         return Found.of(self._pairs([*named, *others[: _FILL if named else None]]))
 
-    async def episodes(self, scope: Scope, query: str) -> Found:
-        """Return the episodes that a query finds.
+    async def episodes(self, scope: Scope, query: str) -> tuple[Found, float]:
+        """Return the episodes that a query finds, and the highest relevance of one.
 
         Raises:
             BackendError: The store failed.
         """
         found = await self._episodes_about(scope, query, _EPISODES)
-        return Found.of((episode_line(each), "") for each in found)
+        best = max((relevance for _, relevance in found), default=0.0)
+        return Found.of((episode_line(each), "") for each, _ in found), best
 
     async def latest(self, scope: Scope, decision: Decision) -> Found:
         """Return the latest episodes, if the message points at them.
@@ -210,14 +223,19 @@ class Sections:
             self._turns, scope.transcripts, _TURNS, query, recursive=True
         )
         words = content_words(query)
-        own = [hit for hit in hits if words & content_words(turn_text(hit))] or hits[:1]
+        items = [hit.item for hit in hits]
+        own = [item for item in items if words & content_words(turn_text(item))] or items[:1]
         groups = await asyncio.gather(*map(self._with_neighbours, own))
         turns = chain.from_iterable(groups)
         return Found.of((turn_line(item, self._longest), "") for item in turns)
 
-    async def _episodes_about(self, scope: Scope, query: str, limit: int) -> list[Episode]:
+    async def _episodes_about(
+        self, scope: Scope, query: str, limit: int
+    ) -> list[tuple[Episode, float]]:
+        """Return the episodes that a query finds, each with its relevance."""
         hits = await self._recall.hits(self._episodes, scope.episodes, limit, query)
-        return [episode for episode in map(read_episode, hits) if episode is not None]
+        read = ((read_episode(hit.item), hit.relevance) for hit in hits)
+        return [(episode, relevance) for episode, relevance in read if episode is not None]
 
     async def _with_neighbours(self, turn: StoreItem) -> list[StoreItem]:
         before, after = await asyncio.gather(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory.memory.planning.decision import NOTHING, Decision
-from locus_memory.memory.planning.evidence import evidence_of
+from locus_memory.memory.planning.evidence import evidence_of, is_near
 from locus_memory.memory.planning.gate import Gate, Sight
 from locus_memory.memory.planning.names import Names
 
@@ -234,3 +234,18 @@ def test_the_rules_take_less_than_a_millisecond(text: str) -> None:
         GATE.decide(text, first_in_thread=True, entities=names)
         took.append(time.perf_counter() - before)
     assert min(took) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("text", "nearness", "near"),
+    [
+        ("Propose a dinner for tonight.", (0.2, 0.55), True),
+        ("Propose a dinner for tonight.", (0.2, 0.45), False),
+        ("How are eggs boiled?", (0.55, None), False),
+        ("How are eggs boiled?", (0.65, None), True),
+        ("How are eggs boiled?", (None, None), False),
+        ("How are eggs boiled?", (), False),
+    ],
+)
+def test_a_near_vector_is_evidence(text: str, nearness: tuple[float | None, ...], *, near: bool):
+    assert is_near(text, nearness) is near

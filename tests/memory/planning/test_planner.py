@@ -502,3 +502,36 @@ async def test_a_count_needs_no_drain(world, monkeypatch):
     async with asyncio.timeout(5):
         while not await world.store.scan(world.scope.vitals):  # noqa: ASYNC110 - a store tells nobody
             await asyncio.sleep(0)
+
+
+class TestFactsAndEpisodes:
+    """A message about an earlier talk is shown sessions, or facts that fit it better."""
+
+    TALK = "What did we decide about the colour of the kitchen walls?"
+
+    async def test_the_more_relevant_of_both_is_shown(self, world):
+        await world.session(2, "Ada planned the kitchen.")
+        await world.knows("Ada decided on a sage colour for the kitchen walls.")
+        block = await world.block(self.TALK)
+        assert "sage colour" in block
+        assert "session of" not in block
+        await world.session(3, "We decided on the colour of the kitchen walls: sage, then lime.")
+        block = await world.block(self.TALK)
+        assert "session of 2026-03-03" in block
+        assert "- user:" not in block
+
+    async def test_of_equals_it_is_the_session(self, world):
+        text = "Ada chose sage for the kitchen walls."
+        await world.session(2, text)
+        await world.knows(text)
+        block = await world.block(self.TALK)
+        assert "session of 2026-03-02" in block
+        assert "- user:" not in block
+
+    async def test_facts_that_are_shown_as_rules_leave_the_sessions(self, world):
+        await world.session(2, "Ada painted the kitchen.")
+        rule = "We decided to always name the colour of the kitchen walls."
+        await world.knows(rule, kind="feedback")
+        block = await world.block(self.TALK)
+        assert rule in block
+        assert "session of 2026-03-02" in block
