@@ -115,6 +115,21 @@ class Blend:
         weights = self.weights or _WEIGHTS[self.name]
         return sum(weight * part for weight, part in zip(weights, parts, strict=True))
 
+    def scores(
+        self, found: Sequence[Relevant], now: datetime, trust_of: TrustOf = default_trust
+    ) -> list[float]:
+        """Return the score of each memory.
+
+        Args:
+            found: The memories.
+            now: The present moment, with a time zone.
+            trust_of: Returns the trust in a memory.
+        """
+        return [
+            self.score(relevance, age_in_days(memory, now), trust_of(memory))
+            for memory, relevance in found
+        ]
+
     def order(
         self, found: Sequence[Relevant], now: datetime, trust_of: TrustOf = default_trust
     ) -> list[int]:
@@ -125,10 +140,7 @@ class Blend:
             now: The present moment, with a time zone.
             trust_of: Returns the trust in a memory.
         """
-        scores = [
-            self.score(relevance, age_in_days(memory, now), trust_of(memory))
-            for memory, relevance in found
-        ]
+        scores = self.scores(found, now, trust_of)
         return sorted(range(len(found)), key=lambda place: -scores[place])
 
 

@@ -193,6 +193,7 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
             self._afterwards,
             embedder=embedder,
             limit=self.retrieve_limit,
+            blend=self._blend,
             count=self.token_counter or as_token_counter(None),
             clock=clock,
             now=self._ledger.now,

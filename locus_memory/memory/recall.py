@@ -164,11 +164,13 @@ class Facts:
         facts: The memories.
         mode: The searches that ran.
         vitals: The stored records of their vital signs by name, if they were read as well.
+        of_query: Whether a search for a query found them; else they are the newest.
     """
 
     facts: tuple[Fact, ...] = ()
     mode: Mode = "text"
     vitals: Mapping[str, Any] | None = None
+    of_query: bool = False
 
 
 class Recall:
@@ -298,8 +300,7 @@ class Recall:
         """Return the hits that are relevant enough, in the order of the blend."""
         blend, least = order.blend, order.selection.min_score
         if least is None and blend is not None and result is not None:
-            # Without vectors, few of a message's words are in any memory: one is enough.
-            least = _SHARED_WORD if result.mode == "text" else blend.min_relevance
+            least = _least(result.mode, blend)
         hits = [hit for hit in result or () if hit.relevance >= (least or 0.0)]
         if blend is None:
             return [hit.item for hit in hits]
@@ -312,9 +313,11 @@ class Recall:
         places = blend.order([each for _, each in known], now, trust_of)
         return [known[place][0] for place in places]
 
-    async def _trusts(self, memories: Sequence[Memory], scope: Scope) -> TrustOf:
+    async def _trusts(
+        self, memories: Sequence[Memory], scope: Scope, stored: Mapping[str, Any] | None = None
+    ) -> TrustOf:
         """Return a function from a memory to its trust."""
-        vitals = await self._vitals.of(scope, memories)
+        vitals = await self._vitals.of(scope, memories, stored)
         return lambda memory: vitals[current_key(memory.type, memory.key)].trust
 
     async def _newest(self, search: _Search, found: Sequence[StoreItem]) -> list[StoreItem]:
@@ -327,7 +330,28 @@ class Recall:
         )
         return [item for item in newest if item.key not in known]
 
-    async def about(self, scope: Scope, limit: int, query: str) -> Facts:
+    async def blended(self, scope: Scope, found: Facts, blend: Blend) -> Facts:
+        """Return the facts that are relevant enough for a blend, in its order, with its scores.
+
+        Args:
+            scope: The scope of the memories.
+            found: What a search found.
+            blend: The order.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        least = _least(found.mode, blend)
+        facts = [fact for fact in found.facts if fact.relevance >= least]
+        known = [Relevant(fact.memory, fact.relevance) for fact in facts]
+        trust_of: TrustOf = default_trust
+        if blend.name == "trust":
+            trust_of = await self._trusts([fact.memory for fact in facts], scope, found.vitals)
+        scores = blend.scores(known, timestamp(self._clock()), trust_of)
+        told = [fact._replace(score=score) for fact, score in zip(facts, scores, strict=True)]
+        return replace(found, facts=tuple(sorted(told, key=lambda fact: -fact.score)))
+
+    async def about(self, scope: Scope, limit: int, query: str, *, deep: bool = False) -> Facts:
         """Return what a query finds among the current memories that have not expired.
 
         A failed search is reported as an event; if all fail, nothing is found.
@@ -336,12 +360,14 @@ class Recall:
             scope: The scope of the memories.
             limit: At most this many.
             query: A message of any length.
+            deep: Whether the facts are compared by their relevance: then there are 100.
         """
-        search = _Search(scope, query, limit, None, strict=False)
+        limit = _CANDIDATES if deep else limit
+        search = _Search(scope, query, limit, None, strict=False, deep=deep)
         facts, found = await self._borrowed(search)
         if len(facts.facts) < found:
-            deep = replace(search, limit=max(_CANDIDATES, limit + found))
-            facts, _ = await self._borrowed(deep)
+            more = replace(search, limit=max(_CANDIDATES, limit + found))
+            facts, _ = await self._borrowed(more)
         return replace(facts, facts=facts.facts[:limit])
 
     async def newest(self, scope: Scope, limit: int) -> Facts:
@@ -358,7 +384,7 @@ class Recall:
         request = partial(search.borrow, scope.current, limit=wanted.limit, beside=scope.vitals)
         found = await self._first_that_works(request, wanted.query, strict=wanted.strict)
         if found is None:
-            return Facts(()), 0
+            return Facts((), of_query=True), 0
         places = {each.item.key: each for each in found.ranked}
         items = (each.item for each in found.ranked)
         facts = self._facts(items, self._kept.read if found.kept else read_memory)
@@ -367,7 +393,7 @@ class Recall:
             Fact(fact.name, fact.memory, each.score, each.relevance, each.nearness)
             for fact, each in scored
         )
-        return Facts(facts, found.mode, found.beside), len(found.ranked)
+        return Facts(facts, found.mode, found.beside, of_query=True), len(found.ranked)
 
     def _facts(
         self,
@@ -448,6 +474,14 @@ class Recall:
         if near and words:
             return [None, "text"]
         return [None] if near or words else []
+
+
+def _least(mode: Mode, blend: Blend) -> float:
+    """Return the lowest relevance of a memory that a blend shows.
+
+    Without vectors, few of a message's words are in any memory: one is enough.
+    """
+    return _SHARED_WORD if mode == "text" else blend.min_relevance
 
 
 def _words(item: StoreItem) -> set[str]:

@@ -12,6 +12,7 @@ from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.roles import role_of
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.events import emit
+from locus_memory.memory.blend import Blend
 from locus_memory.memory.extraction.thread import latest_user_text
 from locus_memory.memory.inject import Part, fence_tokens, render_parts, strip
 from locus_memory.memory.options import TendingOptions
@@ -79,6 +80,7 @@ class Planner:
         afterwards: Does what comes after a block is returned.
         embedder: Finds episodes and turns by meaning as well.
         limit: The most memories of a section.
+        blend: The order of the memories; `None`: that of the search.
         count: Counts tokens.
         clock: Returns seconds.
         now: Returns the present moment, ISO 8601 in UTC.
@@ -94,6 +96,7 @@ class Planner:
         *,
         embedder: Embedder | None = None,
         limit: int = 20,
+        blend: Blend | None = None,
         count: TokenCounter,
         clock: Callable[[], float],
         now: Callable[[], str],
@@ -102,7 +105,9 @@ class Planner:
         self._gate = Gate(options.gate_mode, evidence=options.evidence)
         self._budget = options.memory_budget_tokens
         self._longest = self._budget * _CHARACTERS_A_TOKEN
-        self._sections = Sections(store, recall, embedder, longest=self._longest, limit=limit)
+        self._sections = Sections(
+            store, recall, embedder, longest=self._longest, limit=limit, blend=blend
+        )
         self._standings = StandingBook(store, clock, count)
         self._plans: ScopeCache[Plan] = ScopeCache(clock)
         self._afterwards = afterwards

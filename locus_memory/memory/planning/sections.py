@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from locus_memory.memory.blend import Blend
 from locus_memory.memory.inject import memory_line
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook, read_episode
 from locus_memory.memory.layers.vitals import VitalsBook
@@ -78,6 +79,7 @@ class Sections:
         embedder: Finds episodes and turns by meaning as well, where they have vectors.
         longest: The most characters of a text in a line.
         limit: The most memories of a section.
+        blend: The order of the memories; `None`: that of the search.
     """
 
     def __init__(
@@ -88,8 +90,10 @@ class Sections:
         *,
         longest: int,
         limit: int,
+        blend: Blend | None = None,
     ) -> None:
         self._limit = limit
+        self._blend = blend
         self._seen = max(_SEEN, limit)
         self._store = store
         self._recall = recall
@@ -109,7 +113,7 @@ class Sections:
             BackendError: The store failed.
         """
         facts = await self.facts(scope, query)
-        texts = [fact.memory.content for fact in facts.facts]
+        texts = [fact.memory.content for fact in facts.facts[: self._seen]]
         names = Names.of_message(query, texts)
         evidence = self.evidence(query, facts, standing)
         if evidence is None and not names.are_in(query):
@@ -119,7 +123,7 @@ class Sections:
 
     def evidence(self, query: str, found: Facts, standing: Standing) -> str | None:
         """Return why found facts say something about a message; `None`: they do not."""
-        texts = [fact.memory.content for fact in found.facts]
+        texts = [fact.memory.content for fact in found.facts[: self._seen]]
         evidence = evidence_of(query, texts, standing.facts)
         return "a near vector" if evidence is None and self._is_near(query, found) else evidence
 
@@ -138,7 +142,8 @@ class Sections:
             BackendError: The store failed.
         """
         if query and await self._recall.can_search():
-            return await self._recall.about(scope, self._seen, query)
+            deep = self._blend is not None
+            return await self._recall.about(scope, self._seen, query, deep=deep)
         newest = await self._recall.newest(scope, self._seen)
         if not query:
             return newest
@@ -149,11 +154,13 @@ class Sections:
     async def pinned(self, scope: Scope, found: Facts, standing: Standing) -> Found:
         """Return memories, ranked by their score and their salience.
 
-        A memory that always holds is left out, since it is shown already.
+        The score is that of the search, or of the blend. A memory that always holds is left out,
+        since it is shown already.
 
         Raises:
             BackendError: The store failed.
         """
+        found = await self._ordered(scope, found)
         known = {name for _, name in standing.ruled}
         facts = [fact for fact in found.facts if fact.name not in known]
         told = {fact.name: fact.memory for fact in facts}
@@ -175,6 +182,7 @@ class Sections:
         Raises:
             BackendError: The store failed.
         """
+        found = await self._ordered(scope, found)
         identity = standing.identity
         told = [identity.content, *(fact.text for fact in reversed(identity.facts))]
         about = [(about_line(text), "") for text in told if text]
@@ -228,6 +236,12 @@ class Sections:
         groups = await asyncio.gather(*map(self._with_neighbours, own))
         turns = chain.from_iterable(groups)
         return Found.of((turn_line(item, self._longest), "") for item in turns)
+
+    async def _ordered(self, scope: Scope, found: Facts) -> Facts:
+        """Return facts in the order of the blend; those that no query found have none."""
+        if self._blend is None or not found.of_query:
+            return found
+        return await self._recall.blended(scope, found, self._blend)
 
     async def _episodes_about(
         self, scope: Scope, query: str, limit: int
