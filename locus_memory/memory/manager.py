@@ -6,7 +6,7 @@ import asyncio
 import copy
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Self, Unpack
+from typing import Any, Self, Unpack
 
 from typing_extensions import override
 
@@ -68,9 +68,6 @@ from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_namespace
 
 __all__ = ["LLMMemoryManager"]
-
-_QUERIES: Final = 64
-"""How many vectors of messages are kept."""
 
 
 class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryManager):
@@ -153,7 +150,7 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         self._ledger = Ledger(self._store, limits, clock=clock, embedder=embedder)
         if self._tending.enabled and isinstance(embedder, Embedder):
             # A turn searches several layers for one message, which is embedded once.
-            embedder = CachingEmbedder(embedder, max_size=_QUERIES)
+            embedder = CachingEmbedder(embedder, max_size=64)
         self._recall = Recall(plain, embedder, clock=clock)
         self._blend = recall.blending()
         extractor = as_extractor(extract_fn)
@@ -198,6 +195,7 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
             clock=clock,
             now=self._ledger.now,
             model=gate_model(self._tending, extractor),
+            warmed=self._warmed,
         )
 
     def _tender_of(self, clock: Callable[[], float]) -> Tender:
@@ -372,13 +370,13 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         """Search now for the memories of the next turn of a session.
 
         If the next query shares a content word with this one, and comes within 60 seconds, the
-        five best ones that match this query come first in its block.
+        five best ones that match this query come first in its block. A memory that tends itself
+        shows them only if the gate names the facts for the next message.
 
         Raises:
             BackendError: The store failed.
         """
-        if self._tending.enabled:
-            # The planner decides with the next message what it needs, and keeps its own cache.
+        if self._tending.enabled and not self._tending.passive:
             return
         search = self._recall.find(self._scope, MOST, query, blend=self._blend)
         await self._warmed.warm(self._scope, session_id, query, search)
@@ -435,7 +433,7 @@ class LLMMemoryManager(SessionVerbs, LayerVerbs, ExplicitMemories, BaseMemoryMan
         try:
             async with asyncio.timeout(self.recall_timeout):
                 await self._start()
-                return (await self.plan(query)).block
+                return (await self._planner.plan(self._scope, query, session_id=session_id)).block
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.retrieve_failed", error=error)
             return None

@@ -6,11 +6,12 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.blend import Blend, Relevant, TrustOf, default_trust
+from locus_memory.memory.facts import Fact, Facts
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import EXPIRES_AT, Memory, MemoryType, is_expired
@@ -27,7 +28,7 @@ from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import Namespace, StoreItem, check_limit, timestamp
 from locus_memory.store.text import query_words, stem
 
-__all__ = ["Fact", "Facts", "Recall", "Selection"]
+__all__ = ["Recall", "Selection"]
 
 _Result = TypeVar("_Result")
 
@@ -135,42 +136,6 @@ class _Order:
 
     selection: Selection
     blend: Blend | None
-
-
-class Fact(NamedTuple):
-    """A memory that was found; it is the store's own, so nobody may change it.
-
-    Attributes:
-        name: Its `current_key`.
-        memory: The memory.
-        score: Higher is better; comparable within one search only.
-        relevance: From 0 to 1, the same in every search; see `Hit.relevance`.
-        nearness: The cosine of its vector on the scale of the embedder, from 0 to 1; `None`: there
-            is no vector.
-    """
-
-    name: str
-    memory: Memory
-    score: float = 1.0
-    relevance: float = 0.0
-    nearness: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """The memories that were found for a message, the best first.
-
-    Attributes:
-        facts: The memories.
-        mode: The searches that ran.
-        vitals: The stored records of their vital signs by name, if they were read as well.
-        of_query: Whether a search for a query found them; else they are the newest.
-    """
-
-    facts: tuple[Fact, ...] = ()
-    mode: Mode = "text"
-    vitals: Mapping[str, Any] | None = None
-    of_query: bool = False
 
 
 class Recall:

@@ -14,6 +14,7 @@ from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.events import emit
 from locus_memory.memory.blend import Blend
 from locus_memory.memory.extraction.thread import latest_user_text
+from locus_memory.memory.facts import Facts
 from locus_memory.memory.inject import Part, fence_tokens, render_parts, strip
 from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.planning.asking import ask_model
@@ -28,8 +29,9 @@ from locus_memory.memory.planning.standing import (
     StandingBook,
 )
 from locus_memory.memory.planning.uses import Afterwards
-from locus_memory.memory.recall import Facts, Recall
+from locus_memory.memory.recall import Recall
 from locus_memory.memory.scope import Scope, thread_of
+from locus_memory.memory.warming import Warmed
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
 
@@ -85,6 +87,7 @@ class Planner:
         clock: Returns seconds.
         now: Returns the present moment, ISO 8601 in UTC.
         model: Decides in the mode `"llm"` where no rule fires.
+        warmed: The memories that were found after the turn before.
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class Planner:
         clock: Callable[[], float],
         now: Callable[[], str],
         model: ChatModel | None = None,
+        warmed: Warmed | None = None,
     ) -> None:
         self._gate = Gate(options.gate_mode, evidence=options.evidence)
         self._budget = options.memory_budget_tokens
@@ -114,6 +118,7 @@ class Planner:
         self._count = count
         self._now = now
         self._model = model
+        self._warmed = warmed
 
     async def block(
         self,
@@ -134,7 +139,9 @@ class Planner:
             timeout: The most seconds to wait for the store.
         """
         said = strip(state.messages)
-        key = _Key(latest_user_text(said), getattr(state, "agent_id", None), _is_first(said))
+        query = latest_user_text(said)
+        warmed = self._names(scope, query, thread_of(state))
+        key = _Key(query, getattr(state, "agent_id", None), _is_first(said), warmed)
         kept = self._plans.get(scope.namespace, key)
         plan = kept
         if plan is None:
@@ -163,6 +170,7 @@ class Planner:
         *,
         agent_id: str | None = None,
         first_in_thread: bool = True,
+        session_id: str = "",
     ) -> Plan:
         """Return what a run with this message is shown; nothing is kept or counted.
 
@@ -171,16 +179,27 @@ class Planner:
             query: The message of the user.
             agent_id: The agent of the run.
             first_in_thread: Whether it is the user's first message in its thread.
+            session_id: The thread, if it is known.
 
         Raises:
             BackendError: The store failed.
         """
-        return self._render(await self._find(scope, _Key(query, agent_id, first_in_thread)))
+        warmed = self._names(scope, query, session_id)
+        key = _Key(query, agent_id, first_in_thread, warmed)
+        return self._render(await self._find(scope, key))
+
+    def _names(self, scope: Scope, query: str | None, session_id: str) -> tuple[str, ...]:
+        """Return the names of the memories of the turn before, if the query is about them."""
+        if self._warmed is None or not session_id:
+            return ()
+        return self._warmed.names(scope, session_id, query)
 
     async def _find(self, scope: Scope, key: _Key) -> _Contents:
         standing = await self._standings.of(scope)
         decision, facts = await self._decide(scope, key, standing)
         section = await self._section(scope, key.query, decision, facts, standing)
+        if decision.section == "pinned" and key.warmed:
+            section = await self._with_warmed(scope, key.warmed, section, standing)
         return _Contents(standing, decision, section)
 
     async def _decide(
@@ -228,6 +247,16 @@ class Planner:
         if decision.section == "identity":
             return await self._sections.identity(scope, facts, self._standings, standing)
         return await self._sections.pinned(scope, facts, standing)
+
+    async def _with_warmed(
+        self, scope: Scope, names: Sequence[str], section: Found, standing: Standing
+    ) -> Found:
+        """Return the pinned facts after those of the turn before."""
+        if self._warmed is None:
+            return section
+        rules = {name for _, name in standing.ruled}
+        warmed = await self._warmed.read(scope, [name for name in names if name not in rules])
+        return self._sections.after(warmed, section)
 
     async def _episodes(
         self, scope: Scope, query: str, decision: Decision, facts: Facts, standing: Standing
@@ -280,6 +309,7 @@ class _Key:
     query: str | None
     agent_id: Hashable
     first_in_thread: bool
+    warmed: tuple[str, ...] = ()
 
 
 def _is_first(said: Sequence[Any]) -> bool:

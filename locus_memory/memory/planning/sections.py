@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Final
 
 from locus_memory.memory.blend import Blend
+from locus_memory.memory.facts import Fact, Facts
 from locus_memory.memory.inject import memory_line
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook, read_episode
 from locus_memory.memory.layers.vitals import VitalsBook
@@ -23,7 +24,7 @@ from locus_memory.memory.planning.gate import Sight
 from locus_memory.memory.planning.lines import about_line, episode_line, turn_line, turn_text
 from locus_memory.memory.planning.names import Names
 from locus_memory.memory.planning.standing import Standing, StandingBook
-from locus_memory.memory.recall import Fact, Facts, Recall
+from locus_memory.memory.recall import Recall
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.scale import is_measured
@@ -171,6 +172,12 @@ class Sections:
 
         best = sorted(facts, key=worth, reverse=True)[: self._limit]
         return Found.of((memory_line(each.memory, self._longest), each.name) for each in best)
+
+    def after(self, memories: Iterable[Memory], section: Found) -> Found:
+        """Return a section with these memories in front of it, and within its limit."""
+        rest = zip(section.lines, section.names, strict=True)
+        found = Found.of([*self._pairs(memories), *rest])
+        return Found(found.lines[: self._limit], found.names[: self._limit])
 
     async def identity(
         self, scope: Scope, found: Facts, standings: StandingBook, standing: Standing
