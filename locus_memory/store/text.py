@@ -249,9 +249,9 @@ _STEP_4: Final = (
 )
 _SHORTEST, _LONGEST = 3, 64
 
-_ENDS_2, _ENDS_3 = (tuple(suffix for suffix, _ in rules) for rules in (_STEP_2, _STEP_3))
-_ENDINGS: Final = {_STEP_2: _ENDS_2, _STEP_3: _ENDS_3}
-"""The suffixes of each step: most words have none of them, and one call of `endswith` says so."""
+_SUFFIXES_2: Final = tuple(suffix for suffix, _ in _STEP_2)
+_SUFFIXES_3: Final = tuple(suffix for suffix, _ in _STEP_3)
+"""Most words have no suffix of a step, and one call of `endswith` says so."""
 
 
 @lru_cache(maxsize=65536)
@@ -263,8 +263,10 @@ def stem(word: str) -> str:
     if not _SHORTEST <= len(word.encode()) <= _LONGEST:
         return word
     word = _step_1c(_step_1b(_step_1a(word)))
-    word = _replace(word, _STEP_2)
-    word = _replace(word, _STEP_3)
+    if word.endswith(_SUFFIXES_2):
+        word = _replace(word, _STEP_2)
+    if word.endswith(_SUFFIXES_3):
+        word = _replace(word, _STEP_3)
     return _step_5(_step_4(word))
 
 
@@ -322,8 +324,6 @@ def _step_1c(word: str) -> str:
 
 
 def _replace(word: str, rules: tuple[tuple[str, str], ...]) -> str:
-    if not word.endswith(_ENDINGS[rules]):
-        return word
     # The longest suffix decides, even if its condition does not hold.
     matching = [rule for rule in rules if word.endswith(rule[0])]
     suffix, replacement = max(matching, key=lambda rule: len(rule[0]))

@@ -57,7 +57,7 @@ class Names:
 
         No other fact has a name that is in the message.
         """
-        said = frozenset(tokens(message))
+        said = frozenset(tokens(read_query(message).text))
         return cls.of((), (fact for fact in facts if _may_name(fact[:_LOOKED_AT], said)))
 
     def are_in(self, text: str) -> bool:

@@ -115,9 +115,11 @@ class Sections:
         """
         facts = await self.facts(scope, query)
         texts = [fact.memory.content for fact in facts.facts[: self._seen]]
-        names = Names.of_message(query, texts)
+        # Half a character names nobody.
+        said = query.encode("utf-8", "replace").decode()
+        names = Names.of_message(said, texts)
         evidence = self.evidence(query, facts, standing)
-        if evidence is None and not names.are_in(query):
+        if evidence is None and not names.are_in(said):
             episodes = await self._episodes_about(scope, query, _SEEN)
             names = Names.of(chain.from_iterable(each.entities for each, _ in episodes))
         return Sight(names, evidence), facts

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.conversation.tokens import message_tokens
+from locus_memory.events import subscribe
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.layers.identity import Identity, IdentityBook, IdentityFact, identity_put
 from locus_memory.memory.layers.vitals import Vitals, vitals_put
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
+from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.planning import uses
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
@@ -535,3 +540,42 @@ class TestFactsAndEpisodes:
         block = await world.block(self.TALK)
         assert rule in block
         assert "session of 2026-03-02" in block
+
+
+@given(
+    messages=st.lists(
+        st.text(st.characters() | st.sampled_from("\ud800\udfffAa "), max_size=60),
+        min_size=1,
+        max_size=3,
+    ),
+    texts=st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=80), max_size=5),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_message_has_a_plan_within_the_budgets(messages, texts):
+    async def run():
+        failures = []
+        done = subscribe(lambda event: failures.append(event) if event.error else None)
+        try:
+            async with LLMMemoryManager("memory", tending=TendingOptions()) as manager:
+                known = {text.strip()[:20]: text for text in texts if text.strip()}
+                kinds = ["user", "feedback", "project"]
+                await manager.save(
+                    [Memory(kinds[n % 3], key, text) for n, (key, text) in enumerate(known.items())]
+                )
+                for text in [*messages, *texts]:
+                    plan = await manager.plan(text)
+                    assert plan.tokens <= 800 + 2 * 200 + 100
+                    assert (plan.block is None) == (plan.items == 0)
+        finally:
+            done()
+        assert failures == []
+
+    asyncio.run(run())
+
+
+async def test_a_message_of_a_megabyte_is_planned_quickly(world):
+    await world.knows("Ada lives in Graz.", "Ada met Bo in Linz.")
+    text = "What does this log say? " + "lorem ipsum dolor " * 60_000
+    start = time.process_time()
+    await world.manager.plan(text)
+    assert time.process_time() - start < 1
