@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ class Fact(NamedTuple):
         relevance: From 0 to 1, the same in every search; see `Hit.relevance`.
         nearness: The cosine of its vector on the scale of the embedder, from 0 to 1; `None`: there
             is no vector.
+        stems: The stems of all words of its content; `None`: they are not known.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Fact(NamedTuple):
     score: float = 1.0
     relevance: float = 0.0
     nearness: float | None = None
+    stems: AbstractSet[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -353,11 +353,7 @@ class Recall:
         places = {each.item.key: each for each in found.ranked}
         items = (each.item for each in found.ranked)
         facts = self._facts(items, self._kept.read if found.kept else read_memory)
-        scored = [(fact, places[fact.name]) for fact in facts]
-        facts = tuple(
-            Fact(fact.name, fact.memory, each.score, each.relevance, each.nearness)
-            for fact, each in scored
-        )
+        facts = tuple(_ranked(fact, places[fact.name]) for fact in facts)
         return Facts(facts, found.mode, found.beside, of_query=True), len(found.ranked)
 
     def _facts(
@@ -439,6 +435,13 @@ class Recall:
         if near and words:
             return [None, "text"]
         return [None] if near or words else []
+
+
+def _ranked(fact: Fact, ranked: Ranked) -> Fact:
+    """Return a fact with what its search knows about it."""
+    passage = ranked.passage
+    stems = passage.words.counts.keys() if passage.text == fact.memory.content else None
+    return Fact(fact.name, fact.memory, ranked.score, ranked.relevance, ranked.nearness, stems)
 
 
 def _least(mode: Mode, blend: Blend) -> float:

@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Final
 
+from locus_memory.memory.facts import Fact
 from locus_memory.memory.planning.everyday import EVERYDAY
 from locus_memory.memory.planning.gate_tables import concerns_user
 from locus_memory.store.text import STOP_WORDS, query_words, stem
@@ -28,6 +29,7 @@ _FEW: Final = 8
 _NEAR, _VERY_NEAR = 0.5, 0.6
 _END: Final = 1_000
 _TWO: Final = 2
+_OF_STOP_WORDS: Final = frozenset(map(stem, STOP_WORDS))
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -50,7 +52,7 @@ def telling_words(words: AbstractSet[str]) -> frozenset[str]:
     )
 
 
-def evidence_of(message: str, facts: Sequence[str], total: int) -> str | None:
+def evidence_of(message: str, facts: Sequence[str | Fact], total: int) -> str | None:
     """Return why the facts that a search found are evidence; `None` if they are not.
 
     They are if one fact has two content words of the message, one of which is no everyday word. A
@@ -60,11 +62,11 @@ def evidence_of(message: str, facts: Sequence[str], total: int) -> str | None:
 
     Args:
         message: The message.
-        facts: The facts, best first.
+        facts: The facts, best first; or their texts.
         total: How many facts the scope has, up to `COUNTED`.
     """
     words = content_words(message)
-    shared = [words & content_words(fact) for fact in facts]
+    shared = [_shared(words, fact) for fact in facts]
     counts = Counter(word for common in shared for word in common)
     total = max(total, len(facts))
     if total >= _FEW:
@@ -79,6 +81,18 @@ def evidence_of(message: str, facts: Sequence[str], total: int) -> str | None:
     whole = [word for word in telling if len(word) > 1]
     rare = any(counts[word] == 1 or counts[word] < total * _RARE for word in whole)
     return "a rare word of a fact" if rare else None
+
+
+def _shared(words: frozenset[str], fact: str | Fact) -> frozenset[str]:
+    """Return the content words that a message and a fact have in common."""
+    if isinstance(fact, str):
+        return words & content_words(fact)
+    content = fact.memory.content
+    # The ranking knows the stems of all words. None of the message is that of a stop word, as "hi"
+    # is of "his", and no end of a fact is left out: then the same words are in common.
+    if fact.stems is not None and len(content) <= _END and words.isdisjoint(_OF_STOP_WORDS):
+        return words.intersection(fact.stems)
+    return words & content_words(content)
 
 
 def is_near(message: str, nearness: Iterable[float | None]) -> bool:

@@ -126,8 +126,7 @@ class Sections:
 
     def evidence(self, query: str, found: Facts, standing: Standing) -> str | None:
         """Return why found facts say something about a message; `None`: they do not."""
-        texts = [fact.memory.content for fact in found.facts[: self._seen]]
-        evidence = evidence_of(query, texts, standing.facts)
+        evidence = evidence_of(query, found.facts[: self._seen], standing.facts)
         return "a near vector" if evidence is None and self._is_near(query, found) else evidence
 
     def _is_near(self, query: str, found: Facts) -> bool:
