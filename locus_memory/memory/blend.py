@@ -135,10 +135,7 @@ class Blend:
     ) -> list[int]:
         """Return the places of the memories, the best first; of equal ones, the earlier place.
 
-        Args:
-            found: The memories.
-            now: The present moment, with a time zone.
-            trust_of: Returns the trust in a memory.
+        The arguments are those of `scores`.
         """
         scores = self.scores(found, now, trust_of)
         return sorted(range(len(found)), key=lambda place: -scores[place])
