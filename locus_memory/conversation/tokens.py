@@ -8,7 +8,8 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, cast
+from functools import lru_cache
+from typing import Any, Final, Protocol, cast
 
 from locus_memory.errors import InvalidArgumentError
 
@@ -68,6 +69,9 @@ _SCRIPTS = (
 )
 """The tokens per character, from a code point on."""
 
+_SHORT: Final = 500
+"""The most characters of a text whose count is kept."""
+
 _STARTS = [start for start, _ in _SCRIPTS]
 
 
@@ -93,10 +97,18 @@ def estimate_tokens(text: str) -> int:
     most 7%. The estimate for English prose is 10% to 30% too high; `docs/conversation.md` has the
     errors of each kind. The estimate for a few words may be off by more.
     """
+    return _short(text) if len(text) <= _SHORT else _estimate(text)
+
+
+def _estimate(text: str) -> int:
     count = _words(text) + _marks(text)
     if not text.isascii():
         count += sum(map(_RATES.__getitem__, "".join(_NOT_ASCII.findall(text))))
     return math.ceil(count)
+
+
+# A line of memory, a prompt or a tool is counted again and again.
+_short: Final = lru_cache(maxsize=2048)(_estimate)
 
 
 def _words(text: str) -> float:
@@ -119,19 +131,19 @@ def _words(text: str) -> float:
 
 
 def _english_words(text: str) -> float:
-    lengths = [len(word) for word in _LOWER.findall(text)]
+    lengths = list(map(len, _LOWER.findall(text)))
     return 1.08 * len(lengths) + 0.45 * _beyond(lengths, 6) + 0.9 * _beyond(lengths, 12)
 
 
 def _foreign_words(text: str) -> float:
-    lengths = [len(word) for word in _LOWER.findall(text)]
+    lengths = list(map(len, _LOWER.findall(text)))
     return 1.08 * len(lengths) + 0.62 * _beyond(lengths, 4)
 
 
 def _marks(text: str) -> float:
     """Count capitals, digits, punctuation, control characters and whitespace."""
-    capitals = [len(run) for run in _UPPER.findall(text)]
-    marks = [len(run) for run in _MARKS.findall(text)]
+    capitals = list(map(len, _UPPER.findall(text)))
+    marks = list(map(len, _MARKS.findall(text)))
     return (
         2.05 * len(capitals)
         + 0.15 * sum(capitals)
@@ -150,7 +162,7 @@ def _gaps(runs: list[str]) -> float:
 
 
 def _beyond(lengths: list[int], limit: int) -> int:
-    return sum(length - limit for length in lengths if length > limit)
+    return sum([length - limit for length in lengths if length > limit])
 
 
 def as_token_counter(counter: object | None) -> TokenCounter:

@@ -115,20 +115,29 @@ class Blend:
         weights = self.weights or _WEIGHTS[self.name]
         return sum(weight * part for weight, part in zip(weights, parts, strict=True))
 
-    def order(
+    def scores(
         self, found: Sequence[Relevant], now: datetime, trust_of: TrustOf = default_trust
-    ) -> list[int]:
-        """Return the places of the memories, the best first; of equal ones, the earlier place.
+    ) -> list[float]:
+        """Return the score of each memory.
 
         Args:
             found: The memories.
             now: The present moment, with a time zone.
             trust_of: Returns the trust in a memory.
         """
-        scores = [
+        return [
             self.score(relevance, age_in_days(memory, now), trust_of(memory))
             for memory, relevance in found
         ]
+
+    def order(
+        self, found: Sequence[Relevant], now: datetime, trust_of: TrustOf = default_trust
+    ) -> list[int]:
+        """Return the places of the memories, the best first; of equal ones, the earlier place.
+
+        The arguments are those of `scores`.
+        """
+        scores = self.scores(found, now, trust_of)
         return sorted(range(len(found)), key=lambda place: -scores[place])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from locus_memory._internal.neutral import neutralise
@@ -19,7 +20,7 @@ from locus_memory.conversation.roles import (
     split_block,
 )
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, message_tokens
-from locus_memory.memory.models import Memory, is_of_tool
+from locus_memory.memory.models import Memory, MemoryType, is_of_tool
 from locus_memory.messages import Message
 
 __all__ = [
@@ -43,6 +44,7 @@ Placement = Literal["system", "user"]
 
 _CUT: Final = "..."
 _SHORTEST_CUT = 20
+_SHORT: Final = 500
 # No token of any language has more characters: a longer text never fits and is not counted.
 _CHARACTERS_A_TOKEN = 8
 # A shorter line shows nothing: its mark and its end take more.
@@ -226,21 +228,30 @@ def memory_line(memory: Memory, longest: int) -> str:
 
     It is empty if the content has no visible character.
     """
-    content = neutralise(memory.content[:longest])
+    content, moment = memory.content, memory.metadata.get("valid_from")
+    since = moment if isinstance(moment, str) else None
+    line = _short_line if len(content) <= min(longest, _SHORT) else _line
+    return line(memory.type, content, since, longest, is_of_tool(memory))
+
+
+def _line(kind: MemoryType, said: str, since: str | None, longest: int, told: bool) -> str:  # noqa: FBT001 - a key
+    content = neutralise(said[:longest])
     if not content:
         return ""
-    if len(memory.content) > longest:
+    if len(said) > longest:
         content += _CUT
-    day = _day(memory.metadata.get("valid_from"))
+    day = None if since is None else _day(since)
     # Before the content, so that it stays if the line is cut.
-    told = " (told by a tool)" if is_of_tool(memory) else ""
-    return f"- {memory.type.value}{told}: {content}" + (f" [since {day}]" if day else "")
+    teller = " (told by a tool)" if told else ""
+    return f"- {kind.value}{teller}: {content}" + (f" [since {day}]" if day else "")
 
 
-def _day(moment: object) -> str | None:
+# The facts of a scope are shown again and again.
+_short_line: Final = lru_cache(maxsize=2048)(_line)
+
+
+def _day(moment: str) -> str | None:
     """Return the day of an ISO 8601 moment, in the same form; `None` if it is not a moment."""
-    if not isinstance(moment, str):
-        return None
     try:
         parsed = datetime.fromisoformat(moment)
         return (parsed.astimezone(UTC) if parsed.tzinfo else parsed).date().isoformat()

@@ -44,7 +44,8 @@ from locus_memory.memory.planning.cache import WatchedStore
 from locus_memory.memory.planning.planner import Planner
 from locus_memory.memory.planning.uses import Afterwards
 from locus_memory.memory.queue.queue import Job
-from locus_memory.memory.recall import Recall
+from locus_memory.memory.recall.recall import Recall
+from locus_memory.memory.recall.warming import MOST, Warmed
 from locus_memory.memory.scope import (
     NamespaceResolver,
     Scope,
@@ -60,9 +61,9 @@ from locus_memory.memory.verbs.facts import FactVerbs
 from locus_memory.memory.verbs.layers import LayerVerbs
 from locus_memory.memory.verbs.recalling import RecallVerbs
 from locus_memory.memory.verbs.sessions import SessionVerbs
-from locus_memory.memory.warming import MOST, Warmed
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder
 from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_namespace
@@ -150,6 +151,9 @@ class LLMMemoryManager(
             self._store = WatchedStore(plain)
         limits = Limits(max_memories, history_limit)
         self._ledger = Ledger(self._store, limits, clock=clock, embedder=embedder)
+        if self._tending.enabled and isinstance(embedder, Embedder):
+            # A turn searches several layers for one message, which is embedded once.
+            embedder = CachingEmbedder(embedder, max_size=64)
         self._recall = Recall(plain, embedder, clock=clock)
         self._blend = recall.blending()
         extractor = as_extractor(extract_fn)
@@ -189,10 +193,12 @@ class LLMMemoryManager(
             self._afterwards,
             embedder=embedder,
             limit=self.retrieve_limit,
+            blend=self._blend,
             count=self.token_counter or as_token_counter(None),
             clock=clock,
             now=self._ledger.now,
             model=gate_model(self._tending, extractor),
+            warmed=self._warmed,
         )
 
     def _tender_of(self, clock: Callable[[], float]) -> Tender:
@@ -303,13 +309,13 @@ class LLMMemoryManager(
         """Search now for the memories of the next turn of a session.
 
         If the next query shares a content word with this one, and comes within 60 seconds, the
-        five best ones that match this query come first in its block.
+        five best ones that match this query come first in its block. A memory that tends itself
+        shows them only if the gate names the facts for the next message.
 
         Raises:
             BackendError: The store failed.
         """
-        if self._tending.enabled:
-            # The planner decides with the next message what it needs, and keeps its own cache.
+        if self._tending.enabled and not self._tending.passive:
             return
         search = self._recall.find(self._scope, MOST, query, blend=self._blend)
         await self._warmed.warm(self._scope, session_id, query, search)
@@ -371,7 +377,7 @@ class LLMMemoryManager(
         try:
             async with asyncio.timeout(self.recall_timeout):
                 await self._start()
-                return (await self.plan(query)).block
+                return (await self._planner.plan(self._scope, query, session_id=session_id)).block
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.retrieve_failed", error=error)
             return None

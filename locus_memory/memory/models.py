@@ -222,6 +222,8 @@ class Extractor(Protocol):
 
 
 def _memory_type(value: object) -> MemoryType:
+    if type(value) is MemoryType:
+        return value
     try:
         return MemoryType(value)  # type: ignore[arg-type] # the enum itself checks any value
     except ValueError:

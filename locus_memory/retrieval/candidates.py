@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import ChainMap
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -71,6 +72,7 @@ class Request:
         wanted: How many hits each search has to return.
         condition: A filter, or `None`.
         recursive: Whether to search the descendants of the namespaces as well.
+        beside: A namespace to read under the keys of the hits, by a store that does it at once.
     """
 
     namespaces: Sequence[Namespace]
@@ -78,6 +80,7 @@ class Request:
     wanted: int
     condition: Mapping[str, Any] | None
     recursive: bool
+    beside: Namespace | None = None
 
 
 class Finder:
@@ -131,6 +134,8 @@ class Finder:
             vector = await self._embedded(request, survive=survive)
             if vector is None:
                 mode = "text"
+        # A store of somebody else may not know the argument, which few searches need.
+        beside: dict[str, Any] = {} if request.beside is None else {"beside": request.beside}
         searches = [
             self._checked(
                 namespace,
@@ -142,6 +147,7 @@ class Finder:
                     embedding=vector,
                     filter=request.condition,
                     recursive=request.recursive,
+                    **beside,
                 ),
             )
             for namespace in request.namespaces
@@ -149,7 +155,16 @@ class Finder:
         found = await _together(searches)
         by_text = _merged([each.by_text for each in found], request.wanted)
         by_vector = _merged([each.by_vector for each in found], request.wanted)
-        return Found(mode, Candidates(by_text, by_vector, kept=all(each.kept for each in found)))
+        values = [each.beside for each in found if each.beside is not None]
+        return Found(
+            mode,
+            Candidates(
+                by_text,
+                by_vector,
+                kept=all(each.kept for each in found),
+                beside=dict(ChainMap(*map(dict, values))) if values else None,
+            ),
+        )
 
     async def _choose(self, mode: Mode | None) -> Mode:
         """Return the mode of the search.

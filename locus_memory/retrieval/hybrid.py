@@ -20,7 +20,7 @@ from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.pack import Packed, pack
 from locus_memory.retrieval.ranking.absolute import Nearness, check_min_score
 from locus_memory.retrieval.ranking.explain import Explanation
-from locus_memory.retrieval.ranking.fields import Fields, PassageCache
+from locus_memory.retrieval.ranking.fields import Fields, ReadOnce
 from locus_memory.retrieval.ranking.query import Query, read_query
 from locus_memory.retrieval.ranking.ranking import Name, Ranked, blend, prefer_current, rank
 from locus_memory.retrieval.rerankers.scale import reranker_scale
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.retrieval.rerankers.base import Reranker
 
-__all__ = ["Hit", "HybridSearch", "Mode", "SearchResult"]
+__all__ = ["Borrowed", "Hit", "HybridSearch", "Mode", "SearchResult"]
 
 _OPTIONS: Final = SearchOptions()
 _FIELDS: Final = Fields()
@@ -102,6 +102,23 @@ class SearchResult(Sequence[Hit]):
         return pack(self.hits, budget, text_of=_text, counter=counter)
 
 
+@dataclass(frozen=True, slots=True)
+class Borrowed:
+    """The hits of a search as the store holds them; nobody may change them.
+
+    Attributes:
+        ranked: The hits, the best first; the `score` of an item itself has no meaning.
+        mode: The searches that ran.
+        kept: Whether the store returns the same objects again.
+        beside: The values of the other namespace by key; `None`: they were not read.
+    """
+
+    ranked: tuple[Ranked, ...]
+    mode: Mode
+    kept: bool = False
+    beside: Mapping[str, Any] | None = None
+
+
 def _text(hit: Hit) -> str:
     return hit.text
 
@@ -144,7 +161,7 @@ class HybridSearch(StoreUser):
         self._reranker = reranker
         self._options = options
         self._fields = fields
-        self._passages = PassageCache(fields)
+        self._passages = ReadOnce(fields.read)
         self._today = today
 
     async def search(
@@ -192,23 +209,69 @@ class HybridSearch(StoreUser):
                 text search nor, with an embedder, vectors.
             BackendError: The store failed.
         """
-        namespaces = _namespaces(namespace)
-        if not isinstance(query, str):
-            raise InvalidArgumentError(f"a query is a string, not {type(query).__name__}")
         end = check_limit(offset, "offset") + check_limit(limit)
         least = check_min_score(min_score)
-        today = None if self._today is None else self._today()
-        read = read_query(query, today=today, most_words=self._options.query_words)
-        wanted = -(-end // self._options.depth) * self._options.depth
-        request = Request(namespaces, read, wanted, filter, recursive)
+        request = self._request(namespace, query, end, filter, recursive=recursive)
         found, ranked = await self._found(request, check_mode(mode), end, least, explain=explain)
         # Whatever the page, a lowest score filters the same ranking, so that pages are consistent.
-        ranked, reranked = await self._rerank(read.text, ranked, offset if least is None else 0)
+        ranked, reranked = await self._rerank(request, ranked, offset if least is None else 0)
         if least is not None:
             ranked = [each for each in ranked if each.relevance >= least]
         kept = found.candidates.kept
         hits = tuple(_hit(each, kept=kept) for each in ranked[offset:end])
         return SearchResult(hits, found.mode, reranked)
+
+    async def borrow(
+        self,
+        namespace: Namespace,
+        query: str,
+        limit: int = 10,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - as for `search`
+        recursive: bool = False,
+        mode: Mode | None = None,
+        beside: Namespace | None = None,
+    ) -> Borrowed:
+        """Return the first page of `search` without copies, for a reader that changes nothing.
+
+        Args:
+            namespace: As for `search`.
+            query: As for `search`.
+            limit: At most this many.
+            filter: As for `search`.
+            recursive: As for `search`.
+            mode: As for `search`.
+            beside: Another namespace, of which to read the values under the keys of the hits as
+                well, if the store does that in the same call.
+
+        Raises:
+            Exception: As for `search`.
+        """
+        end = check_limit(limit)
+        request = self._request(namespace, query, end, filter, recursive=recursive)
+        request = replace(request, beside=beside)
+        found, ranked = await self._found(request, check_mode(mode), end, None, explain=False)
+        ranked, _ = await self._rerank(request, ranked, 0)
+        told = found.candidates
+        return Borrowed(tuple(ranked[:end]), found.mode, told.kept, told.beside)
+
+    def _request(
+        self,
+        namespace: Namespace | list[Namespace],
+        query: str,
+        end: int,
+        condition: Mapping[str, Any] | None,
+        *,
+        recursive: bool,
+    ) -> Request:
+        """Return the request for the candidates of the first `end` hits."""
+        namespaces = _namespaces(namespace)
+        if not isinstance(query, str):
+            raise InvalidArgumentError(f"a query is a string, not {type(query).__name__}")
+        today = None if self._today is None else self._today()
+        read = read_query(query, today=today, most_words=self._options.query_words)
+        wanted = -(-end // self._options.depth) * self._options.depth
+        return Request(namespaces, read, wanted, condition, recursive)
 
     async def _found(
         self, request: Request, mode: Mode | None, end: int, least: float | None, *, explain: bool
@@ -277,7 +340,7 @@ class HybridSearch(StoreUser):
         )
 
     async def _rerank(
-        self, query: str, ranked: list[Ranked], offset: int
+        self, request: Request, ranked: list[Ranked], offset: int
     ) -> tuple[list[Ranked], bool]:
         depth = self._options.rerank_depth
         # A page after the reranked items is not changed.
@@ -286,7 +349,9 @@ class HybridSearch(StoreUser):
         best = ranked[:depth]
         try:
             scores = list(
-                await self._reranker.rerank(query, [each.passage.spoken for each in best])
+                await self._reranker.rerank(
+                    request.query.text, [each.passage.spoken for each in best]
+                )
             )
             if len(scores) != len(best):
                 raise InvalidArgumentError(  # noqa: TRY301 - reported like any other failure

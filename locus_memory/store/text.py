@@ -249,6 +249,10 @@ _STEP_4: Final = (
 )
 _SHORTEST, _LONGEST = 3, 64
 
+_SUFFIXES_2: Final = tuple(suffix for suffix, _ in _STEP_2)
+_SUFFIXES_3: Final = tuple(suffix for suffix, _ in _STEP_3)
+"""Most words have no suffix of a step, and one call of `endswith` says so."""
+
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
@@ -259,8 +263,10 @@ def stem(word: str) -> str:
     if not _SHORTEST <= len(word.encode()) <= _LONGEST:
         return word
     word = _step_1c(_step_1b(_step_1a(word)))
-    word = _replace(word, _STEP_2)
-    word = _replace(word, _STEP_3)
+    if word.endswith(_SUFFIXES_2):
+        word = _replace(word, _STEP_2)
+    if word.endswith(_SUFFIXES_3):
+        word = _replace(word, _STEP_3)
     return _step_5(_step_4(word))
 
 
@@ -320,17 +326,15 @@ def _step_1c(word: str) -> str:
 def _replace(word: str, rules: tuple[tuple[str, str], ...]) -> str:
     # The longest suffix decides, even if its condition does not hold.
     matching = [rule for rule in rules if word.endswith(rule[0])]
-    if not matching:
-        return word
     suffix, replacement = max(matching, key=lambda rule: len(rule[0]))
     base = word.removesuffix(suffix)
     return base + replacement if _measure(base) > 0 else word
 
 
 def _step_4(word: str) -> str:
-    suffix = next((each for each in _STEP_4 if word.endswith(each)), None)
-    if suffix is None:
+    if not word.endswith(_STEP_4):
         return word
+    suffix = next(each for each in _STEP_4 if word.endswith(each))
     # -ion is removed only after an s or a t, which stays.
     base = word.removesuffix("ion" if suffix in ("sion", "tion") else suffix)
     return base if _measure(base) > 1 else word

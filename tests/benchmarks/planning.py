@@ -12,6 +12,7 @@ from everyday import facts, fill, needs, questions
 from rows import Row
 
 from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.errors import LocusMemoryError
 from locus_memory.evaluation.dataset import Conversation, Session, load_sample, read_dataset
 from locus_memory.memory.layers.episodes import Episode, episode_put
 from locus_memory.memory.manager import LLMMemoryManager
@@ -19,6 +20,7 @@ from locus_memory.memory.models import Memory
 from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.planning.planner import Plan
 from locus_memory.memory.scope import Scope, split_key
+from locus_memory.retrieval.embedders.registry import get_embedder
 from locus_memory.store.base import BaseStore
 
 LOCOMO = Path(__file__).parents[3] / "shared" / "data" / "locomo-dev.json"
@@ -55,11 +57,37 @@ async def gate(folder: Path) -> list[Row]:
     rows.append(
         Row("questions about the user that open the gate", fired, 0.9, detail, at_least=True)
     )
+    rows += await _near_vectors()
     if LOCOMO.is_file():
         named = read_dataset(LOCOMO)
         rows += await _conversations("LoCoMo, dev half", named, 0.9, 0.03)
-        rows += await _conversations("LoCoMo, told by the user", list(map(told, named)), 0.9, 0.06)
+        rows += await _conversations("LoCoMo, told by the user", list(map(told, named)), 0.9, 0.03)
     return rows + await _conversations("the sample", load_sample(), 0.7, 0.1)
+
+
+async def _near_vectors() -> list[Row]:
+    """The same questions with the local embedder, where its model is here."""
+    try:
+        embedder = get_embedder("local")
+        await embedder.embed(["tea"], kind="query")
+    except LocusMemoryError:
+        return []
+    shares: list[Row] = []
+    async with InMemoryStore() as store:
+        manager = LLMMemoryManager(
+            store, max_memories=len(facts()), embedder=embedder, tending=TendingOptions()
+        )
+        await fill(store, manager)
+        for name, bar in (("everyday_questions.txt", 0.95), ("everyday_more.txt", 0.85)):
+            plans = [await manager.plan(question) for question in questions(name)]
+            title = f"with the local embedder, {name}: cost no tokens, share"
+            shares.append(Row(title, *_with_bar(plans, bar), at_least=True))
+        needed = [(await manager.plan(text), word) for _, text, word in needs()]
+        await manager.close()
+    fired = mean(plan.section != "none" for plan, _ in needed)
+    told = mean(word.casefold() in (plan.block or "").casefold() for plan, word in needed if word)
+    title = "with the local embedder: questions about the user that open the gate"
+    return [*shares, Row(title, fired, 0.9, f"{told:.2f} show the answer", at_least=True)]
 
 
 def _free(plans: Sequence[Plan]) -> tuple[float, str]:

@@ -9,7 +9,7 @@ from locus_memory.memory.blend import Blend
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.recall import Recall
+from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.retrieval.embedders.models.files import find_model

@@ -33,7 +33,7 @@ from locus_memory.memory.models import (
 )
 from locus_memory.memory.options import ExtractionOptions
 from locus_memory.memory.queue.queue import Job
-from locus_memory.memory.recall import Recall
+from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.store.item import check_key

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -17,6 +18,7 @@ _LONGEST: Final = 4
 """How many words a name has at most."""
 
 _WORD: Final = re.compile(r"[^\W\d_][\w&]*(?:[-'\u2019][^\W\d_]\w*)*")
+_CAPITALISED: Final = re.compile(r"[^\W\d_a-z][\w&]*(?:[-'\u2019][^\W\d_]\w*)*")
 _SENTENCE_END: Final = '.?!:;\n"(\u2014\u201c'
 _LOOKED_AT: Final = 2_000
 _SHORTEST: Final = 2
@@ -49,6 +51,15 @@ class Names:
                 parts.update(word for word in run if not _is_plain(word))
         return cls(frozenset(whole), frozenset(parts))
 
+    @classmethod
+    def of_message(cls, message: str, facts: Iterable[str]) -> Self:
+        """Return the capitalised names in those facts that have a name's word in common with it.
+
+        No other fact has a name that is in the message.
+        """
+        said = frozenset(tokens(read_query(message).text))
+        return cls.of((), (fact for fact in facts if _may_name(fact[:_LOOKED_AT], said)))
+
     def are_in(self, text: str) -> bool:
         """Return whether a message has one of the names."""
         if not self.whole:
@@ -61,6 +72,11 @@ class Names:
             for start in range(len(words) - length + 1)
         )
         return any(run in self.whole for run in runs) or not self.parts.isdisjoint(query.names)
+
+
+def _may_name(fact: str, said: AbstractSet[str]) -> bool:
+    """Return whether a capitalised word of a fact is one of these folded words."""
+    return not said.isdisjoint(tokens(" ".join(_CAPITALISED.findall(fact))))
 
 
 def _is_plain(word: str) -> bool:

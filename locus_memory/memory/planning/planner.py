@@ -12,6 +12,7 @@ from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.roles import role_of
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.events import emit
+from locus_memory.memory.blend import Blend
 from locus_memory.memory.extraction.thread import latest_user_text
 from locus_memory.memory.inject import Part, fence_tokens, render_parts, strip
 from locus_memory.memory.options import TendingOptions
@@ -25,14 +26,14 @@ from locus_memory.memory.planning.standing import (
     STANDING_TOKENS,
     Standing,
     StandingBook,
-    rule_line,
 )
 from locus_memory.memory.planning.uses import Afterwards
-from locus_memory.memory.recall import Recall
-from locus_memory.memory.scope import Scope, current_key, thread_of
+from locus_memory.memory.recall.found import Facts
+from locus_memory.memory.recall.recall import Recall
+from locus_memory.memory.recall.warming import Warmed
+from locus_memory.memory.scope import Scope, thread_of
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import StoreItem
 
 __all__ = ["Plan", "Planner"]
 
@@ -81,10 +82,12 @@ class Planner:
         afterwards: Does what comes after a block is returned.
         embedder: Finds episodes and turns by meaning as well.
         limit: The most memories of a section.
+        blend: The order of the memories; `None`: that of the search.
         count: Counts tokens.
         clock: Returns seconds.
         now: Returns the present moment, ISO 8601 in UTC.
         model: Decides in the mode `"llm"` where no rule fires.
+        warmed: The memories that were found after the turn before.
     """
 
     def __init__(
@@ -96,21 +99,26 @@ class Planner:
         *,
         embedder: Embedder | None = None,
         limit: int = 20,
+        blend: Blend | None = None,
         count: TokenCounter,
         clock: Callable[[], float],
         now: Callable[[], str],
         model: ChatModel | None = None,
+        warmed: Warmed | None = None,
     ) -> None:
         self._gate = Gate(options.gate_mode, evidence=options.evidence)
         self._budget = options.memory_budget_tokens
         self._longest = self._budget * _CHARACTERS_A_TOKEN
-        self._sections = Sections(store, recall, embedder, longest=self._longest, limit=limit)
+        self._sections = Sections(
+            store, recall, embedder, longest=self._longest, limit=limit, blend=blend
+        )
         self._standings = StandingBook(store, clock, count)
         self._plans: ScopeCache[Plan] = ScopeCache(clock)
         self._afterwards = afterwards
         self._count = count
         self._now = now
         self._model = model
+        self._warmed = warmed
 
     async def block(
         self,
@@ -131,7 +139,9 @@ class Planner:
             timeout: The most seconds to wait for the store.
         """
         said = strip(state.messages)
-        key = _Key(latest_user_text(said), getattr(state, "agent_id", None), _is_first(said))
+        query = latest_user_text(said)
+        warmed = self._names(scope, query, thread_of(state))
+        key = _Key(query, getattr(state, "agent_id", None), _is_first(said), warmed)
         kept = self._plans.get(scope.namespace, key)
         plan = kept
         if plan is None:
@@ -160,6 +170,7 @@ class Planner:
         *,
         agent_id: str | None = None,
         first_in_thread: bool = True,
+        session_id: str = "",
     ) -> Plan:
         """Return what a run with this message is shown; nothing is kept or counted.
 
@@ -168,26 +179,37 @@ class Planner:
             query: The message of the user.
             agent_id: The agent of the run.
             first_in_thread: Whether it is the user's first message in its thread.
+            session_id: The thread, if it is known.
 
         Raises:
             BackendError: The store failed.
         """
-        return self._render(await self._find(scope, _Key(query, agent_id, first_in_thread)))
+        warmed = self._names(scope, query, session_id)
+        key = _Key(query, agent_id, first_in_thread, warmed)
+        return self._render(await self._find(scope, key))
+
+    def _names(self, scope: Scope, query: str | None, session_id: str) -> tuple[str, ...]:
+        """Return the names of the memories of the turn before, if the query is about them."""
+        if self._warmed is None or not session_id:
+            return ()
+        return self._warmed.names(scope, session_id, query)
 
     async def _find(self, scope: Scope, key: _Key) -> _Contents:
         standing = await self._standings.of(scope)
         decision, facts = await self._decide(scope, key, standing)
         section = await self._section(scope, key.query, decision, facts, standing)
+        if decision.section == "pinned" and key.warmed:
+            section = await self._with_warmed(scope, key.warmed, section, standing)
         return _Contents(standing, decision, section)
 
     async def _decide(
         self, scope: Scope, key: _Key, standing: Standing
-    ) -> tuple[Decision, list[StoreItem] | None]:
+    ) -> tuple[Decision, Facts | None]:
         """Return the decision of the gate, and the facts if they were searched for it."""
         query = key.query
         if not query:
             return self._gate.decide("", first_in_thread=False), None
-        seen: list[list[StoreItem]] = []
+        seen: list[Facts] = []
 
         async def look() -> Sight:
             sight, facts = await self._sections.sight(scope, query, standing)
@@ -210,44 +232,53 @@ class Planner:
         scope: Scope,
         query: str | None,
         decision: Decision,
-        facts: Sequence[StoreItem] | None,
+        facts: Facts | None,
         standing: Standing,
     ) -> Found:
         """Return the contents of the section that the gate named."""
         if decision.section == "none":
             return Found()
-        if decision.section == "episode":
-            return await self._episodes(scope, query or "", decision, standing)
         if decision.section == "transcript":
             return await self._sections.transcript(scope, query or "")
         if facts is None:
             facts = await self._sections.facts(scope, query)
+        if decision.section == "episode":
+            return await self._episodes(scope, query or "", decision, facts, standing)
         if decision.section == "identity":
             return await self._sections.identity(scope, facts, self._standings, standing)
         return await self._sections.pinned(scope, facts, standing)
 
-    async def _episodes(
-        self, scope: Scope, query: str, decision: Decision, standing: Standing
+    async def _with_warmed(
+        self, scope: Scope, names: Sequence[str], section: Found, standing: Standing
     ) -> Found:
-        """Return the episodes of a query; else facts that it is about; else the latest episodes.
+        """Return the pinned facts after those of the turn before."""
+        if self._warmed is None:
+            return section
+        rules = {name for _, name in standing.ruled}
+        warmed = await self._warmed.read(scope, [name for name in names if name not in rules])
+        return self._sections.after(warmed, section)
 
-        What was decided in a session is often a fact by now.
+    async def _episodes(
+        self, scope: Scope, query: str, decision: Decision, facts: Facts, standing: Standing
+    ) -> Found:
+        """Return the episodes of a query, or facts that are more relevant to it.
+
+        What was decided in a session is often a fact by now. Without either, these are the latest
+        episodes.
         """
-        found = await self._sections.episodes(scope, query)
-        if found.lines:
-            return found
-        sight, facts = await self._sections.sight(scope, query, standing)
-        if sight.evidence is not None:
-            found = await self._sections.pinned(scope, facts, standing)
+        found, relevance = await self._sections.episodes(scope, query)
+        best = max((fact.relevance for fact in facts.facts), default=0.0)
+        is_better = best > relevance or not found.lines
+        if is_better and self._sections.evidence(query, facts, standing) is not None:
+            told = await self._sections.pinned(scope, facts, standing)
+            found = told if told.lines else found
         return found if found.lines else await self._sections.latest(scope, decision)
 
     def _render(self, contents: _Contents) -> Plan:
         """Return the plan of what was found."""
         standing, section = contents.standing, contents.section
         overrides = standing.overrides
-        rules = Found.of(
-            (rule_line(each), current_key(each.type, each.key)) for each in standing.rules
-        )
+        rules = Found.of(standing.ruled)
         parts = [
             Part(overrides, STANDING_TOKENS),
             Part(rules.lines, STANDING_TOKENS),
@@ -278,6 +309,7 @@ class _Key:
     query: str | None
     agent_id: Hashable
     first_in_thread: bool
+    warmed: tuple[str, ...] = ()
 
 
 def _is_first(said: Sequence[Any]) -> bool:

@@ -36,6 +36,7 @@ class Standing:
         overrides: The lines of the overrides that fit their budget, the oldest first.
         left_out: How many overrides did not fit.
         rules: The feedback memories that fit their budget, the most salient first.
+        ruled: The line and the `current_key` of each of them; equal lines once.
         facts: The number of current memories, up to `COUNTED`.
     """
 
@@ -43,6 +44,7 @@ class Standing:
     overrides: tuple[str, ...] = ()
     left_out: int = 0
     rules: tuple[Memory, ...] = ()
+    ruled: tuple[tuple[str, str], ...] = ()
     facts: int = 0
 
 
@@ -119,11 +121,14 @@ class StandingBook:
         rules = [rule_line(each) for each in standing.rules]
         always, _ = fitting(overrides, STANDING_TOKENS, self._count)
         ruled, _ = fitting(rules, STANDING_TOKENS, self._count)
+        shown = tuple(standing.rules[place] for place in ruled)
+        names = (current_key(each.type, each.key) for each in shown)
         return replace(
             standing,
             overrides=tuple(overrides[place] for place in always),
             left_out=len(overrides) - len(always),
-            rules=tuple(standing.rules[place] for place in ruled),
+            rules=shown,
+            ruled=tuple(zip((rules[place] for place in ruled), names, strict=True)),
         )
 
 

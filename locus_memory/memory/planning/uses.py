@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import Any
+from threading import Lock
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from locus_memory.events import emit, uncollected
 from locus_memory.memory.layers.log import LogEntry, log_put
-from locus_memory.memory.layers.vitals import Vitals, VitalsBook, VitalsChange
+from locus_memory.memory.layers.vitals import Vitals, VitalsBook
 from locus_memory.memory.models import Memory, is_of_tool
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
 
 __all__ = ["Afterwards"]
+
+_PAUSE: Final = 0.25
+"""Seconds until what was shown is counted: the model works meanwhile, and the turn does not wait
+for the database behind a count. The turns of that time are counted together."""
+
+_Use = tuple[str, str]
+"""The moment and the thread of a use."""
 
 
 class Afterwards:
@@ -32,41 +41,78 @@ class Afterwards:
         self._vitals = VitalsBook(store)
         self._now = now
         self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: dict[Scope, dict[str, list[_Use]]] = {}
+        self._timers: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.TimerHandle]
+        self._timers = WeakKeyDictionary()
+        self._lock = Lock()
 
     def count_uses(self, scope: Scope, recalled: Iterable[str], thread: str) -> None:
-        """Count a use of each memory that was recalled, in one batch.
+        """Count a use of each memory that was recalled, a moment later, in one batch.
 
         Args:
             scope: The scope of the memories.
             recalled: Their names, see `current_key`.
             thread: The thread that recalled them.
         """
-        used = partial(_used, self._now(), thread)
-        changes = dict.fromkeys(recalled, used)
-        if changes:
-            self._start(self._count(scope, changes))
+        names = dict.fromkeys(recalled)
+        if not names:
+            return
+        use = self._now(), thread
+        with self._lock:
+            of_scope = self._waiting.setdefault(scope, {})
+            for name in names:
+                of_scope.setdefault(name, []).append(use)
+        self._count_soon()
 
     def log(self, scope: Scope, entry: LogEntry) -> None:
         """Add an entry to the log of a scope."""
         self._start(self._write(scope, entry))
 
     async def wait(self) -> None:
-        """Wait for the tasks of this event loop; those of a loop that ended never continue."""
+        """Count what was shown, and wait for the tasks of this event loop.
+
+        Those of a loop that ended never continue.
+        """
         loop = asyncio.get_running_loop()
-        while mine := [task for task in self._tasks if task.get_loop() is loop]:
+        timer = self._timers.pop(loop, None)
+        if timer is not None:
+            timer.cancel()
+        while mine := self._of(loop):
             await asyncio.wait(mine)
             self._tasks.difference_update(mine)
+        await self._count()
+
+    def _of(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Task[None]]:
+        return [task for task in self._tasks if task.get_loop() is loop]
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name="locus-memory-afterwards", context=uncollected())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _count(self, scope: Scope, changes: Mapping[str, VitalsChange]) -> None:
-        try:
-            await self._vitals.change(scope, changes)
-        except Exception as error:  # noqa: BLE001 - reported; a count is not worth a failed run
-            emit("memory.count_failed", error=error)
+    def _count_soon(self) -> None:
+        loop = asyncio.get_running_loop()
+        if loop not in self._timers:
+            context = uncollected()
+            self._timers[loop] = loop.call_later(_PAUSE, self._count_now, loop, context=context)
+
+    def _count_now(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timers.pop(loop, None)
+        if self._of(loop):
+            # The database is slow: two counts at a time would only be in each other's way.
+            self._count_soon()
+        else:
+            self._start(self._count())
+
+    async def _count(self) -> None:
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        for scope, uses in waiting.items():
+            changes = {name: partial(_used, each) for name, each in uses.items()}
+            try:
+                await self._vitals.change(scope, changes)
+            except Exception as error:  # noqa: BLE001 - reported; not worth a failed run
+                emit("memory.count_failed", error=error)
 
     async def _write(self, scope: Scope, entry: LogEntry) -> None:
         try:
@@ -75,5 +121,8 @@ class Afterwards:
             emit("memory.log_failed", error=error)
 
 
-def _used(now: str, thread: str, memory: Memory, vitals: Vitals) -> Vitals:
-    return vitals.used(now, thread, trains=not is_of_tool(memory))
+def _used(uses: Sequence[_Use], memory: Memory, vitals: Vitals) -> Vitals:
+    trains = not is_of_tool(memory)
+    for now, thread in uses:
+        vitals = vitals.used(now, thread, trains=trains)
+    return vitals

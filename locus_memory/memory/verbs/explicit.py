@@ -13,7 +13,7 @@ from locus_memory.memory.layers.log import log_put
 from locus_memory.memory.ledger.ledger import Statement
 from locus_memory.memory.ledger.likeness import gist
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
-from locus_memory.memory.recall import Recall
+from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.memory.verbs.naming import named_memory
 from locus_memory.memory.verbs.reflection import reflected

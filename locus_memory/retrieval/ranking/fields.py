@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.store.text import index_text, tokens
 
-__all__ = ["Fields", "Passage", "PassageCache", "Place", "Words", "stems_of_names", "words_of"]
+__all__ = ["Fields", "Passage", "Place", "ReadOnce", "Words", "stems_of_names", "words_of"]
 
 Place = tuple[str, int]
 """The name of a conversation, and a position in it."""
@@ -121,19 +121,22 @@ def _conversation(namespace: Namespace, session: str) -> str:
     return repr((namespace, session))
 
 
-class PassageCache:
+_Read = TypeVar("_Read")
+
+
+class ReadOnce(Generic[_Read]):
     """A cache that reads each item once, for items that stay the same objects, as in a store.
 
     Args:
-        fields: The names of the fields.
+        read: Reads an item.
     """
 
-    def __init__(self, fields: Fields) -> None:
-        self._fields = fields
-        self._known: dict[int, tuple[weakref.ref[StoreItem], Passage]] = {}
+    def __init__(self, read: Callable[[StoreItem], _Read]) -> None:
+        self._read = read
+        self._known: dict[int, tuple[weakref.ref[StoreItem], _Read]] = {}
 
-    def read(self, item: StoreItem) -> Passage:
-        """Return the fields that the ranking uses."""
+    def read(self, item: StoreItem) -> _Read:
+        """Return what was read in the item."""
         name = id(item)
         known = self._known.get(name)
         if known is not None and known[0]() is item:
@@ -142,9 +145,9 @@ class PassageCache:
         def forget(_: object) -> None:
             self._known.pop(name, None)
 
-        passage = self._fields.read(item)
-        self._known[name] = weakref.ref(item, forget), passage
-        return passage
+        found = self._read(item)
+        self._known[name] = weakref.ref(item, forget), found
+        return found
 
 
 def _first(told: Mapping[str, Any], names: Iterable[str]) -> str | None:

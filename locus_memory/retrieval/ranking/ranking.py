@@ -41,6 +41,7 @@ class Ranked(NamedTuple):
         boost: The factor of speaker and date in the score.
         relevance: From 0 to 1; the same in every search.
         parts: The parts of the score, if requested.
+        nearness: The cosine on the scale of the model, from 0 to 1; `None`: there is none.
     """
 
     item: StoreItem
@@ -49,6 +50,7 @@ class Ranked(NamedTuple):
     boost: float = 1.0
     relevance: float = 0.0
     parts: Explanation | None = None
+    nearness: float | None = None
 
 
 def rank(
@@ -90,8 +92,10 @@ def rank(
     dense = [None if nearness is None else nearness.of(name) for name in numbers]
     relevant = relevances(query.words, passages, dense)
     ranking = [
-        Ranked(item, passages[number], scores[number], boosts[number], relevant[number])
-        for number, item in enumerate(items)
+        Ranked(item, passage, score, boost, each, None, near)
+        for item, passage, score, boost, each, near in zip(
+            items, passages, scores, boosts, relevant, dense, strict=True
+        )
     ]
     if explain:
         ranking = [each._replace(parts=made.explain(n)) for n, each in enumerate(ranking)]

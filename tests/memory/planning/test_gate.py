@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from locus_memory.memory.models import Memory
 from locus_memory.memory.planning.decision import NOTHING, Decision
-from locus_memory.memory.planning.evidence import evidence_of
+from locus_memory.memory.planning.evidence import evidence_of, is_near
 from locus_memory.memory.planning.gate import Gate, Sight
 from locus_memory.memory.planning.names import Names
+from locus_memory.memory.recall.found import Fact
+from locus_memory.store.text import tokens
 
 GATE = Gate()
 
@@ -234,3 +237,35 @@ def test_the_rules_take_less_than_a_millisecond(text: str) -> None:
         GATE.decide(text, first_in_thread=True, entities=names)
         took.append(time.perf_counter() - before)
     assert min(took) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("text", "nearness", "near"),
+    [
+        ("Propose a dinner for tonight.", (0.2, 0.55), True),
+        ("Propose a dinner for tonight.", (0.2, 0.45), False),
+        ("How are eggs boiled?", (0.55, None), False),
+        ("How are eggs boiled?", (0.65, None), True),
+        ("How are eggs boiled?", (None, None), False),
+        ("How are eggs boiled?", (), False),
+    ],
+)
+def test_a_near_vector_is_evidence(text: str, nearness: tuple[float | None, ...], *, near: bool):
+    assert is_near(text, nearness) is near
+
+
+WORDS = ["his", "hi", "being", "be", "hazelnuts", "hazelnut", "Graz", "walks", "in", "caf\u00e9"]
+
+
+@given(
+    message=st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join),
+    texts=st.lists(st.lists(st.sampled_from(WORDS), min_size=1).map(" ".join), max_size=12),
+)
+def test_known_stems_change_no_evidence(message: str, texts: list[str]) -> None:
+    stems = [frozenset(tokens(text)) for text in texts]
+    facts = [
+        Fact(f"user:{n}", Memory("user", str(n), text), stems=stems[n])
+        for n, text in enumerate(texts)
+    ]
+    for total in (len(texts), 50):
+        assert evidence_of(message, facts, total) == evidence_of(message, texts, total)

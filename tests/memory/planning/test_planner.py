@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.conversation.tokens import message_tokens
+from locus_memory.events import subscribe
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.layers.identity import Identity, IdentityBook, IdentityFact, identity_put
 from locus_memory.memory.layers.vitals import Vitals, vitals_put
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
+from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.planning import uses
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.store.wrappers import StoreWrapper
@@ -411,3 +419,163 @@ async def test_an_identity_of_another_library_is_reported(world, events):
     assert "Graz" in await world.block("Where do I live?")
     assert "memory.record_unreadable" in events.names
     assert (await IdentityBook(world.store).read(world.scope)) == Identity()
+
+
+class TestRoundTrips:
+    """What a turn asks of a database."""
+
+    @pytest.fixture
+    def reads(self, monkeypatch):
+        """The number of reads of a SQLite file so far."""
+        done = []
+        read = SQLiteDatabase.read
+
+        async def counted(self, work):
+            done.append(work)
+            return await read(self, work)
+
+        monkeypatch.setattr(SQLiteDatabase, "read", counted)
+        return done
+
+    async def test_a_turn_with_facts_reads_once(self, make_world, clock, tmp_path, reads):
+        world = make_world(SQLiteStore(tmp_path / "m.db", clock=clock))
+        await world.knows("Ada bakes rye bread.", "Ada bakes cakes with walnuts.")
+        await world.block("Suggest a bread.", thread_id="warm")
+        await world.manager.drain()
+        reads.clear()
+        assert "walnuts" in await world.block("Suggest a cake with walnuts.", thread_id="t")
+        assert len(reads) == 1
+
+    async def test_the_salience_that_another_process_wrote_counts(
+        self, make_world, clock, tmp_path
+    ):
+        path = tmp_path / "m.db"
+        world = make_world(SQLiteStore(path, clock=clock))
+        await world.knows("Ada bakes rye bread.", "Ada bakes white bread.")
+        async with SQLiteStore(path, clock=clock) as other:
+            for name, salience in (("rye", 0.1), ("white", 1.0)):
+                vitals = Vitals(salience=salience, decayed_at="", pinned_at="")
+                key = f"user:Ada bakes {name} bread."
+                await other.put_batch([vitals_put(world.scope, key, vitals)])
+            block = await world.block("Which bread does she bake, Ada?")
+            assert block.index("white") < block.index("rye")
+            for name, salience in (("rye", 1.0), ("white", 0.1)):
+                vitals = Vitals(salience=salience, decayed_at="", pinned_at="")
+                key = f"user:Ada bakes {name} bread."
+                await other.put_batch([vitals_put(world.scope, key, vitals)])
+            clock.advance(10)
+            block = await world.block("Which bread does she bake, Ada?")
+            assert block.index("rye") < block.index("white")
+
+    async def test_what_another_process_wrote_is_seen_after_ten_seconds(
+        self, make_world, clock, tmp_path
+    ):
+        path = tmp_path / "m.db"
+        world = make_world(SQLiteStore(path, clock=clock))
+        await world.knows("Ada bakes rye bread.")
+        assert "rye" in await world.block("Suggest a bread for me.")
+        async with SQLiteStore(path, clock=clock) as other:
+            memory = Memory("user", "Ada bakes rye bread.", "Ada bakes white bread.")
+            name = f"user:{memory.key}"
+            await other.put(world.scope.current, name, memory.to_store_value())
+            fixed = Identity().with_override(RULE, "2026-03-01")
+            await other.put_batch([identity_put(world.scope, fixed, 0)])
+        clock.advance(10)
+        block = await world.block("Suggest a bread for me.")
+        assert "white" in block
+        assert RULE in block
+        assert "rye" not in block
+
+
+async def test_turns_that_follow_each_other_are_counted_together(world, events):
+    await world.knows("Ada lives in Graz.")
+    for thread in "abc":
+        await world.block(f"Where do I live, {thread}?", thread_id=thread)
+    assert await world.store.scan(world.scope.vitals) == []
+    await world.manager.drain()
+    (item,) = await world.store.scan(world.scope.vitals)
+    vitals = Vitals.from_value(item.value)
+    assert (vitals.use_count, item.version) == (3, 1)
+    assert vitals.trained == ("a", "b", "c")
+    assert events.of("memory.count_failed") == []
+
+
+async def test_a_count_needs_no_drain(world, monkeypatch):
+    monkeypatch.setattr(uses, "_PAUSE", 0.0)
+    await world.knows("Ada lives in Graz.")
+    await world.block("Where do I live?")
+    async with asyncio.timeout(5):
+        while not await world.store.scan(world.scope.vitals):  # noqa: ASYNC110 - a store tells nobody
+            await asyncio.sleep(0)
+
+
+class TestFactsAndEpisodes:
+    """A message about an earlier talk is shown sessions, or facts that fit it better."""
+
+    TALK = "What did we decide about the colour of the kitchen walls?"
+
+    async def test_the_more_relevant_of_both_is_shown(self, world):
+        await world.session(2, "Ada planned the kitchen.")
+        await world.knows("Ada decided on a sage colour for the kitchen walls.")
+        block = await world.block(self.TALK)
+        assert "sage colour" in block
+        assert "session of" not in block
+        await world.session(3, "We decided on the colour of the kitchen walls: sage, then lime.")
+        block = await world.block(self.TALK)
+        assert "session of 2026-03-03" in block
+        assert "- user:" not in block
+
+    async def test_of_equals_it_is_the_session(self, world):
+        text = "Ada chose sage for the kitchen walls."
+        await world.session(2, text)
+        await world.knows(text)
+        block = await world.block(self.TALK)
+        assert "session of 2026-03-02" in block
+        assert "- user:" not in block
+
+    async def test_facts_that_are_shown_as_rules_leave_the_sessions(self, world):
+        await world.session(2, "Ada painted the kitchen.")
+        rule = "We decided to always name the colour of the kitchen walls."
+        await world.knows(rule, kind="feedback")
+        block = await world.block(self.TALK)
+        assert rule in block
+        assert "session of 2026-03-02" in block
+
+
+@given(
+    messages=st.lists(
+        st.text(st.characters() | st.sampled_from("\ud800\udfffAa "), max_size=60),
+        min_size=1,
+        max_size=3,
+    ),
+    texts=st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=80), max_size=5),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_message_has_a_plan_within_the_budgets(messages, texts):
+    async def run():
+        failures = []
+        done = subscribe(lambda event: failures.append(event) if event.error else None)
+        try:
+            async with LLMMemoryManager("memory", tending=TendingOptions()) as manager:
+                known = {text.strip()[:20]: text for text in texts if text.strip()}
+                kinds = ["user", "feedback", "project"]
+                await manager.save(
+                    [Memory(kinds[n % 3], key, text) for n, (key, text) in enumerate(known.items())]
+                )
+                for text in [*messages, *texts]:
+                    plan = await manager.plan(text)
+                    assert plan.tokens <= 800 + 2 * 200 + 100
+                    assert (plan.block is None) == (plan.items == 0)
+        finally:
+            done()
+        assert failures == []
+
+    asyncio.run(run())
+
+
+async def test_a_message_of_a_megabyte_is_planned_quickly(world):
+    await world.knows("Ada lives in Graz.", "Ada met Bo in Linz.")
+    text = "What does this log say? " + "lorem ipsum dolor " * 60_000
+    start = time.process_time()
+    await world.manager.plan(text)
+    assert time.process_time() - start < 1

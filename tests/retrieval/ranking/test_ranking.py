@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from locus_memory.errors import ConfigurationError
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.ranking.explain import Explanation
-from locus_memory.retrieval.ranking.fields import Fields, PassageCache, Words
+from locus_memory.retrieval.ranking.fields import Fields, ReadOnce, Words
 from locus_memory.retrieval.ranking.query import read_query
 from locus_memory.retrieval.ranking.ranking import blend, rank
 from locus_memory.retrieval.ranking.score import neighbour_gains, word_scores
@@ -91,7 +91,7 @@ def test_gains_are_those_of_the_better_neighbour():
 
 
 def test_a_passage_is_read_once_and_goes_with_its_item():
-    kept = PassageCache(Fields())
+    kept = ReadOnce(Fields().read)
     first, second = item("a", value="red tea"), item("a", value="a boat")
     assert kept.read(first) is kept.read(first)
     assert (kept.read(first).text, kept.read(second).text) == ("red tea", "a boat")

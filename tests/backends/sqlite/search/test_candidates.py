@@ -147,9 +147,9 @@ async def test_what_is_held_is_bounded(store, monkeypatch):
 
 async def test_one_search_alone(store):
     await fill(store)
-    by_text, by_vector, _ = await store.candidates(NS, 2, words="tea")
+    by_text, by_vector, *_ = await store.candidates(NS, 2, words="tea")
     assert (len(by_text), by_vector) == (2, [])
-    by_text, by_vector, _ = await store.candidates(NS, 2, embedding=VECTOR)
+    by_text, by_vector, *_ = await store.candidates(NS, 2, embedding=VECTOR)
     assert (by_text, len(by_vector)) == ([], 2)
     assert (await store.candidates(NS, 2, words="?!"))[:2] == ([], [])
     assert (await store.candidates(("no",), 2, words="tea", embedding=VECTOR))[:2] == ([], [])
@@ -173,3 +173,39 @@ async def test_a_damaged_file_is_no_empty_answer(store, tmp_path):
         connection.execute("DELETE FROM items WHERE key = (SELECT min(key) FROM items)")
     with pytest.raises(BackendCorruptError):
         await store.candidates(NS, 10, embedding=[1.0, 0.0])
+
+
+@given(
+    written=st.dictionaries(st.sampled_from("abcd"), st.integers(0, 9), max_size=4),
+    beside=st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 9), max_size=6),
+)
+@settings(max_examples=25, deadline=None)
+def test_the_values_beside_the_hits_are_read_with_them(written, beside):
+    async def run():
+        with tempfile.TemporaryDirectory() as folder:
+            async with SQLiteStore(Path(folder) / "s.db") as store:
+                for key, number in written.items():
+                    await store.put(NS, key, {"text": "red tea", "number": number})
+                for key, number in beside.items():
+                    await store.put(("n", "beside"), key, {"number": number})
+                found = await store.candidates(NS, 10, words="tea", beside=("n", "beside"))
+                expected = {key: {"number": beside[key]} for key in written.keys() & beside.keys()}
+                assert found.beside == expected
+                assert (await store.candidates(NS, 10, words="tea")).beside is None
+                nothing = await store.candidates(NS, 10, words="tea", beside=("else",))
+                assert nothing.beside == {}
+
+    asyncio.run(run())
+
+
+async def test_a_damaged_value_beside_a_hit_is_an_error(tmp_path):
+    path = tmp_path / "s.db"
+    async with SQLiteStore(path) as store:
+        await store.put(NS, "a", {"text": "tea"})
+        await store.put(("beside",), "a", {"number": 1})
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("""UPDATE items SET value = '{"number":2}' WHERE value LIKE '%1}'""")
+        connection.commit()
+    async with SQLiteStore(path) as store:
+        with pytest.raises(BackendCorruptError, match="damaged"):
+            await store.candidates(NS, 10, words="tea", beside=("beside",))

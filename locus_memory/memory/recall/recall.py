@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
@@ -14,12 +14,14 @@ from locus_memory.memory.blend import Blend, Relevant, TrustOf, default_trust
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import EXPIRES_AT, Memory, MemoryType, is_expired
+from locus_memory.memory.recall.found import Fact, Facts
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.hybrid import HybridSearch, Mode, SearchResult
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.ranking.absolute import check_min_score
-from locus_memory.retrieval.ranking.fields import Fields
+from locus_memory.retrieval.ranking.fields import Fields, ReadOnce
+from locus_memory.retrieval.ranking.ranking import Ranked
 from locus_memory.retrieval.ranking.supersession import prefer_successors
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.filters import parse_filter
@@ -27,6 +29,8 @@ from locus_memory.store.item import Namespace, StoreItem, check_limit, timestamp
 from locus_memory.store.text import query_words, stem
 
 __all__ = ["Recall", "Selection"]
+
+_Result = TypeVar("_Result")
 
 _LONGEST_MESSAGE: Final = 600
 _END: Final = 1_000
@@ -154,6 +158,7 @@ class Recall:
         self._embedder = embedder
         self._clock = clock
         self._vitals = VitalsBook(store)
+        self._kept = ReadOnce(read_memory)
         self._searches = {
             options: HybridSearch(store, embedder, options=options, fields=_FIELDS)
             for options in (*_DEEP, *_DEEP.values())
@@ -236,8 +241,8 @@ class Recall:
             newest = await self._newest(search, ())
             found = {each.key: (each, 0.0) for each in newest if not words.isdisjoint(_words(each))}
         items = _successors_first([item for item, _ in found.values()])
-        pairs = [(read_memory(item), found[item.key][1]) for item in self.current(items)]
-        return [(memory, score) for memory, score in pairs if memory is not None][:limit]
+        facts = self._facts(items)
+        return [(fact.memory, found[fact.name][1]) for fact in facts][:limit]
 
     def _unexpired(self, memories: list[Memory]) -> list[Memory]:
         if not any(EXPIRES_AT in each.metadata for each in memories):
@@ -265,8 +270,7 @@ class Recall:
         """Return the hits that are relevant enough, in the order of the blend."""
         blend, least = order.blend, order.selection.min_score
         if least is None and blend is not None and result is not None:
-            # Without vectors, few of a message's words are in any memory: one is enough.
-            least = _SHARED_WORD if result.mode == "text" else blend.min_relevance
+            least = _least(result.mode, blend)
         hits = [hit for hit in result or () if hit.relevance >= (least or 0.0)]
         if blend is None:
             return [hit.item for hit in hits]
@@ -279,9 +283,11 @@ class Recall:
         places = blend.order([each for _, each in known], now, trust_of)
         return [known[place][0] for place in places]
 
-    async def _trusts(self, memories: Sequence[Memory], scope: Scope) -> TrustOf:
+    async def _trusts(
+        self, memories: Sequence[Memory], scope: Scope, stored: Mapping[str, Any] | None = None
+    ) -> TrustOf:
         """Return a function from a memory to its trust."""
-        vitals, now = await self._vitals.of(scope, memories), self._now()
+        vitals, now = await self._vitals.of(scope, memories, stored), self._now()
         return lambda memory: vitals[current_key(memory.type, memory.key)].trust_at(now)
 
     async def _newest(self, search: _Search, found: Sequence[StoreItem]) -> list[StoreItem]:
@@ -294,21 +300,79 @@ class Recall:
         )
         return [item for item in newest if item.key not in known]
 
-    async def about(self, scope: Scope, limit: int, query: str) -> list[StoreItem]:
-        """Return the hits of a query among the current memories that have not expired."""
-        search = _Search(scope, query, limit, None, strict=False)
-        found = [hit.item for hit in await self._about(search) or ()]
-        kept = self.current(found)
-        if len(kept) < len(found):
-            deep = replace(search, limit=max(_CANDIDATES, limit + len(found)))
-            kept = self.current([hit.item for hit in await self._about(deep) or ()])
-        return kept[:limit]
+    async def blended(self, scope: Scope, found: Facts, blend: Blend) -> Facts:
+        """Return the facts that are relevant enough for a blend, in its order, with its scores.
 
-    def current(self, items: Iterable[StoreItem]) -> list[StoreItem]:
-        """Return the items without memories that have expired."""
-        now = self._now()
-        read = ((item, read_memory(item)) for item in items)
-        return [item for item, memory in read if memory is None or not is_expired(memory, now)]
+        Args:
+            scope: The scope of the memories.
+            found: What a search found.
+            blend: The order.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        least = _least(found.mode, blend)
+        facts = [fact for fact in found.facts if fact.relevance >= least]
+        known = [Relevant(fact.memory, fact.relevance) for fact in facts]
+        trust_of: TrustOf = default_trust
+        if blend.name == "trust":
+            trust_of = await self._trusts([fact.memory for fact in facts], scope, found.vitals)
+        scores = blend.scores(known, timestamp(self._clock()), trust_of)
+        told = [fact._replace(score=score) for fact, score in zip(facts, scores, strict=True)]
+        return replace(found, facts=tuple(sorted(told, key=lambda fact: -fact.score)))
+
+    async def about(self, scope: Scope, limit: int, query: str, *, deep: bool = False) -> Facts:
+        """Return what a query finds among the current memories that have not expired.
+
+        A failed search is reported as an event; if all fail, nothing is found.
+
+        Args:
+            scope: The scope of the memories.
+            limit: At most this many.
+            query: A message of any length.
+            deep: Whether the facts are compared by their relevance: then there are 100.
+        """
+        limit = _CANDIDATES if deep else limit
+        search = _Search(scope, query, limit, None, strict=False, deep=deep)
+        facts, found = await self._borrowed(search)
+        if len(facts.facts) < found:
+            more = replace(search, limit=max(_CANDIDATES, limit + found))
+            facts, _ = await self._borrowed(more)
+        return replace(facts, facts=facts.facts[:limit])
+
+    async def newest(self, scope: Scope, limit: int) -> Facts:
+        """Return the newest of the current memories that have not expired.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        return Facts(self._facts(await self._store.search(scope.current, None, limit)))
+
+    async def _borrowed(self, wanted: _Search) -> tuple[Facts, int]:
+        """Return the memories that a search finds, and how many hits it had."""
+        search, scope = self._searches[wanted.options], wanted.scope
+        request = partial(search.borrow, scope.current, limit=wanted.limit, beside=scope.vitals)
+        found = await self._first_that_works(request, wanted.query, strict=wanted.strict)
+        if found is None:
+            return Facts((), of_query=True), 0
+        places = {each.item.key: each for each in found.ranked}
+        items = (each.item for each in found.ranked)
+        facts = self._facts(items, self._kept.read if found.kept else read_memory)
+        facts = tuple(_ranked(fact, places[fact.name]) for fact in facts)
+        return Facts(facts, found.mode, found.beside, of_query=True), len(found.ranked)
+
+    def _facts(
+        self,
+        items: Iterable[StoreItem],
+        read: Callable[[StoreItem], Memory | None] = read_memory,
+    ) -> tuple[Fact, ...]:
+        """Return the memories in the items that have not expired."""
+        told = ((item.key, read(item)) for item in items)
+        facts = [Fact(name, memory) for name, memory in told if memory is not None]
+        if any(EXPIRES_AT in fact.memory.metadata for fact in facts):
+            now = self._now()
+            facts = [fact for fact in facts if not is_expired(fact.memory, now)]
+        return tuple(facts)
 
     async def hits(
         self,
@@ -318,8 +382,10 @@ class Recall:
         query: str,
         *,
         recursive: bool = False,
-    ) -> list[StoreItem]:
-        """Return the hits of a query, by the first search mode that works, each with its score.
+    ) -> tuple[Ranked, ...]:
+        """Return the hits of a query, by the first search mode that works.
+
+        They are the store's own objects, so nobody may change them.
 
         A failed search is reported as an event; if all fail, there are no hits.
 
@@ -330,9 +396,9 @@ class Recall:
             query: A message of any length.
             recursive: Whether to search the descendants of the namespace as well.
         """
-        request = partial(search.search, namespace, limit=limit, recursive=recursive)
+        request = partial(search.borrow, namespace, limit=limit, recursive=recursive)
         found = await self._first_that_works(request, query, strict=False)
-        return [hit.item for hit in found or ()]
+        return () if found is None else found.ranked
 
     async def _about(self, wanted: _Search) -> SearchResult | None:
         """Return the hits of a query; `None` if there is no query, or no search works."""
@@ -345,8 +411,8 @@ class Recall:
         return await self._first_that_works(request, wanted.query, strict=wanted.strict)
 
     async def _first_that_works(
-        self, request: Callable[..., Awaitable[SearchResult]], query: str, *, strict: bool
-    ) -> SearchResult | None:
+        self, request: Callable[..., Awaitable[_Result]], query: str, *, strict: bool
+    ) -> _Result | None:
         """Return the result of a search by the first mode that works."""
         readable = _ends(query).encode("utf-8", "replace").decode()
         for mode in await self._modes():
@@ -374,6 +440,21 @@ class Recall:
         if near and words:
             return [None, "text"]
         return [None] if near or words else []
+
+
+def _ranked(fact: Fact, ranked: Ranked) -> Fact:
+    """Return a fact with what its search knows about it."""
+    passage = ranked.passage
+    stems = passage.words.counts.keys() if passage.text == fact.memory.content else None
+    return Fact(fact.name, fact.memory, ranked.score, ranked.relevance, ranked.nearness, stems)
+
+
+def _least(mode: Mode, blend: Blend) -> float:
+    """Return the lowest relevance of a memory that a blend shows.
+
+    Without vectors, few of a message's words are in any memory: one is enough.
+    """
+    return _SHARED_WORD if mode == "text" else blend.min_relevance
 
 
 def _words(item: StoreItem) -> set[str]:

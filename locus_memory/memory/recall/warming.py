@@ -79,19 +79,40 @@ class Warmed:
         A result that is too old, or of a query without a common word, is dropped. If the store
         fails, which is an event, the found ones are returned.
         """
-        result = self._results.get(_lane(scope, session_id))
-        if result is None:
-            return list(found)
-        if not 0 <= self._clock() - result.at <= _SECONDS or result.words.isdisjoint(_words(query)):
-            self._results.discard(_lane(scope, session_id))
-            return list(found)
-        try:
-            warmed = await self._read(scope, result.names, found)
-        except Exception as error:  # noqa: BLE001 - reported; what was found must do
-            emit("memory.search_failed", error=error, search="warmed")
-            return list(found)
+        names = self.names(scope, session_id, query)
+        warmed = await self.read(scope, names, found) if names else []
         known = {current_key(each.type, each.key) for each in warmed}
         return [*warmed, *(each for each in found if current_key(each.type, each.key) not in known)]
+
+    def names(self, scope: Scope, session_id: str, query: str | None) -> tuple[str, ...]:
+        """Return the names of the memories of the turn before, if the query is about them.
+
+        A result that is too old, or of a query without a common word, is dropped.
+        """
+        result = self._results.get(_lane(scope, session_id))
+        if result is None:
+            return ()
+        is_new = 0 <= self._clock() - result.at <= _SECONDS
+        if is_new and not result.words.isdisjoint(_words(query)):
+            return result.names
+        self._results.discard(_lane(scope, session_id))
+        return ()
+
+    async def read(
+        self, scope: Scope, names: Sequence[str], found: Sequence[Memory] = ()
+    ) -> list[Memory]:
+        """Return the memories of these names as they are now; none, with an event, if that fails.
+
+        Args:
+            scope: The scope of the memories.
+            names: Their names, see `current_key`.
+            found: Memories that are read already.
+        """
+        try:
+            return await self._read(scope, names, found)
+        except Exception as error:  # noqa: BLE001 - reported; what was found must do
+            emit("memory.search_failed", error=error, search="warmed")
+            return []
 
     async def _read(
         self, scope: Scope, names: Sequence[str], found: Sequence[Memory]
