@@ -16,6 +16,7 @@ from locus_memory._internal.lazy import lazy_names
 if TYPE_CHECKING:
     from locus_memory.documents.chunking.chunks import chunk_text
     from locus_memory.documents.chunking.config import Chunk, ChunkConfig
+    from locus_memory.documents.context import ContextConfig, inject_context
     from locus_memory.documents.fusion import FusedIndex, HybridOptions, fuse
     from locus_memory.documents.index import DocumentIndex
     from locus_memory.documents.ingest.reading import ingest_path
@@ -31,6 +32,7 @@ else:
         {
             "Chunk": "chunking.config",
             "ChunkConfig": "chunking.config",
+            "ContextConfig": "context",
             "DocumentIndex": "index",
             "FusedIndex": "fusion",
             "HybridOptions": "fusion",
@@ -41,6 +43,7 @@ else:
             "fuse": "fusion",
             "get_documents": "registry",
             "ingest_path": "ingest.reading",
+            "inject_context": "context",
             "list_document_indexes": "registry",
             "register_document_index": "registry",
         },
@@ -49,6 +52,7 @@ else:
 __all__ = [
     "Chunk",
     "ChunkConfig",
+    "ContextConfig",
     "DocumentIndex",
     "FusedIndex",
     "HybridOptions",
@@ -59,6 +63,7 @@ __all__ = [
     "fuse",
     "get_documents",
     "ingest_path",
+    "inject_context",
     "list_document_indexes",
     "register_document_index",
 ]
