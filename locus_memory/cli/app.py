@@ -15,6 +15,7 @@ from locus_memory import __version__
 from locus_memory.cli.commands import (
     chat,
     doctor,
+    documents,
     evaluate,
     items,
     models,
@@ -39,6 +40,7 @@ __all__ = ["app", "run"]
 _START = "Getting started"
 _MEMORIES = "Memories"
 _THREADS = "Threads and checkpoints"
+_DOCUMENTS = "Documents"
 _ITEMS = "Store items"
 _MODELS = "Local models"
 
@@ -102,6 +104,12 @@ _add("rm", items.remove, _ITEMS)
 _add("search", search.search, _ITEMS)
 _add("reembed", reembed.reembed, _ITEMS)
 _add("eval", evaluate.evaluate, _ITEMS)
+app.add_typer(
+    documents.commands,
+    name="docs",
+    epilog="\n".join(EXAMPLES["docs"]),
+    rich_help_panel=_DOCUMENTS,
+)
 app.add_typer(
     models.commands,
     name="models",
