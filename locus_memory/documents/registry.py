@@ -23,7 +23,7 @@ _OLD: Final = {"sqlite": "text", "faiss": "dense", "colbert": "late"}
 _registered: dict[str, Callable[..., Any]] = {}
 
 
-def get_documents(where: Any = "memory", *, kind: str = "hybrid", **options: Any) -> Any:
+def get_documents(where: Any = "memory", *, kind: str = "hybrid", **options: Any) -> DocumentIndex:
     """Return a new index of documents, which the caller closes.
 
     Args:
@@ -38,7 +38,7 @@ def get_documents(where: Any = "memory", *, kind: str = "hybrid", **options: Any
         MissingDriverError: A package that the store or the kind needs is not installed.
     """
     if kind in _registered:
-        return _registered[kind](where, **options)
+        return cast("DocumentIndex", _registered[kind](where, **options))
     if kind in _OLD:
         warnings.warn(
             f"the kind {quote(kind)} is now {quote(_OLD[kind])}", DeprecationWarning, stacklevel=2

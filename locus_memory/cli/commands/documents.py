@@ -310,4 +310,4 @@ async def _sources(index: DocumentIndex) -> AsyncIterator[SourceInfo]:
 
 
 def _print_removed(output: Console, chunks: int) -> None:
-    remark(output, f"removed {chunks} chunks")
+    remark(output, f"chunks removed: {chunks}")
