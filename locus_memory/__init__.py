@@ -97,6 +97,8 @@ if TYPE_CHECKING:
     from locus_memory.conversation.tokens import count_tokens as count_tokens
     from locus_memory.conversation.tokens import estimate_tokens as estimate_tokens
     from locus_memory.conversation.window import SlidingWindowManager
+    from locus_memory.documents.index import DocumentIndex as DocumentIndex
+    from locus_memory.documents.registry import get_documents as get_documents
     from locus_memory.errors import BackendClosedError as BackendClosedError
     from locus_memory.errors import BackendCorruptError as BackendCorruptError
     from locus_memory.errors import BackendError as BackendError
@@ -253,6 +255,7 @@ else:
             "CheckpointerCapabilities": "checkpoint.base",
             "ConfigurationError": "errors",
             "DeltaStorage": "checkpoint.storage",
+            "DocumentIndex": "documents.index",
             "Done": "agent.events",
             "EncryptionError": "errors",
             "Event": "events",
@@ -342,6 +345,7 @@ else:
             "as_store": "registry",
             "count_tokens": "conversation.tokens",
             "estimate_tokens": "conversation.tokens",
+            "get_documents": "documents.registry",
             "get_memory_manager": "memory.providers.registry",
             "index_turns": "retrieval.turns",
             "list_checkpointers": "registry",

@@ -30,6 +30,7 @@ ROOMS = {
     "integrity": ("integrity", ["integrity"]),
     "agent": ("agent<br/>tools", ["agent", "tools"]),
     "memory": ("memory", ["memory"]),
+    "documents": ("documents", ["documents"]),
     "conversation": ("conversation", ["conversation"]),
     "chat": ("chat", ["chat"]),
     "views": ("store.view", ["store.view"]),

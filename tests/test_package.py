@@ -38,6 +38,7 @@ PACKAGES = [
             "chat.openai",
             "checkpoint",
             "conversation",
+            "documents",
             "evaluation",
             "memory",
             "memory.providers",

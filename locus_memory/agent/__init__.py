@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from locus_memory.agent.hooks import Invocation
     from locus_memory.agent.loop import Agent, Usage
+    from locus_memory.agent.toolkit.documents_tool import documents_tool
     from locus_memory.agent.toolkit.memory_tool import memory_tool
     from locus_memory.agent.toolkit.search_tool import memory_tools
 else:
@@ -45,6 +46,7 @@ else:
             "ToolFinished": "events",
             "ToolStarted": "events",
             "Usage": "loop",
+            "documents_tool": "toolkit.documents_tool",
             "memory_tool": "toolkit.memory_tool",
             "memory_tools": "toolkit.search_tool",
         },
@@ -62,6 +64,7 @@ __all__ = [
     "ToolFinished",
     "ToolStarted",
     "Usage",
+    "documents_tool",
     "memory_tool",
     "memory_tools",
 ]

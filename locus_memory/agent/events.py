@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from locus_memory.chat.usage import Usage
+from locus_memory.documents.values import RetrievalResult
 from locus_memory.events import Event
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.state import AgentState
@@ -45,6 +46,7 @@ class AgentResult:
             extraction of memories. Failures of background tasks are not included.
         usage: The tokens of the answers, and of the extraction that ended before the run did, as
             far as the model reports them.
+        sources: The documents that the model was shown: `[1]` in its text cites the first.
     """
 
     text: str
@@ -56,6 +58,7 @@ class AgentResult:
     stop_reason: StopReason
     failures: tuple[Event, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    sources: tuple[RetrievalResult, ...] = ()
 
 
 class AgentEvent:

@@ -15,6 +15,7 @@ from locus_memory._internal.cancellation import finished
 from locus_memory._internal.quoting import quote
 from locus_memory._internal.resource import Resource
 from locus_memory.agent.current import CURRENT_CALL
+from locus_memory.agent.documents import documents_of, with_documents
 from locus_memory.agent.events import (
     AgentEvent,
     AgentResult,
@@ -41,6 +42,8 @@ from locus_memory.chat.asking import ask, check_model, takes_tools
 from locus_memory.chat.base import ChatModel, ToolModel
 from locus_memory.chat.usage import Usage, report_usage
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
+from locus_memory.documents.context import ContextConfig
+from locus_memory.documents.fusion import Retriever
 from locus_memory.errors import (
     CheckpointConflictError,
     CheckpointNotFoundError,
@@ -103,6 +106,10 @@ class Agent(Resource):
             loses its thread to another one (`CheckpointConflictError`) never has an end.
         before_invocation: Functions of an `Invocation`, sync or async, called before the memories
             of a run are recalled.
+        documents: An index, or a provider string of one for `get_documents`: what it has on the
+            user's message is put before the model in each run, and never saved. If it fails, the
+            run continues, and the event is `agent.documents_failed`.
+        document_context: How much of the documents the model sees.
         after_invocation: Functions of an `Invocation`, called when a run is over, has failed or
             is cancelled. A failure of these functions is the event `agent.hook_failed`; each may
             take 30 seconds.
@@ -136,6 +143,8 @@ class Agent(Resource):
         end_on_error: bool = False,
         before_invocation: Iterable[Callable[[Invocation], Any]] = (),
         after_invocation: Iterable[Callable[[Invocation], Any]] = (),
+        documents: Retriever | str | None = None,
+        document_context: ContextConfig | None = None,
     ) -> None:
         if check_limit(max_iterations, "max_iterations") < 1:
             raise InvalidArgumentError(f"max_iterations is at least 1, not {max_iterations}")
@@ -160,6 +169,8 @@ class Agent(Resource):
             self.checkpointer = self._own(*as_checkpointer(checkpointer))
         self.memory_manager = self._own(*memory_of(memory_manager, memory_settings, model))
         self._memory = MemoryHooks(self.memory_manager, memory_settings)
+        self.documents = self._own(*documents_of(documents))
+        self._document_context = document_context
         self.end_on_error = end_on_error
         self._before = InvocationHooks("before_invocation", before_invocation)
         self._after = InvocationHooks("after_invocation", after_invocation)
@@ -337,11 +348,15 @@ class Agent(Resource):
         return ToolResult(tool_call_id=call.id, name=call.name, error=error)
 
     async def _recall(self, session: Session) -> None:
-        """Start the model's view: the system prompt, memories and the thread so far."""
+        """Start the model's view: the system prompt, memories, documents and the thread so far."""
         thread = session.state.messages
         prompt = () if self.system_prompt is None else (Message.system(self.system_prompt),)
         view = session.state.model_copy(update={"messages": (*prompt, *thread)})
-        session.lead_in(await self._memory.recall(view, session.thread_id))
+        seen = await self._memory.recall(view, session.thread_id)
+        seen, session.sources = await with_documents(
+            self.documents, seen, thread, self._document_context
+        )
+        session.lead_in(seen)
         self._check_memory(session)
 
     def _check_memory(self, session: Session) -> None:

@@ -22,6 +22,7 @@ from locus_memory.chat.base import INVALID_ARGUMENTS
 from locus_memory.chat.usage import usage_in
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.conversation.validation import mend
+from locus_memory.documents.values import RetrievalResult
 from locus_memory.errors import (
     CheckpointNotFoundError,
     InvalidArgumentError,
@@ -57,6 +58,7 @@ class Session:
         finished: Whether an earlier run ended here, including its end hook.
         ended: Whether the end hook of this run was called.
         happened: The events of this run, while they are collected.
+        sources: The documents that the model was shown.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Session:
         self.finished = False
         self.ended = False
         self.happened: list[Event] = []
+        self.sources: tuple[RetrievalResult, ...] = ()
         self.on_text = None if tell is None else lambda text: tell(TextDelta(text))
         self._tell = tell
         self._checkpointer = checkpointer
@@ -253,6 +256,7 @@ class Session:
             stop_reason=stop_reason,
             failures=self.failures,
             usage=usage_in(self.happened),
+            sources=self.sources,
         )
 
     async def _save(self, kind: str, *events: AgentEvent) -> None:

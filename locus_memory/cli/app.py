@@ -25,6 +25,7 @@ __all__ = ["app", "run"]
 _START: Final = "Getting started"
 _MEMORIES: Final = "Memories"
 _THREADS: Final = "Threads and checkpoints"
+_DOCUMENTS: Final = "Documents"
 _ITEMS: Final = "Store items"
 _MODELS: Final = "Local models"
 
@@ -64,6 +65,7 @@ class _Top(LazyGroup):
             "search": Place("commands.search", "search", _ITEMS),
             "reembed": Place("commands.reembed", "reembed", _ITEMS),
             "eval": Place("commands.evaluate", "evaluate", _ITEMS),
+            "docs": Place("commands.documents", "commands", _DOCUMENTS),
             "models": Place("commands.models", "commands", _MODELS),
         }
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from locus_memory.conversation.roles import is_memory_block, role_of
+from locus_memory.conversation.roles import is_documents_block, is_memory_block, role_of
 
 __all__ = ["Group", "split_groups", "split_sound"]
 
@@ -24,10 +24,14 @@ class Group(NamedTuple):
     messages: tuple[Any, ...]
 
     def stays(self, *, preserve_system: bool) -> bool:
-        """Whether it is always shown: a preserved system message, or a block of memories."""
-        if self.role == "system" and preserve_system:
-            return True
+        """Whether it is always shown: a preserved system message, or an injected block."""
+        if self.role == "system":
+            return preserve_system or any(map(_is_injected, self.messages))
         return len(self.messages) == 1 and is_memory_block(self.messages[0])
+
+
+def _is_injected(message: Any) -> bool:
+    return is_memory_block(message) or is_documents_block(message)
 
 
 def split_groups(messages: Iterable[Any]) -> list[Group]:

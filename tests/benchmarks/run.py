@@ -12,6 +12,7 @@ from pathlib import Path
 
 from checkpoints import against_raw, cold_load, large_states, saves, sizes
 from conversation_managers import applied, asks
+from documents import documents
 from imports import imports
 from injection import budgets
 from memory_manager import sessions, turns
@@ -33,6 +34,7 @@ MEASURES = (
     sessions,
     budgets,
     gate,
+    documents,
     asks,
     applied,
     imports,

@@ -21,7 +21,7 @@ COMMANDS = [
     "consolidate",
     "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import",
     "export",
-    "ls", "get", "put", "rm", "search", "reembed", "eval", "models",
+    "ls", "get", "put", "rm", "search", "reembed", "eval", "docs", "models",
 ]  # fmt: skip
 
 READING = [
@@ -48,6 +48,10 @@ READING = [
     ("threads", "rm", "t", "--yes"),
     ("vacuum", "--yes"),
     ("export", "t"),
+    ("docs",),
+    ("docs", "ls"),
+    ("docs", "search", "word"),
+    ("docs", "rm", "guide.md"),
 ]
 
 

@@ -12,7 +12,17 @@ import locus_memory
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "api").glob("*.md"))
 HOMES = [
-    *("agent", "backends", "chat", "checkpoint", "conversation", "errors", "events", "faces"),
+    *(
+        "agent",
+        "backends",
+        "chat",
+        "checkpoint",
+        "conversation",
+        "documents",
+        "errors",
+        "events",
+        "faces",
+    ),
     *("backends.file", "backends.inmemory", "backends.oci", "backends.opensearch"),
     *("backends.oracle", "backends.postgresql", "backends.redis", "backends.sqlite"),
     *("integrations.langgraph", "integrations.locus", "integrity", "memory"),

@@ -25,6 +25,7 @@ from locus_memory import (
     Delete,
     DeltaCheckpointer,
     DeltaStorage,
+    DocumentIndex,
     Embedder,
     EmbeddingStore,
     EncryptingStore,
@@ -88,6 +89,7 @@ from locus_memory import (
     estimate_tokens,
     forget,
     get_checkpointer,
+    get_documents,
     get_memory_manager,
     get_store,
     list_checkpointers,
@@ -105,6 +107,17 @@ from locus_memory.backends.postgresql import PostgreSQLOptions
 from locus_memory.backends.redis import RedisOptions
 from locus_memory.checkpoint.base import AnyState
 from locus_memory.conversation import Fault, repair, validate
+from locus_memory.documents import (
+    Chunk,
+    ContextConfig,
+    HybridOptions,
+    Ingested,
+    RetrievalResult,
+    chunk_text,
+    fuse,
+    inject_context,
+    register_document_index,
+)
 from locus_memory.faces import BlockingCheckpointer, BlockingStore
 from locus_memory.memory import ExtractionOptions, RecallOptions
 
@@ -518,3 +531,24 @@ async def conversations(messages: list[Message], store: BaseStore) -> None:
     window.apply(messages)
     async with SummarizingManager(summarize_fn=lambda said: str(len(said)), store=store) as manager:
         await manager.async_apply(messages)
+
+
+async def documents() -> None:
+    assert_type(chunk_text("a text", kind="markdown"), list[Chunk])
+    index = get_documents("memory", kind="text")
+    assert_type(index, DocumentIndex)
+    assert_type(await index.add("a text", source="a"), Ingested)
+    assert_type(await index.store("a text", metadata={"team": "red"}), str)
+    assert_type(await index.retrieve("words", min_score=0.3), list[RetrievalResult])
+    both = fuse(index, index, options=HybridOptions.classic())
+    assert_type(await both.retrieve("words", top_k=3), list[RetrievalResult])
+    await inject_context("words", [Message.user("words")], both, config=ContextConfig(top_k=2))
+
+    @register_document_index("own")
+    def own(where: str, *, depth: int = 1) -> DocumentIndex:
+        del depth
+        return DocumentIndex(where)
+
+    assert_type(own("memory"), DocumentIndex)
+    agent = Agent(ScriptedModel(), documents=index)
+    assert_type((await agent.run("hello")).sources, tuple[RetrievalResult, ...])

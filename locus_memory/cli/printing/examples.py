@@ -121,6 +121,21 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             """locus-memory search tides --filter '{"speaker": "Wren"}' --embedder local""",
         ),
         "reembed": ("locus-memory reembed turns/second-wind --embedder local --include-unmarked",),
+        "docs": (
+            "locus-memory docs",
+            "locus-memory docs add ./handbook --prune",
+            "locus-memory docs search 'How is an invoice paid?'",
+        ),
+        "docs add": (
+            "locus-memory docs add ./handbook --prune",
+            "locus-memory docs add guide.pdf --embedder local",
+        ),
+        "docs search": (
+            "locus-memory docs search 'How is an invoice paid?' --min-score 0.3",
+            """locus-memory docs search holidays --filter '{"team":"support"}' --json""",
+        ),
+        "docs ls": ("locus-memory docs ls --limit 20",),
+        "docs rm": ("locus-memory docs rm guide.pdf", "locus-memory docs rm --all --yes"),
         "models": (
             "locus-memory models",
             "locus-memory models fetch local",

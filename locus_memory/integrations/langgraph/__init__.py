@@ -1,4 +1,4 @@
-"""Adapters for LangGraph (`langgraph`): a checkpointer and a store for its graphs.
+"""Adapters for LangGraph (`langgraph`): a checkpointer, a store and a retriever for its graphs.
 
 ```python
 from locus_memory.integrations.langgraph import LocusSaver, LocusStore
@@ -10,7 +10,10 @@ async with LocusSaver("sqlite:./agent.db") as saver, LocusStore("sqlite:./agent.
 
 Both accept a provider string, a backend, or a checkpointer or store of the library, and work in
 `with` as well. `LocusSaver` is a `BaseCheckpointSaver` and `LocusStore` is a `BaseStore`, so a
-program that used LangGraph's own needs no other change.
+program that used LangGraph's own needs no other change. `LocusRetriever` is a retriever of
+LangChain over an index of documents.
+
+Read `saver.py`, `store.py` and `retriever.py`; `items/` holds the parts of the store.
 """
 
 from __future__ import annotations
@@ -21,10 +24,13 @@ from locus_memory._internal.lazy import lazy_names
 from locus_memory._internal.providers.drivers import require
 
 if TYPE_CHECKING:
+    from locus_memory.integrations.langgraph.retriever import LocusRetriever
     from locus_memory.integrations.langgraph.saver import LocusSaver
     from locus_memory.integrations.langgraph.store import LocusStore
 else:
-    _get, __dir__ = lazy_names(__name__, {"LocusSaver": "saver", "LocusStore": "store"})
+    _get, __dir__ = lazy_names(
+        __name__, {"LocusRetriever": "retriever", "LocusSaver": "saver", "LocusStore": "store"}
+    )
 
     # The modules beside this one that need no LangGraph can be imported without it.
     def __getattr__(name: str) -> Any:
@@ -34,4 +40,4 @@ else:
         return _get(name)
 
 
-__all__ = ["LocusSaver", "LocusStore"]
+__all__ = ["LocusRetriever", "LocusSaver", "LocusStore"]

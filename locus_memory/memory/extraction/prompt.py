@@ -8,7 +8,7 @@ from itertools import accumulate, takewhile
 from typing import Any, Final
 
 from locus_memory._internal.neutral import neutralise
-from locus_memory.conversation.roles import role_of
+from locus_memory.conversation.roles import is_documents_block, role_of
 from locus_memory.conversation.tokens import TokenCounter, message_tokens
 from locus_memory.memory.extraction.answer import SCHEMA
 from locus_memory.memory.extraction.distillate import DISTILLATE_SCHEMA
@@ -152,7 +152,8 @@ def lines_of(messages: Sequence[Any], budget: int) -> list[Line]:
     """
     lines: list[Line] = []
     for place, message in enumerate(messages):
-        is_seen = role_of(message) != "system" and strip([message])
+        is_said = role_of(message) != "system" and not is_documents_block(message)
+        is_seen = is_said and strip([message])
         text = _text(message, budget * _CHARACTERS_A_TOKEN) if is_seen else ""
         if text:
             name = neutralise(str(getattr(message, "name", None) or ""))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, Self
 
+from locus_memory.conversation.roles import is_documents_block
 from locus_memory.memory.inject import strip
 from locus_memory.messages import Message, Role
 from locus_memory.store.json_values import encode_json
@@ -32,8 +33,12 @@ _LONGEST_RESULT: Final = 4000
 
 
 def conversation(messages: Sequence[Any]) -> list[Any]:
-    """Return the conversation: the messages without system messages and blocks of memories."""
-    return [message for message in strip(messages) if message.role != "system"]
+    """Return the conversation: the messages without system messages, memories and documents."""
+    return [
+        message
+        for message in strip(messages)
+        if message.role != "system" and not is_documents_block(message)
+    ]
 
 
 def text_of(message: Any) -> str:

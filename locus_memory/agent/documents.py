@@ -1,0 +1,65 @@
+"""The documents of an agent: what an index has on the user's message, put before the model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from locus_memory._internal.cancellation import raise_if_cancelled
+from locus_memory.documents.context import ContextConfig, find_context, with_context
+from locus_memory.documents.fusion import Retriever
+from locus_memory.documents.values import RetrievalResult
+from locus_memory.errors import ConfigurationError
+from locus_memory.events import emit
+from locus_memory.messages import Message, Role
+from locus_memory.state import AgentState
+
+__all__ = ["documents_of", "with_documents"]
+
+
+def documents_of(where: Any) -> tuple[Retriever | None, bool]:
+    """Return an agent's index, and whether the agent owns it and has to close it.
+
+    Raises:
+        ConfigurationError: It is neither an index nor a string, or an invalid provider string.
+    """
+    if isinstance(where, str):
+        # Loaded only for agents with documents.
+        from locus_memory.documents.registry import get_documents  # noqa: PLC0415
+
+        return get_documents(where), True
+    if where is None or callable(getattr(where, "retrieve", None)):
+        return where, False
+    raise ConfigurationError(
+        f"documents are an index with retrieve, or a provider string, not {type(where).__name__}"
+    )
+
+
+async def with_documents(
+    index: Retriever | None,
+    state: AgentState,
+    said: Sequence[Message],
+    config: ContextConfig | None,
+) -> tuple[AgentState, tuple[RetrievalResult, ...]]:
+    """Return the state with documents on the user's last message, and these documents.
+
+    A failure is the event `agent.documents_failed`, and the state stays as it is.
+
+    Args:
+        index: The index; `None`: nothing is changed.
+        state: The messages that the model sees.
+        said: The thread as it is saved, for the user's own words.
+        config: How much to show.
+    """
+    if index is None:
+        return state, ()
+    texts = (each.content for each in reversed(said) if each.role == Role.USER)
+    try:
+        found = await find_context(next(texts, None) or "", index, config=config)
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
+        raise_if_cancelled(error)
+        emit("agent.documents_failed", error=error)
+        return state, ()
+    messages = tuple(with_context(state.messages, found))
+    return state.model_copy(update={"messages": messages}), (found.sources if found else ())

@@ -1,0 +1,232 @@
+"""Documents: what real folders cost to index, and how often 30 questions find their chunk.
+
+The folders are this repository, the documentation of three installed packages, and a handbook of
+PDF files. The models come from the extra `local`: without it, only words are measured.
+"""
+
+from __future__ import annotations
+
+import pydoc
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from fpdf import FPDF
+from rows import Row
+
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.documents import (
+    DocumentIndex,
+    HybridOptions,
+    chunk_text,
+    get_documents,
+    inject_context,
+)
+from locus_memory.documents.fusion import Retriever
+from locus_memory.documents.layout import Document, chunk_put
+from locus_memory.errors import ConfigurationError, MissingDriverError
+from locus_memory.retrieval.embedders.registry import get_embedder
+from locus_memory.retrieval.rerankers.registry import get_reranker
+from locus_memory.store.item import Put
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+QUESTIONS = HERE / "documents_questions.tsv"
+UNRELATED = HERE / "unrelated.txt"
+MODULES = (
+    *("asyncpg.pool", "asyncpg.connection", "tenacity.wait", "tenacity.stop"),
+    "hypothesis.strategies",
+)
+HANDBOOK = HERE / "documents_handbook.txt"
+DIMENSION = 384
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, and the chunk that answers it."""
+
+    source: str
+    phrase: str
+    text: str
+
+
+def questions() -> list[Question]:
+    lines = QUESTIONS.read_text("utf-8").splitlines()
+    return [Question(*line.split("\t")) for line in lines if line]
+
+
+def _handbook() -> dict[str, list[str]]:
+    pages: dict[str, list[str]] = {}
+    for line in HANDBOOK.read_text("utf-8").splitlines():
+        name, _, text = line.partition("\t")
+        pages.setdefault(name, []).append(text)
+    return pages
+
+
+def make_folders(folder: Path) -> dict[str, Path]:
+    """Return the folders to index, by the prefix of their sources."""
+    packages, handbook = folder / "packages", folder / "handbook"
+    packages.mkdir()
+    handbook.mkdir()
+    for name in MODULES:
+        text = pydoc.plain(pydoc.render_doc(import_module(name)))
+        (packages / f"{name}.md").write_text(text, "utf-8")
+    for name, pages in _handbook().items():
+        made = FPDF()
+        made.set_font("helvetica", size=12)
+        for page in pages:
+            made.add_page()
+            made.multi_cell(0, 8, page)
+        (handbook / f"{name}.pdf").write_bytes(bytes(made.output()))
+    own = {"docs/": ROOT / "docs"}
+    return {**own, "packages/": packages, "handbook/": handbook}
+
+
+async def fill(index: DocumentIndex, folders: dict[str, Path]) -> int:
+    done = [await index.add_path(path, prefix=name) for name, path in folders.items()]
+    return sum(each.chunks for each in done)
+
+
+def place_of(asked: Question, found: Sequence[object]) -> int | None:
+    """Return the rank of the first chunk that answers, from 1."""
+    for place, each in enumerate(found, 1):
+        content = " ".join(getattr(each, "content", "").replace("|", " ").split())
+        source = getattr(each, "source", "")
+        if source.endswith(asked.source) and asked.phrase in content:
+            return place
+    return None
+
+
+async def recall(index: Retriever) -> dict[str, float]:
+    places = [place_of(each, await index.retrieve(each.text, top_k=10)) for each in questions()]
+    known = [place for place in places if place is not None]
+    count = len(places)
+    return {
+        "hit@1": sum(place <= 1 for place in known) / count,
+        "hit@5": sum(place <= 5 for place in known) / count,
+        "hit@10": len(known) / count,
+        "MRR": sum(1 / place for place in known) / count,
+    }
+
+
+async def injected(index: Retriever) -> float:
+    """Return the share of unrelated questions for which nothing is shown."""
+    asked = [line for line in UNRELATED.read_text("utf-8").splitlines() if line]
+    shown = [len(await inject_context(each, [], index)) for each in asked]
+    return sum(each == 0 for each in shown) / len(shown)
+
+
+async def ingest(folder: Path) -> list[Row]:
+    """The repository, twice: what a first and a second run cost."""
+    async with get_documents(f"sqlite:{folder / 'kb.db'}", kind="text") as index:
+        first = await index.add_path(ROOT)
+        second = await index.add_path(ROOT)
+    share = second.seconds / first.seconds
+    detail = f"{first.added} files, {first.chunks} chunks, {first.seconds:.1f} s"
+    text = "\n\n".join(path.read_text("utf-8") for path in sorted((ROOT / "docs").rglob("*.md")))
+    text = (text * (1 + 10_000_000 // len(text)))[:10_000_000]
+    taken: list[float] = []
+    for kind in ("text", "markdown", "code"):
+        started = time.process_time()
+        chunk_text(text, kind=kind)
+        taken.append(time.process_time() - started)
+    return [
+        Row("documents: a second run / the first", share, 0.1, detail),
+        Row("documents: added by the second run", float(second.added), 0),
+        Row(
+            "documents: 10 MB of text are cut, seconds",
+            taken[0],
+            2,
+            f"Markdown {taken[1]:.2f}, code {taken[2]:.2f}",
+        ),
+    ]
+
+
+async def quick(folder: Path) -> list[Row]:
+    """Retrieval among 10,000 chunks with vectors, without the time of the model."""
+    random = np.random.default_rng(7)
+    words = [f"w{number}" for number in range(3000)]
+    vectors = random.standard_normal((10_000, DIMENSION)).astype("float32")
+
+    class Fixed:
+        name = "fixed"
+        dimension = DIMENSION
+
+        async def embed(self, texts: Sequence[str], *, kind: str) -> list[list[float]]:
+            del kind
+            return [random.standard_normal(DIMENSION).tolist() for _ in texts]
+
+    async with SQLiteStore(folder / "quick.db") as store:
+        index = DocumentIndex(store, embedder=Fixed())
+        puts: list[Put] = []
+        for number in range(10_000):
+            text = " ".join(random.choice(words, 60))
+            document = Document.of(text, f"{number}", index.chunking)
+            [chunk] = chunk_text(text)
+            put = chunk_put(index.namespace, document, chunk)
+            puts.append(
+                Put(
+                    namespace=put.namespace,
+                    key=put.key,
+                    value=put.value,
+                    metadata=put.metadata,
+                    embedding=vectors[number].tolist(),
+                )
+            )
+        await store.put_batch(puts)
+        taken: list[float] = []
+        for _ in range(60):
+            query = " ".join(random.choice(words, 5))
+            started = time.perf_counter()
+            await index.retrieve(query)
+            taken.append((time.perf_counter() - started) * 1000)
+    return [Row("documents: retrieve among 10,000 chunks, ms", median(taken[10:]), 15, "p50")]
+
+
+async def documents(folder: Path) -> list[Row]:
+    """Recall and silence of each kind, on real folders."""
+    rows = [*await ingest(folder), *await quick(folder)]
+    folders = make_folders(folder)
+    async with InMemoryStore() as store:
+        kinds = await _kinds(store)
+        filled = kinds.get("hybrid") or kinds["text"]
+        chunks = await fill(filled, folders)
+        print("\n| kind | hit@1 | hit@5 | hit@10 | MRR | silent |\n|---|---|---|---|---|---|")
+        found: dict[str, dict[str, float]] = {}
+        for name, index in kinds.items():
+            found[name] = {**await recall(index), "silent": await injected(index)}
+            cells = " | ".join(f"{value:.2f}" for value in found[name].values())
+            print(f"| {name} | {cells} |")
+    best = "hybrid" if "hybrid" in found else "text"
+    detail = f"{len(questions())} questions, {chunks} chunks, {best}"
+    rows.append(Row("documents: hit@5", found[best]["hit@5"], 0.8, detail, at_least=True))
+    rows.append(
+        Row("documents: unrelated, nothing shown", found[best]["silent"], 0.95, best, at_least=True)
+    )
+    if best == "hybrid":
+        sides = max(found[name]["MRR"] for name in ("text", "dense"))
+        value = found["hybrid"]["MRR"] / sides
+        rows.append(Row("documents: MRR of hybrid / of its better side", value, 1, at_least=True))
+    return rows
+
+
+async def _kinds(store: InMemoryStore) -> dict[str, Retriever]:
+    made: dict[str, Retriever] = {"text": DocumentIndex(store, kind="text")}
+    try:
+        embedder = get_embedder("local")
+        reranker = get_reranker("late-interaction")
+    except (ConfigurationError, MissingDriverError):
+        return made
+    options = {"embedder": embedder}
+    return {
+        **made,
+        "dense": DocumentIndex(store, kind="dense", **options),
+        "hybrid": DocumentIndex(store, **options),
+        "hybrid, classic": DocumentIndex(store, hybrid=HybridOptions.classic(), **options),
+        "late": DocumentIndex(store, kind="late", reranker=reranker, **options),
+    }

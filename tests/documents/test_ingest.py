@@ -1,0 +1,230 @@
+"""Files and folders: which are read, how, and what happens when a run is cut short."""
+
+import os
+import sys
+import threading
+from contextlib import suppress
+
+import pytest
+from fpdf import FPDF
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from locus_memory import InvalidArgumentError, subscribe
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.documents import (
+    ChunkConfig,
+    DocumentIndex,
+    chunk_text,
+    get_documents,
+    ingest_path,
+)
+from locus_memory.documents.ingest.formats import read_text
+from locus_memory.testing import FakeEmbedder
+from locus_memory.testing.document_suite.base import Halt, HaltingStore, dump
+
+CHUNKING = ChunkConfig(chunk_size=64, chunk_overlap=8, min_chunk_size=5)
+
+
+def pdf(*pages, password=None):
+    made = FPDF()
+    made.set_font("helvetica", size=12)
+    if password:
+        made.set_encryption("owner", password)
+    for text in pages:
+        made.add_page()
+        made.multi_cell(0, 8, text)
+    return bytes(made.output())
+
+
+def test_a_pdf_is_the_text_of_its_pages(tmp_path):
+    (tmp_path / "guide.pdf").write_bytes(pdf("The kettle boils.", "Invoices are paid."))
+    [chunk] = ingest_path(tmp_path)
+    assert (chunk.source, chunk.metadata["kind"]) == ("guide.pdf", "text")
+    assert chunk.content.split("\n\n") == ["The kettle boils.", "Invoices are paid."]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"%PDF-1.7 nonsense", "the PDF cannot be read"),
+        (b"", "the PDF cannot be read"),
+        (pdf("secret", password="known")[:200], "the PDF cannot be read"),
+    ],
+)
+def test_a_damaged_pdf_says_so(content, says):
+    with pytest.raises(InvalidArgumentError, match=says):
+        read_text("a.pdf", content)
+
+
+@pytest.mark.parametrize("extra", ["pypdf", "markitdown"])
+async def test_a_missing_extra_is_named_and_stops_nothing(tmp_path, monkeypatch, extra):
+    monkeypatch.setitem(sys.modules, extra, None)
+    name, wanted = {"pypdf": ("a.pdf", "documents"), "markitdown": ("a.docx", "documents-all")}[
+        extra
+    ]
+    (tmp_path / name).write_bytes(pdf("text"))
+    (tmp_path / "b.txt").write_text("A plum.")
+    async with get_documents("memory") as index:
+        done = await index.add_path(tmp_path)
+    assert done.added == 1
+    [(path, reason)] = done.skipped
+    assert path == name
+    assert f"needs the '{wanted}' extra" in reason
+
+
+def test_what_is_left_out(tmp_path):
+    for name in (
+        *("a.txt", ".hidden.md", ".git/b.txt", "node_modules/c.js", "x/__pycache__/d.py"),
+        *("photo.png", "x/build/e.txt", "x/deep/f.py", "song.MP3"),
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("Some words.")
+    assert [each.source for each in ingest_path(tmp_path)] == ["a.txt", "x/deep/f.py"]
+    assert [each.source for each in ingest_path(tmp_path / "a.txt")] == ["a.txt"]
+    with pytest.raises(InvalidArgumentError, match="no file and no folder"):
+        ingest_path(tmp_path / "nowhere")
+
+
+def test_links_lead_nowhere_outside(tmp_path):
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "secret.txt").write_text("secret")
+    (inside / "own.txt").write_text("own")
+    (inside / "file.txt").symlink_to(outside / "secret.txt")
+    (inside / "folder").symlink_to(outside)
+    (inside / "loop").symlink_to(inside)
+    (inside / "again.txt").symlink_to(inside / "own.txt")
+    (inside / "broken.txt").symlink_to(inside / "none.txt")
+    assert [each.source for each in ingest_path(inside)] == ["again.txt", "own.txt"]
+
+
+async def test_large_and_unreadable_files_are_skipped(tmp_path):
+    (tmp_path / "big.txt").write_text("x" * 101)
+    (tmp_path / "small.txt").write_text("x" * 100)
+    os.mkfifo(tmp_path / "pipe.txt")
+    seen = []
+    unsubscribe = subscribe(lambda event: seen.append((event.name, event.attributes)))
+    try:
+        assert [each.source for each in ingest_path(tmp_path, max_bytes=100)] == ["small.txt"]
+        async with get_documents("memory") as index:
+            done = await index.add_path(tmp_path, max_bytes=100)
+    finally:
+        unsubscribe()
+    assert done.skipped == (("big.txt", "it has more than 100 bytes"),)
+    told = [facts for name, facts in seen if name == "documents.ingested"]
+    assert [(each["source"], each["outcome"], each["number"], each["total"]) for each in told] == [
+        ("big.txt", "skipped", 1, 2),
+        ("small.txt", "added", 2, 2),
+    ]
+    assert "documents.skipped" in [name for name, _ in seen]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("\u00e9t\u00e9".encode(), "\u00e9t\u00e9"),
+        ("\u00e9t\u00e9".encode("utf-8-sig"), "\u00e9t\u00e9"),
+        ("\u00e9t\u00e9".encode("utf-16"), "\u00e9t\u00e9"),
+        ("\ufeff\u00e9t\u00e9".encode("utf-16-be"), "\u00e9t\u00e9"),
+        ("\u00e9t\u00e9".encode("utf-32"), "\u00e9t\u00e9"),
+        ("\u00e9t\u00e9 \u20ac".encode("cp1252"), "\u00e9t\u00e9 \u20ac"),
+        (b"\x81bad", "\ufffdbad"),
+        (b"\xff\xfe\x00", "\ufffd"),
+    ],
+)
+def test_encodings(content, text):
+    assert read_text("a.txt", content).text == text
+
+
+@given(st.binary(max_size=60), st.sampled_from(["a.txt", "a.md", "a.py", "a.pdf"]))
+def test_any_bytes_are_text_or_refused(content, source):
+    with suppress(InvalidArgumentError):
+        read_text(source, content).text.encode()
+
+
+FILES = st.dictionaries(
+    st.sampled_from(["a.txt", "b.md", "sub/c.py", "sub/d.txt"]),
+    st.sampled_from(["A plum grows.\n\n" * n for n in (1, 2, 60, 300)] + ["", "# H\n\nA pear."]),
+)
+
+
+def write(folder, files):
+    for path in folder.rglob("*.*"):
+        if path.is_file():
+            path.unlink()
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.lists(st.tuples(FILES, st.integers(0, 12)), max_size=3), FILES, st.booleans())
+async def test_a_killed_run_that_is_run_again_equals_one_run(tmp_path, earlier, last, has_vectors):
+    """Whatever was killed before, and whatever changed meanwhile."""
+    options = {
+        "chunking": CHUNKING,
+        "kind": "hybrid" if has_vectors else "text",
+        "embedder": FakeEmbedder() if has_vectors else None,
+    }
+    folder = tmp_path / "kb"
+    folder.mkdir(exist_ok=True)
+    killed, whole = InMemoryStore(), InMemoryStore()
+    for files, writes in earlier:
+        write(folder, files)
+        with suppress(Halt):
+            await DocumentIndex(HaltingStore(killed, writes), **options).add_path(
+                folder, prune=True
+            )
+    write(folder, last)
+    again, once = DocumentIndex(killed, **options), DocumentIndex(whole, **options)
+    await again.add_path(folder, prune=True)
+    await once.add_path(folder, prune=True)
+    assert await dump(again, killed) == await dump(once, whole)
+
+
+async def test_a_failing_embedder_leaves_chunks_that_reembed_finds():
+    class Failing(FakeEmbedder):
+        is_down = True
+
+        async def embed(self, texts, *, kind="document"):
+            if self.is_down:
+                raise OSError("down")
+            return await super().embed(texts, kind=kind)
+
+    embedder = Failing()
+    seen = []
+    unsubscribe = subscribe(lambda event: seen.append(event.name))
+    try:
+        index = DocumentIndex(InMemoryStore(), embedder=embedder)
+        await index.add("A plum grows here.", source="a")
+    finally:
+        unsubscribe()
+    assert seen == ["documents.embed_failed"]
+    embedder.is_down = False
+    assert [each.source for each in await index.retrieve("plum")] == ["a"]
+    report = await index.reembed()
+    assert report.embedded == 1
+    [found] = await index.retrieve("plum", explain=True)
+    assert found.explanation.vector_rank == 1
+
+
+async def test_chunking_leaves_the_loop_free(monkeypatch):
+    threads = set()
+
+    def seen(*args, **kwargs):
+        threads.add(threading.current_thread())
+        return chunk_text(*args, **kwargs)
+
+    monkeypatch.setattr("locus_memory.documents.writing.chunk_text", seen)
+    async with get_documents("memory", kind="text") as index:
+        await index.add("Some words of a sentence. " * 1000, source="long")
+    assert threads
+    assert threading.main_thread() not in threads
