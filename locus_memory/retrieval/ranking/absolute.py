@@ -21,7 +21,15 @@ from locus_memory.retrieval.embedders.scale import Scale
 from locus_memory.retrieval.ranking.fields import Passage, stems_of_names
 from locus_memory.store.item import Namespace
 
-__all__ = ["Nearness", "check_min_score", "rarities", "relevance", "relevances", "word_shares"]
+__all__ = [
+    "Nearness",
+    "check_min_score",
+    "rarities",
+    "relevance",
+    "relevances",
+    "shares_of",
+    "word_shares",
+]
 
 _BETTER: Final = 0.7
 _MEAN: Final = 0.3
@@ -101,20 +109,26 @@ def relevance(text: float | None, dense: float | None) -> float:
     return _BETTER * max(text, dense) + _MEAN * (text + dense) / 2
 
 
-def relevances(
-    words: Sequence[str], passages: Sequence[Passage], dense: Sequence[float | None]
-) -> list[float]:
-    """Return the relevance of each candidate of a search.
+def shares_of(words: Sequence[str], passages: Sequence[Passage]) -> list[float]:
+    """Return the share of the query's words that each candidate has; empty if it has no words.
 
     Args:
         words: The stems of the query's words, each once.
         passages: The candidates.
+    """
+    return word_shares(_matches(words, passages)) if words else []
+
+
+def relevances(shares: Sequence[float], dense: Sequence[float | None]) -> list[float]:
+    """Return the relevance of each candidate of a search.
+
+    Args:
+        shares: The share of the query's words that each has; empty: the query has no words.
         dense: The cosine of each on the model's scale; `None`: it has none.
     """
-    if not words:
+    if not shares:
         return [relevance(None, each) for each in dense]
-    texts = word_shares(_matches(words, passages))
-    return list(map(relevance, texts, dense))
+    return list(map(relevance, shares, dense))
 
 
 def _matches(words: Sequence[str], passages: Sequence[Passage]) -> list[list[bool]]:

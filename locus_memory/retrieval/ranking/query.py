@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
+from locus_memory.retrieval.ranking.asker import Person, is_question, person_of
 from locus_memory.retrieval.ranking.dates import Period, find_dates
 from locus_memory.store.text import STOP_WORDS, query_words, stem, tokens
 
@@ -29,6 +30,8 @@ class Query:
         names: The stems of names: capitalised words, without a stop word that only starts a
             sentence.
         dates: The periods that it names.
+        person: The one whom it means by its first "I" or "you".
+        asks: Whether it is a question.
     """
 
     text: str
@@ -36,6 +39,8 @@ class Query:
     words: tuple[str, ...] = ()
     names: frozenset[str] = frozenset()
     dates: tuple[Period, ...] = ()
+    person: Person | None = None
+    asks: bool = False
 
     def mentions(self, speaker: str) -> bool:
         """Whether any part of a speaker's name, or a role, is named, in any case.
@@ -70,6 +75,8 @@ def read_query(text: str, *, today: date | None = None, most_words: int | None =
         words=tuple(dict.fromkeys(map(stem, kept))),
         names=_names(ends),
         dates=find_dates(ends, today=today),
+        person=person_of(ends),
+        asks=is_question(ends),
     )
 
 
