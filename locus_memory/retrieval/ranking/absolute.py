@@ -109,11 +109,11 @@ def relevance(text: float | None, dense: float | None) -> float:
     return _BETTER * max(text, dense) + _MEAN * (text + dense) / 2
 
 
-def shares_of(words: Sequence[str], passages: Sequence[Passage]) -> list[float]:
+def shares_of(words: Sequence[tuple[str, ...]], passages: Sequence[Passage]) -> list[float]:
     """Return the share of the query's words that each candidate has; empty if it has no words.
 
     Args:
-        words: The stems of the query's words, each once.
+        words: The stems of the query's words; any stem of an entry counts as the word.
         passages: The candidates.
     """
     return word_shares(_matches(words, passages)) if words else []
@@ -131,18 +131,20 @@ def relevances(shares: Sequence[float], dense: Sequence[float | None]) -> list[f
     return list(map(relevance, shares, dense))
 
 
-def _matches(words: Sequence[str], passages: Sequence[Passage]) -> list[list[bool]]:
+def _matches(words: Sequence[tuple[str, ...]], passages: Sequence[Passage]) -> list[list[bool]]:
     """Return for each word whether each text, its title or its speakers have it."""
     counts = [each.words.counts for each in passages]
     names = [(each.speakers, each.title) for each in passages]
     # Far fewer names than texts, and hardly ever in a query.
     stems = {each: stems_of_names(*each) for each in set(names)}
     found: list[list[bool]] = []
-    for word in words:
-        matching = [word in each for each in counts]
-        if any(word in each for each in stems.values()):
-            named = [word in stems[each] for each in names]
-            matching = list(map(or_, matching, named))
+    for entry in words:
+        matching = [False] * len(passages)
+        for word in entry:
+            matching = list(map(or_, matching, [word in each for each in counts]))
+            if any(word in each for each in stems.values()):
+                named = [word in stems[each] for each in names]
+                matching = list(map(or_, matching, named))
         found.append(matching)
     return found
 

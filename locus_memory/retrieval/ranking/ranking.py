@@ -74,7 +74,7 @@ def rank(
     text_numbers = _numbered(by_text.values(), numbers, items)
     vector_numbers = _numbered(by_vector.values(), numbers, items)
     passages = list(map(read or fields.read, items))
-    shares = shares_of(query.words, passages)
+    shares = shares_of(query.meanings, passages)
     made = Evidence.of(
         query,
         (

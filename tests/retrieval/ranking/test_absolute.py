@@ -110,10 +110,10 @@ def test_the_words_of_speaker_and_title_count():
         passage("Green", title="About teas"),
         passage("Nothing"),
     ]
-    assert relevances(passage_shares(["green", "tea", "ada"], found), [None] * 4) == pytest.approx(
-        [2 / 3, 1, 2 / 3, 0], abs=0.2
-    )
-    assert relevances(passage_shares(["ada"], found), [None] * 4) == [0, 1, 0, 0]
+    assert relevances(
+        passage_shares([("green",), ("tea",), ("ada",)], found), [None] * 4
+    ) == pytest.approx([2 / 3, 1, 2 / 3, 0], abs=0.2)
+    assert relevances(passage_shares([("ada",)], found), [None] * 4) == [0, 1, 0, 0]
 
 
 def test_without_words_the_cosine_decides_and_without_both_nothing():
