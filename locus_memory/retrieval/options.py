@@ -45,6 +45,8 @@ class SearchOptions:
             question: they rarely answer it.
         date_boost: The factor for items of a date that the query names.
         date_slack: How many days beside a named day still count, the less the further.
+        newer: Whether of two statements on the same subject the newer one ranks first; see
+            `locus_memory.retrieval.ranking.newer`.
         mmr_balance: Reorders the results so that they do not repeat one another, 1 for not at
             all; `None`: off.
         rerank_depth: How many of the best hits the reranker sees.
@@ -71,6 +73,7 @@ class SearchOptions:
     question_factor: float = 0.9
     date_boost: float = 2.0
     date_slack: int = 3
+    newer: bool = True
     mmr_balance: float | None = None
     rerank_depth: int = 50
     rerank_weight: float = 1.0
@@ -89,9 +92,9 @@ class SearchOptions:
 def _check(name: str, value: Any) -> None:
     if name == "fusion" or (name == "mmr_balance" and value is None):
         return
-    if name == "adaptive":
+    if name in ("adaptive", "newer"):
         if not isinstance(value, bool):
-            raise ConfigurationError(f"adaptive is True or False, not {quote(value)}")
+            raise ConfigurationError(f"{name} is True or False, not {quote(value)}")
         return
     whole = name in _WHOLE
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):

@@ -33,7 +33,8 @@ def get_embedder(where: str, **options: Any) -> Embedder:
     Args:
         where: Its name and, after a colon, its model: `"local"`, `"local:/path/to/folder"`,
             `"static:/path/to/folder"`, `"openai:text-embedding-3-small"`,
-            `"fastembed:BAAI/bge-base-en-v1.5"`, `"multilingual"`, `"model2vec:minishlab/potion-retrieval-32M"`.
+            `"fastembed:BAAI/bge-base-en-v1.5"`, `"multilingual"`,
+            `"model2vec:minishlab/potion-retrieval-32M"`.
         **options: Keyword arguments of its class.
 
     Raises:

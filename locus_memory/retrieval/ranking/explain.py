@@ -28,7 +28,8 @@ class Explanation:
         speaker: The factor for a speaker or role that the query names or means; 1: none.
         date: The factor for a date that the query names; 1: none.
         form: The factor for an item that is a question like the query; 1: it is not.
-        succession: The gain from the place of a better hit that it supersedes.
+        succession: The gain from the place of a better hit that it supersedes, or whose value it
+            changes.
         superseded_by: The key of the nearest hit above it that supersedes it, if there is one.
         rerank: The reranker's own score; `None`: the hit was not reranked.
     """
