@@ -66,7 +66,7 @@ class SearchOptions:
     word_weight: float = 0.5
     adaptive: bool = True
     passage_words: int = 30
-    neighbour_weight: float = 0.5
+    neighbour_weight: float = 0.3
     neighbour_words: int = 40
     speaker_boost: float = 1.75
     asker_boost: float = 1.3
