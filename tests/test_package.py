@@ -259,7 +259,14 @@ def test_the_version_is_the_distributions():
 def test_core_dependencies_are_few():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     core = {re.split(r"[<>=]", requirement)[0] for requirement in project["dependencies"]}
-    assert core == {"numpy", "orjson", "pydantic", "tenacity", "typing-extensions"}
+    assert core == {
+        "numpy",
+        "orjson",
+        "pydantic",
+        "snowballstemmer",
+        "tenacity",
+        "typing-extensions",
+    }
 
 
 @pytest.mark.parametrize(

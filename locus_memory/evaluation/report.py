@@ -9,7 +9,7 @@ from typing import Any, Final
 from locus_memory.evaluation.metrics import ndcg_at, recall_at
 from locus_memory.retrieval.hybrid import Mode
 
-__all__ = ["BUDGETS", "DEPTHS", "NDCG_DEPTH", "Answer", "Report", "Scores"]
+__all__ = ["BUDGETS", "DEPTHS", "NDCG_DEPTH", "SIDES", "Answer", "Report", "Scores"]
 
 DEPTHS: Final = (5, 10, 20, 50)
 """The numbers of turns at which recall is measured."""
@@ -18,6 +18,9 @@ BUDGETS: Final = (250, 500, 1000, 2000, 4000)
 """The budgets of tokens for which the recall of evidence is measured."""
 
 NDCG_DEPTH: Final = 10
+
+SIDES: Final[tuple[Mode, ...]] = ("text", "vector")
+"""The two searches of hybrid search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,8 @@ class Report:
     Attributes:
         overall: The scores over all questions.
         categories: The scores by kind of question.
+        sides: The overall scores of `text` alone and of `vector` alone, with the same rules;
+            empty unless both searches ran.
         conversations: The number of conversations.
         turns: The number of their turns.
         mode: The searches that ran: `hybrid`, or `text` or `vector` alone.
@@ -107,6 +112,7 @@ class Report:
 
     overall: Scores
     categories: Mapping[str, Scores]
+    sides: Mapping[Mode, Scores]
     conversations: int
     turns: int
     mode: Mode
@@ -124,5 +130,6 @@ class Report:
             "turns": self.turns,
             "overall": self.overall.to_dict(),
             "categories": {name: each.to_dict() for name, each in self.categories.items()},
+            "sides": {name: each.to_dict() for name, each in self.sides.items()},
             "median_ms": round(self.median_ms, 3),
         }

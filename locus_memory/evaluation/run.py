@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.evaluation.dataset import Conversation, Question
-from locus_memory.evaluation.report import BUDGETS, Answer, Report, Scores
+from locus_memory.evaluation.report import BUDGETS, SIDES, Answer, Report, Scores
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedding import embed
 from locus_memory.retrieval.hybrid import HybridSearch, Mode, SearchResult
@@ -137,6 +137,7 @@ class _Run:
     namespace: Namespace
     steps: _Steps
     answers: list[Answer] = field(default_factory=list[Answer])
+    sides: dict[Mode, list[Answer]] = field(default_factory=dict[Mode, list[Answer]])
     times: list[float] = field(default_factory=list[float])
     mode: Mode = "text"
 
@@ -163,7 +164,15 @@ class _Run:
             result = await search.search(place, question.text, _HITS)
             self.mode = result.mode
             self.answers.append(_answer(question, result))
+            if result.mode == "hybrid":
+                await self._take_sides(search, place, question)
             self.steps.step()
+
+    async def _take_sides(self, search: HybridSearch, place: Namespace, question: Question) -> None:
+        """Search by text alone and by vectors alone, for comparison."""
+        for mode in SIDES:
+            result = await search.search(place, question.text, _HITS, mode=mode)
+            self.sides.setdefault(mode, []).append(_answer(question, result))
 
     def report(self, conversations: Sequence[Conversation]) -> Report:
         categories = sorted({each.category for each in self.answers})
@@ -173,6 +182,7 @@ class _Run:
                 name: Scores.of([each for each in self.answers if each.category == name])
                 for name in categories
             },
+            sides={mode: Scores.of(answers) for mode, answers in self.sides.items()},
             conversations=len(conversations),
             turns=sum(len(each.turns) for entry in conversations for each in entry.sessions),
             mode=self.mode,

@@ -22,7 +22,14 @@ from locus_memory.retrieval.ranking.absolute import Nearness, check_min_score
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.retrieval.ranking.fields import Fields, ReadOnce
 from locus_memory.retrieval.ranking.query import Query, read_query
-from locus_memory.retrieval.ranking.ranking import Name, Ranked, blend, prefer_current, rank
+from locus_memory.retrieval.ranking.ranking import (
+    Name,
+    Ranked,
+    blend,
+    prefer_current,
+    prefer_newer,
+    rank,
+)
 from locus_memory.retrieval.rerankers.scale import reranker_scale
 from locus_memory.store.base import BaseStore
 from locus_memory.store.candidates import Candidate
@@ -214,7 +221,7 @@ class HybridSearch(StoreUser):
         request = self._request(namespace, query, end, filter, recursive=recursive)
         found, ranked = await self._found(request, check_mode(mode), end, least, explain=explain)
         # Whatever the page, a lowest score filters the same ranking, so that pages are consistent.
-        ranked, reranked = await self._rerank(request, ranked, offset if least is None else 0)
+        ranked, reranked = await self._rerank(request.query, ranked, offset if least is None else 0)
         if least is not None:
             ranked = [each for each in ranked if each.relevance >= least]
         kept = found.candidates.kept
@@ -251,7 +258,7 @@ class HybridSearch(StoreUser):
         request = self._request(namespace, query, end, filter, recursive=recursive)
         request = replace(request, beside=beside)
         found, ranked = await self._found(request, check_mode(mode), end, None, explain=False)
-        ranked, _ = await self._rerank(request, ranked, 0)
+        ranked, _ = await self._rerank(request.query, ranked, 0)
         told = found.candidates
         return Borrowed(tuple(ranked[:end]), found.mode, told.kept, told.beside)
 
@@ -340,7 +347,7 @@ class HybridSearch(StoreUser):
         )
 
     async def _rerank(
-        self, request: Request, ranked: list[Ranked], offset: int
+        self, query: Query, ranked: list[Ranked], offset: int
     ) -> tuple[list[Ranked], bool]:
         depth = self._options.rerank_depth
         # A page after the reranked items is not changed.
@@ -349,9 +356,7 @@ class HybridSearch(StoreUser):
         best = ranked[:depth]
         try:
             scores = list(
-                await self._reranker.rerank(
-                    request.query.text, [each.passage.spoken for each in best]
-                )
+                await self._reranker.rerank(query.text, [each.passage.spoken for each in best])
             )
             if len(scores) != len(best):
                 raise InvalidArgumentError(  # noqa: TRY301 - reported like any other failure
@@ -362,6 +367,8 @@ class HybridSearch(StoreUser):
             return ranked, False
         scale = reranker_scale(self._reranker.name)
         blended = blend(best, scores, self._options.rerank_weight, scale)
+        if self._options.newer:
+            blended = prefer_newer(blended, query)
         return [*prefer_current(blended, self._fields), *ranked[depth:]], True
 
 

@@ -12,11 +12,14 @@ from locus_memory.errors import ConfigurationError
 __all__ = ["SearchOptions"]
 
 _FUSIONS = ("weighted", "rrf")
+_WHOLE = ("depth", "query_words", "passage_words", "neighbour_words", "date_slack", "rerank_depth")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
     """The weights of the ranking; the defaults suit all data, and small changes matter little.
+
+    The ranking adapts them to the candidates of each query; `docs/retrieval.md` says how.
 
     A candidate's evidence is the weighted sum of its text score, its vector score (each scaled to 0
     to 1) and the match of its own words; `docs/retrieval.md` shows the effect of each part.
@@ -29,10 +32,21 @@ class SearchOptions:
         text_weight: The weight of the text search, which also sees a turn's neighbours.
         vector_weight: The weight of the vector search.
         word_weight: The weight of the item's own words, without neighbours.
+        adaptive: Whether both searches weigh less for a query that they answer badly; see
+            `locus_memory.retrieval.ranking.agreement`.
+        passage_words: A longer text counts by its best passage of about this many words; 0: whole.
         neighbour_weight: The weight of a good neighbour of the item in a conversation.
+        neighbour_words: If the candidates are longer on average, neighbours weigh less in
+            proportion; 0: they weigh the same.
         speaker_boost: The factor for items of a speaker or a role that the query names.
+        asker_boost: The factor for items of the user or the assistant, if the query means one of
+            them by "I" or "you".
+        question_factor: The factor for items that end in a question mark, if the query is a
+            question: they rarely answer it.
         date_boost: The factor for items of a date that the query names.
-        date_slack: How many days beside a named day still count.
+        date_slack: How many days beside a named day still count, the less the further.
+        newer: Whether of two statements on the same subject the newer one ranks first; see
+            `locus_memory.retrieval.ranking.newer`.
         mmr_balance: Reorders the results so that they do not repeat one another, 1 for not at
             all; `None`: off.
         rerank_depth: How many of the best hits the reranker sees.
@@ -50,10 +64,16 @@ class SearchOptions:
     text_weight: float = 1.0
     vector_weight: float = 1.0
     word_weight: float = 0.5
+    adaptive: bool = True
+    passage_words: int = 30
     neighbour_weight: float = 0.3
+    neighbour_words: int = 40
     speaker_boost: float = 1.75
-    date_boost: float = 1.3
+    asker_boost: float = 1.3
+    question_factor: float = 0.9
+    date_boost: float = 2.0
     date_slack: int = 3
+    newer: bool = True
     mmr_balance: float | None = None
     rerank_depth: int = 50
     rerank_weight: float = 1.0
@@ -72,7 +92,11 @@ class SearchOptions:
 def _check(name: str, value: Any) -> None:
     if name == "fusion" or (name == "mmr_balance" and value is None):
         return
-    whole = name in ("depth", "query_words", "date_slack", "rerank_depth")
+    if name in ("adaptive", "newer"):
+        if not isinstance(value, bool):
+            raise ConfigurationError(f"{name} is True or False, not {quote(value)}")
+        return
+    whole = name in _WHOLE
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
         raise ConfigurationError(f"{name} is a number, not {quote(value)}")
     if not 0 <= value < math.inf:

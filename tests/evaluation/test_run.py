@@ -79,3 +79,13 @@ async def test_without_questions_there_is_nothing_to_measure(store):
     silent = [replace(each, questions=()) for each in load_sample()]
     with pytest.raises(InvalidArgumentError):
         await evaluate(silent, store)
+
+
+async def test_both_sides_are_beside_their_fusion(store):
+    report = await evaluate(load_sample(), store, FakeEmbedder())
+    assert set(report.sides) == {"text", "vector"}
+    alone = await evaluate(load_sample(), store)
+    assert report.sides["text"].ndcg == pytest.approx(alone.overall.ndcg)
+    assert report.sides["vector"].ndcg != report.overall.ndcg
+    assert alone.sides == {}
+    assert set(report.to_dict()["sides"]) == {"text", "vector"}

@@ -157,17 +157,17 @@ pieces = st.text("aB é́ぁ゙漢ﬁ _1ς\u1100\u1161\u11a8\n\x00'", max_size=6
 def test_a_text_in_pieces_has_the_words_it_has_as_a_whole(text):
     with pytest.MonkeyPatch.context() as patch:
         whole = (
-            texts.tokens(texts.searchable(text, None)),
+            sorted(texts.tokens(text)),
             texts.query_words(text),
-            texts.searchable(text, None),
+            sorted(texts.searchable(text, None).split()),
         )
         patch.setattr(texts, "_PIECE", 4)
         assert "".join(texts._pieces(text)) == text
         in_pieces = (
-            texts.tokens(texts.searchable(text, None)),
+            sorted(texts.tokens(text)),
             texts.query_words(text),
-            texts.searchable(text, None),
+            sorted(texts.searchable(text, None).split()),
         )
         assert in_pieces == whole
         assert texts.count_tokens(text) == texts.Counter(texts.tokens(text))
-        assert texts.tokens_of_all([text, text], [None, "b"])[0] == whole[0]
+        assert sorted(texts.tokens_of_all([text, text], [None, "b"])[0]) == whole[0]

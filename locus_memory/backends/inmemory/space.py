@@ -21,7 +21,7 @@ from locus_memory.store.item import (
     timestamp,
 )
 from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
-from locus_memory.store.text import count_tokens, searchable, stem
+from locus_memory.store.text import count_tokens, indexed, stem
 
 __all__ = ["Content", "Hit", "Record", "Space", "best", "newest", "ranked", "similar"]
 
@@ -41,7 +41,7 @@ class Content:
         return cls(
             value=encode_json(put.value),
             metadata=encode_metadata(put.metadata),
-            words=count_tokens(searchable(put.value, put.text)),
+            words=count_tokens(indexed(put.value, put.text)),
             embedding=embedding,
         )
 

@@ -122,7 +122,8 @@ def _render(console: Console, report: Report) -> None:
 
 
 def _rows(report: Report) -> list[tuple[str, Scores]]:
-    return [*report.categories.items(), ("all", report.overall)]
+    sides = [(f"all, {mode} alone", each) for mode, each in report.sides.items()]
+    return [*report.categories.items(), *sides, ("all", report.overall)]
 
 
 def _shares(scores: Mapping[int, float]) -> list[str]:

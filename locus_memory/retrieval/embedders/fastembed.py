@@ -12,10 +12,26 @@ from locus_memory._internal.providers.drivers import require
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, ModelUnavailableError
 
-__all__ = ["FastEmbedEmbedder"]
+__all__ = ["FastEmbedEmbedder", "open_multilingual"]
 
 _DEFAULT: Final = "BAAI/bge-small-en-v1.5"
+_MULTILINGUAL: Final = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 _PREFIXES: Final = {"bge": "Represent this sentence for searching relevant passages: "}
+
+
+def open_multilingual(model: str = _MULTILINGUAL, **options: Any) -> FastEmbedEmbedder:
+    """Return an embedder with a model of about 50 languages, one vector space for all of them.
+
+    Args:
+        model: Its name in fastembed; by default the small one of sentence-transformers, of 384
+            dimensions, under the licence Apache-2.0.
+        **options: As for `FastEmbedEmbedder`.
+
+    Raises:
+        ConfigurationError: fastembed does not know the model.
+        MissingDriverError: fastembed is not installed.
+    """
+    return FastEmbedEmbedder(model, **options)
 
 
 class FastEmbedEmbedder:

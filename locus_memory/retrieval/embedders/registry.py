@@ -22,6 +22,7 @@ _TABLE: Final = ModelTable[Embedder](
         "static": ModelRow(f"{_HERE}.static:StaticEmbedder", "path"),
         "openai": ModelRow(f"{_HERE}.openai:OpenAIEmbedder", "model"),
         "fastembed": ModelRow(f"{_HERE}.fastembed:FastEmbedEmbedder", "model"),
+        "multilingual": ModelRow(f"{_HERE}.fastembed:open_multilingual", "model"),
         "model2vec": ModelRow(f"{_HERE}.model2vec:Model2VecEmbedder", "model"),
     },
 )
@@ -33,7 +34,8 @@ def get_embedder(where: str, **options: Any) -> Embedder:
     Args:
         where: Its name and, after a colon, its model: `"local"`, `"local:/path/to/folder"`,
             `"static:/path/to/folder"`, `"openai:text-embedding-3-small"`,
-            `"fastembed:BAAI/bge-base-en-v1.5"`, `"model2vec:minishlab/potion-retrieval-32M"`.
+            `"fastembed:BAAI/bge-base-en-v1.5"`, `"multilingual"`,
+            `"model2vec:minishlab/potion-retrieval-32M"`.
         **options: Keyword arguments of its class.
 
     Raises:

@@ -21,7 +21,15 @@ from locus_memory.retrieval.embedders.scale import Scale
 from locus_memory.retrieval.ranking.fields import Passage, stems_of_names
 from locus_memory.store.item import Namespace
 
-__all__ = ["Nearness", "check_min_score", "rarities", "relevance", "relevances", "word_shares"]
+__all__ = [
+    "Nearness",
+    "check_min_score",
+    "rarities",
+    "relevance",
+    "relevances",
+    "shares_of",
+    "word_shares",
+]
 
 _BETTER: Final = 0.7
 _MEAN: Final = 0.3
@@ -101,34 +109,42 @@ def relevance(text: float | None, dense: float | None) -> float:
     return _BETTER * max(text, dense) + _MEAN * (text + dense) / 2
 
 
-def relevances(
-    words: Sequence[str], passages: Sequence[Passage], dense: Sequence[float | None]
-) -> list[float]:
+def shares_of(words: Sequence[tuple[str, ...]], passages: Sequence[Passage]) -> list[float]:
+    """Return the share of the query's words that each candidate has; empty if it has no words.
+
+    Args:
+        words: The stems of the query's words; any stem of an entry counts as the word.
+        passages: The candidates.
+    """
+    return word_shares(_matches(words, passages)) if words else []
+
+
+def relevances(shares: Sequence[float], dense: Sequence[float | None]) -> list[float]:
     """Return the relevance of each candidate of a search.
 
     Args:
-        words: The stems of the query's words, each once.
-        passages: The candidates.
+        shares: The share of the query's words that each has; empty: the query has no words.
         dense: The cosine of each on the model's scale; `None`: it has none.
     """
-    if not words:
+    if not shares:
         return [relevance(None, each) for each in dense]
-    texts = word_shares(_matches(words, passages))
-    return list(map(relevance, texts, dense))
+    return list(map(relevance, shares, dense))
 
 
-def _matches(words: Sequence[str], passages: Sequence[Passage]) -> list[list[bool]]:
+def _matches(words: Sequence[tuple[str, ...]], passages: Sequence[Passage]) -> list[list[bool]]:
     """Return for each word whether each text, its title or its speakers have it."""
     counts = [each.words.counts for each in passages]
     names = [(each.speakers, each.title) for each in passages]
     # Far fewer names than texts, and hardly ever in a query.
     stems = {each: stems_of_names(*each) for each in set(names)}
     found: list[list[bool]] = []
-    for word in words:
-        matching = [word in each for each in counts]
-        if any(word in each for each in stems.values()):
-            named = [word in stems[each] for each in names]
-            matching = list(map(or_, matching, named))
+    for entry in words:
+        matching = [False] * len(passages)
+        for word in entry:
+            matching = list(map(or_, matching, [word in each for each in counts]))
+            if any(word in each for each in stems.values()):
+                named = [word in stems[each] for each in names]
+                matching = list(map(or_, matching, named))
         found.append(matching)
     return found
 

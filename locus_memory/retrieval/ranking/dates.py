@@ -15,7 +15,17 @@ _MONTHS: Final = (
     *("january", "february", "march", "april", "may", "june", "july", "august"),
     *("september", "october", "november", "december"),
 )
+_OTHER_MONTHS: Final = (
+    "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+)
 _MONTH_NUMBERS: Final = {
+    **{
+        month.lower(): number
+        for months in _OTHER_MONTHS
+        for number, month in enumerate(months.split(), 1)
+    },
     **{month: number for number, month in enumerate(_MONTHS, 1)},
     **{month[:3]: number for number, month in enumerate(_MONTHS, 1)},
     "sept": 9,
@@ -31,6 +41,7 @@ _MONTH: Final = (
     r"(?P<month>January|February|March|April|May|June|July|August|September|October|November"
     r"|December|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
 )
+_OTHER_MONTH: Final = f"(?P<month>{'|'.join(' '.join(_OTHER_MONTHS).split())})"
 _DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR: Final = r"(?:,?\s+(?:of\s+)?(?P<year>\d{4})\b)"
 _NAMED: Final = tuple(
@@ -39,6 +50,17 @@ _NAMED: Final = tuple(
         (r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b", 0),
         (rf"\b{_DAY}(?:\s+of)?\s+{_MONTH}{_YEAR}?", re.IGNORECASE),
         (rf"\b{_MONTH}\s+{_DAY}(?!\d){_YEAR}?", re.IGNORECASE),
+        # Chinese and Japanese, then German, French and Spanish.
+        (r"(?:(?P<year>\d{4})年)?(?P<month>\d{1,2})月(?:(?P<day>\d{1,2})[日号號]?)?", 0),
+        (
+            (
+                rf"\b(?P<day>\d{{1,2}})(?:\.|er)?\s+(?:de\s+)?{_OTHER_MONTH}\b"
+                r"(?:\s+(?:del?\s+)?(?P<year>\d{4})\b)?"
+            ),
+            re.IGNORECASE,
+        ),
+        (rf"\b{_OTHER_MONTH}\s+(?:de\s+)?(?P<year>\d{{4}})\b", re.IGNORECASE),
+        (rf"\b(?:im|en|au mois de)\s+{_OTHER_MONTH}\b", re.IGNORECASE),
         (rf"\b{_MONTH}{_YEAR}", re.IGNORECASE),
         # Alone, "may" and "march" are ordinary words.
         (rf"\b(?:[Ii]n|[Oo]f|[Ss]ince|[Dd]uring|[Uu]ntil|[Bb]y|[Ee]arly|[Ll]ate)\s+{_MONTH}\b", 0),
@@ -84,8 +106,9 @@ def _in_year(day: date, year: int) -> date:
 def find_dates(text: str, *, today: date | None = None) -> tuple[Period, ...]:
     """Return the periods that a text names, in no particular order, each once.
 
-    It finds English days, months with or without a year, and ISO dates. If `today` is given, it
-    also finds "yesterday", "three weeks ago", "last month", "last Friday" and similar phrases.
+    It finds days and months with or without a year in English, German, French, Spanish, Chinese and
+    Japanese, and ISO dates. If `today` is given, it also finds the English "yesterday", "three
+    weeks ago", "last month", "last Friday" and similar phrases.
 
     Args:
         text: Any text.

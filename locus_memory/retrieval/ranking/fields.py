@@ -190,15 +190,17 @@ class Words(NamedTuple):
     Attributes:
         counts: How often each stem occurs.
         length: The number of words.
+        stems: The stems in order.
     """
 
     counts: Mapping[str, int]
     length: int
+    stems: Sequence[str] = ()
 
     @classmethod
     def of(cls, stems: Sequence[str]) -> Words:
         """Return the words of a text from its stems, with repeats."""
-        return cls(Counter(stems), len(stems))
+        return cls(Counter(stems), len(stems), stems)
 
 
 @lru_cache(maxsize=4096)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
+from locus_memory.retrieval.ranking.asker import Person, is_question, person_of
 from locus_memory.retrieval.ranking.dates import Period, find_dates
-from locus_memory.store.text import STOP_WORDS, query_words, stem, tokens
+from locus_memory.store.text import STOP_WORDS, query_meanings, query_words, stem, tokens
 
 __all__ = ["Query", "read_query"]
 
@@ -26,16 +27,22 @@ class Query:
         text: The original question; of a long one, its two ends.
         terms: The query of the text search: the text, or the longest of many words.
         words: The stems of these words in order, each once, without stop words.
+        meanings: The same stems; those with one meaning are one entry.
         names: The stems of names: capitalised words, without a stop word that only starts a
             sentence.
         dates: The periods that it names.
+        person: The one whom it means by its first "I" or "you".
+        asks: Whether it is a question.
     """
 
     text: str
     terms: str = ""
     words: tuple[str, ...] = ()
+    meanings: tuple[tuple[str, ...], ...] = ()
     names: frozenset[str] = frozenset()
     dates: tuple[Period, ...] = ()
+    person: Person | None = None
+    asks: bool = False
 
     def mentions(self, speaker: str) -> bool:
         """Whether any part of a speaker's name, or a role, is named, in any case.
@@ -64,12 +71,16 @@ def read_query(text: str, *, today: date | None = None, most_words: int | None =
     ends = _both_ends(text)
     found = query_words(ends)
     kept = _longest(found, most_words)
+    terms = ends if kept is found else " ".join(kept)
     return Query(
         text=ends,
-        terms=ends if kept is found else " ".join(kept),
+        terms=terms,
         words=tuple(dict.fromkeys(map(stem, kept))),
+        meanings=tuple(query_meanings(terms)),
         names=_names(ends),
         dates=find_dates(ends, today=today),
+        person=person_of(ends),
+        asks=is_question(ends),
     )
 
 

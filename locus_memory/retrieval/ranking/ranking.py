@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
 from locus_memory.retrieval.embedders.scale import Scale
 from locus_memory.retrieval.options import SearchOptions
-from locus_memory.retrieval.ranking.absolute import Nearness, relevances
+from locus_memory.retrieval.ranking.absolute import Nearness, relevances, shares_of
+from locus_memory.retrieval.ranking.evidence import Evidence, SearchHits
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.retrieval.ranking.fields import Fields, Passage
 from locus_memory.retrieval.ranking.fusion import min_max
 from locus_memory.retrieval.ranking.mmr import maximal_marginal_relevance, word_overlap
+from locus_memory.retrieval.ranking.newer import newer_first
 from locus_memory.retrieval.ranking.query import Query
-from locus_memory.retrieval.ranking.score import (
-    date_factor,
-    neighbour_gains,
-    speaker_factor,
-    word_scores,
-)
 from locus_memory.retrieval.ranking.supersession import Standing, prefer_successors
 from locus_memory.store.candidates import Candidate
 from locus_memory.store.item import Namespace, StoreItem
 
-__all__ = ["Name", "Ranked", "blend", "prefer_current", "rank"]
+__all__ = ["Name", "Ranked", "blend", "prefer_current", "prefer_newer", "rank"]
 
 Name = tuple[Namespace, str]
 """The identity of an item: namespace and key."""
@@ -81,16 +77,20 @@ def rank(
     text_numbers = _numbered(by_text.values(), numbers, items)
     vector_numbers = _numbered(by_vector.values(), numbers, items)
     passages = list(map(read or fields.read, items))
-    made = _Evidence.of(
+    shares = shares_of(query.meanings, passages)
+    made = Evidence.of(
         query,
-        _Search.of(by_text, text_numbers, options.text_weight, options),
-        _Search.of(by_vector, vector_numbers, options.vector_weight, options),
+        (
+            SearchHits.of(by_text, text_numbers, options),
+            SearchHits.of(by_vector, vector_numbers, options),
+        ),
         passages,
+        shares,
         options,
     )
     scores, boosts = made.scores(), made.boosts()
     dense = [None if nearness is None else nearness.of(name) for name in numbers]
-    relevant = relevances(query.words, passages, dense)
+    relevant = relevances(shares, dense)
     ranking = [
         Ranked(item, passage, score, boost, each, None, near)
         for item, passage, score, boost, each, near in zip(
@@ -102,6 +102,8 @@ def rank(
     ranking.sort(key=_score, reverse=True)
     if options.mmr_balance is not None:
         ranking = _diverse(ranking, options.mmr_balance)
+    if options.newer:
+        ranking = prefer_newer(ranking, query)
     return prefer_current(ranking, fields)
 
 
@@ -118,6 +120,20 @@ def _numbered(
     return given
 
 
+def prefer_newer(ranking: list[Ranked], query: Query) -> list[Ranked]:
+    """Return the ranking in which no old value is above the new one, as `newer_first` tells.
+
+    A newer item takes the place and the score of the older one, which follows it.
+    """
+    order = newer_first(query, [each.passage for each in ranking])
+    return [
+        ranking[place]
+        if risen is None
+        else _standing(ranking, Standing(place, instead_of=risen), relevant=False)
+        for place, risen in order
+    ]
+
+
 def prefer_current(ranking: list[Ranked], fields: Fields) -> list[Ranked]:
     """Return the ranking in which no item is above one that supersedes it.
 
@@ -132,11 +148,11 @@ def prefer_current(ranking: list[Ranked], fields: Fields) -> list[Ranked]:
     ]
 
 
-def _standing(ranking: Sequence[Ranked], standing: Standing) -> Ranked:
+def _standing(ranking: Sequence[Ranked], standing: Standing, *, relevant: bool = True) -> Ranked:
     ranked = ranking[standing.place]
     risen = ranked if standing.instead_of is None else ranking[standing.instead_of]
     score = max(ranked.score, risen.score)
-    relevance = max(ranked.relevance, risen.relevance)
+    relevance = max(ranked.relevance, risen.relevance) if relevant else ranked.relevance
     if ranked.parts is None:
         return ranked._replace(score=score, relevance=relevance)
     gained = ranked.parts.succession
@@ -149,124 +165,6 @@ def _standing(ranking: Sequence[Ranked], standing: Standing) -> Ranked:
 
 
 _score = attrgetter("score")
-
-
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """The hits of one search, by the numbers of the candidates.
-
-    Attributes:
-        places: Their ranks, from 1.
-        scores: The engine's scores.
-        worth: The contribution of each hit; that of the best is the weight of the search.
-    """
-
-    places: dict[int, int]
-    scores: dict[int, float]
-    worth: dict[int, float]
-
-    @classmethod
-    def of(
-        cls,
-        found: Mapping[int, Candidate],
-        numbers: Sequence[int],
-        weight: float,
-        options: SearchOptions,
-    ) -> _Search:
-        places = dict(zip(numbers, found, strict=True))
-        listed = zip(numbers, found.values(), strict=True)
-        scores = {number: score for number, (_, score) in listed}
-        if options.fusion == "weighted":
-            worth = min_max(scores)
-        else:
-            # Reciprocal ranks, on the scale of the other parts.
-            k = options.rrf_k
-            worth = {number: (k + 1) / (k + place) for number, place in places.items()}
-        return cls(places, scores, {number: weight * each for number, each in worth.items()})
-
-
-@dataclass(frozen=True, slots=True)
-class _Evidence:
-    """The evidence for each candidate, by their numbers.
-
-    Attributes:
-        text: The contribution of the text search.
-        vector: The contribution of the vector search.
-        words: The contribution of the candidate's own words.
-        neighbour: The contribution of the better of its neighbours.
-        speaker: The factor for its speaker.
-        day: The factor for its date.
-    """
-
-    text: _Search
-    vector: _Search
-    words: Sequence[float]
-    neighbour: Sequence[float]
-    speaker: Sequence[float]
-    day: Sequence[float]
-
-    @classmethod
-    def of(
-        cls,
-        query: Query,
-        text: _Search,
-        vector: _Search,
-        passages: Sequence[Passage],
-        options: SearchOptions,
-    ) -> _Evidence:
-        words = _own_words(query, passages, options)
-        own = [
-            text.worth.get(number, 0.0) + vector.worth.get(number, 0.0) + worth
-            for number, worth in enumerate(words)
-        ]
-        gains = neighbour_gains(own, [each.place for each in passages])
-        # Far fewer speakers than candidates.
-        speakers = {each.speakers for each in passages}
-        named = {each: speaker_factor(query, each, options) for each in speakers}
-        return cls(
-            text=text,
-            vector=vector,
-            words=words,
-            neighbour=[options.neighbour_weight * gain for gain in gains],
-            speaker=[named[each.speakers] for each in passages],
-            day=[date_factor(query, each.day, options) for each in passages]
-            if query.dates
-            else [1.0] * len(passages),
-        )
-
-    def boosts(self) -> list[float]:
-        return [speaker * day for speaker, day in zip(self.speaker, self.day, strict=True)]
-
-    def scores(self) -> list[float]:
-        text, vector = self.text.worth, self.vector.worth
-        parts = zip(self.words, self.neighbour, self.speaker, self.day, strict=True)
-        return [
-            (text.get(number, 0.0) + vector.get(number, 0.0) + words + neighbour) * speaker * day
-            for number, (words, neighbour, speaker, day) in enumerate(parts)
-        ]
-
-    def explain(self, number: int) -> Explanation:
-        return Explanation(
-            text_rank=self.text.places.get(number),
-            text_score=self.text.scores.get(number),
-            vector_rank=self.vector.places.get(number),
-            vector_score=self.vector.scores.get(number),
-            text=self.text.worth.get(number, 0.0),
-            vector=self.vector.worth.get(number, 0.0),
-            words=self.words[number],
-            neighbour=self.neighbour[number],
-            speaker=self.speaker[number],
-            date=self.day[number],
-        )
-
-
-def _own_words(
-    query: Query, passages: Sequence[Passage], options: SearchOptions
-) -> Sequence[float]:
-    if not options.word_weight:
-        return [0.0] * len(passages)
-    scores = word_scores(query.words, [each.words for each in passages])
-    return [options.word_weight * score for score in scores]
 
 
 def _diverse(ranked: list[Ranked], balance: float) -> list[Ranked]:

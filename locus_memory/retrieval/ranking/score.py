@@ -3,45 +3,90 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Final
 
 from locus_memory.retrieval.options import SearchOptions
+from locus_memory.retrieval.ranking.asker import is_question
 from locus_memory.retrieval.ranking.fields import Place, Words
 from locus_memory.retrieval.ranking.query import Query
 
-__all__ = ["date_factor", "neighbour_gains", "speaker_factor", "word_scores"]
+__all__ = [
+    "date_factor",
+    "neighbour_gains",
+    "neighbour_share",
+    "question_factor",
+    "speaker_factor",
+    "word_scores",
+]
 
 _K1: Final = 1.2
 _B: Final = 0.75
+_LONG: Final = 1.5
+"""A document of fewer passages than this is whole."""
 
 
-def word_scores(words: Sequence[str], documents: Sequence[Words]) -> list[float]:
+def word_scores(
+    words: Sequence[str], documents: Sequence[Words], *, passage: int = 0
+) -> list[float]:
     """Return a score of each document's words, from 0 to 1; the best has 1.
 
     The formula is BM25's with the candidates as the collection: S. Robertson, H. Zaragoza,
     "The probabilistic relevance framework: BM25 and beyond", 2009,
-    https://doi.org/10.1561/1500000019, with k1 = 1.2 and b = 0.75.
+    https://doi.org/10.1561/1500000019, with k1 = 1.2 and b = 0.75. A long document counts by its
+    best passage: J. Callan, "Passage-level evidence in document retrieval", SIGIR 1994,
+    https://doi.org/10.1007/978-1-4471-2099-5_31.
 
     Args:
         words: Stems to search for, each once.
         documents: The words of each candidate.
+        passage: The number of words of a passage; passages overlap by half. 0: documents are whole.
     """
     total = len(documents)
-    mean = sum(length for _, length in documents) / (total or 1)
-    scores = [0.0] * total
-    # The term that the formula adds to a count, for each length.
-    norms = [_K1 * (1 - _B + _B * length / (mean or 1)) for _, length in documents]
-    for word in words:
-        found = [
-            (place, counts[word]) for place, (counts, _) in enumerate(documents) if word in counts
-        ]
-        rarity = (_K1 + 1) * math.log(1 + (total - len(found) + 0.5) / (len(found) + 0.5))
-        for place, times in found:
-            scores[place] += rarity * times / (times + norms[place])
+    rarity = {
+        word: _rarity(total, sum(word in each.counts for each in documents)) for word in words
+    }
+    parts = [_parts(rarity, each, passage) for each in documents]
+    count = sum(map(len, parts))
+    mean = sum(length for each in parts for _, length in each) / (count or 1)
+    scores = [max(_bm25(part, rarity, mean) for part in each) for each in parts]
     best = max(scores, default=0.0)
     return [score / best for score in scores] if best > 0 else scores
+
+
+_Part = tuple[Mapping[str, int], int]
+"""How often each word occurs in a passage, and the length of the passage."""
+
+
+def _rarity(total: int, found: int) -> float:
+    return (_K1 + 1) * math.log(1 + (total - found + 0.5) / (found + 0.5))
+
+
+def _bm25(part: _Part, rarity: Mapping[str, float], mean: float) -> float:
+    counts, length = part
+    norm = _K1 * (1 - _B + _B * length / (mean or 1))
+    return sum(rarity[word] * times / (times + norm) for word, times in counts.items())
+
+
+def _parts(words: Collection[str], document: Words, passage: int) -> list[_Part]:
+    """Return the passages of a document that have any of the words, at least one passage."""
+    counts, length = document.counts, document.length
+    found = {word: counts[word] for word in words if word in counts}
+    if not passage or length <= passage * _LONG or not document.stems:
+        return [(found, length)]
+    if not found:
+        return [(found, passage)]
+    step = max(1, passage // 2)
+    parts: dict[int, dict[str, int]] = {}
+    for place, word in enumerate(document.stems):
+        if word not in found:
+            continue
+        # Each place is in two passages, but for those of the first half of the first one.
+        for number in {max(0, place // step - 1), place // step}:
+            part = parts.setdefault(number, {})
+            part[word] = part.get(word, 0) + 1
+    return [(part, min(passage, length - step * number)) for number, part in parts.items()]
 
 
 def neighbour_gains(evidence: Sequence[float], places: Sequence[Place | None]) -> list[float]:
@@ -75,8 +120,27 @@ def speaker_factor(query: Query, speakers: Iterable[str], options: SearchOptions
 
 
 def date_factor(query: Query, day: date | None, options: SearchOptions) -> float:
-    """Return the boost if the query names the date of the item; else 1."""
+    """Return the boost if the query names the date of the item; else 1.
+
+    A day that is `n` days beside a named one gains `1 / (1 + 2 * n)` of it.
+    """
     if day is None or not query.dates:
         return 1.0
-    named = any(period.covers(day, slack=options.date_slack) for period in query.dates)
-    return options.date_boost if named else 1.0
+    for slack in range(options.date_slack + 1):
+        if any(period.covers(day, slack=slack) for period in query.dates):
+            return 1.0 + (options.date_boost - 1.0) / (1 + 2 * slack)
+    return 1.0
+
+
+def neighbour_share(documents: Sequence[Words], options: SearchOptions) -> float:
+    """Return the share of the weight of neighbours that is left for items of this length.
+
+    A short turn needs the turns around it to be understood, and a long one does not.
+    """
+    mean = sum(each.length for each in documents) / (len(documents) or 1)
+    return min(1.0, options.neighbour_words / mean) if options.neighbour_words and mean else 1.0
+
+
+def question_factor(query: Query, text: str, options: SearchOptions) -> float:
+    """Return the factor of an item that ends in a question mark, if the query is a question."""
+    return options.question_factor if query.asks and is_question(text) else 1.0

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from locus_memory.errors import ConfigurationError, ModelUnavailableError
-from locus_memory.retrieval.embedders import Embedder, FastEmbedEmbedder, LocalEmbedder
+from locus_memory.retrieval.embedders import (
+    Embedder,
+    FastEmbedEmbedder,
+    LocalEmbedder,
+    get_embedder,
+)
 from locus_memory.retrieval.embedders.models.files import find_model
 
 pytest.importorskip("fastembed")
@@ -48,3 +53,9 @@ async def test_a_model_that_is_not_there(tmp_path):
 def test_an_unknown_model_lists_the_known_ones():
     with pytest.raises(ConfigurationError, match=r"unknown model 'x'\. Known: BAAI/bge-base-en"):
         FastEmbedEmbedder("x")
+
+
+def test_the_model_of_many_languages_has_a_name():
+    embedder = get_embedder("multilingual", local_files_only=True)
+    assert embedder.name == "paraphrase-multilingual-MiniLM-L12-v2"
+    assert embedder.dimension == 384

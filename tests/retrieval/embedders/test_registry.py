@@ -55,7 +55,14 @@ def test_an_embedder_of_ones_own(monkeypatch):
         get_embedder("mine", length=8)
     unregister()
     unregister()
-    assert list_embedders() == ["fastembed", "local", "model2vec", "openai", "static"]
+    assert list_embedders() == [
+        "fastembed",
+        "local",
+        "model2vec",
+        "multilingual",
+        "openai",
+        "static",
+    ]
     with pytest.raises(ConfigurationError, match="a name is letters"):
         register_embedder("no spaces", factory)
 
@@ -81,6 +88,7 @@ def test_a_factory_that_makes_something_else():
         ("openai", "openai", "openai"),
         ("fastembed", "fastembed", "fastembed"),
         ("model2vec:x", "model2vec", "model2vec"),
+        ("multilingual", "fastembed", "fastembed"),
     ],
 )
 def test_the_missing_library_is_named(monkeypatch, where, module, extra):

@@ -18,7 +18,9 @@ from locus_memory.store.candidates import Candidate
 from locus_memory.store.item import StoreItem
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
-BARE = SearchOptions(word_weight=0, neighbour_weight=0, speaker_boost=1, date_boost=1)
+BARE = SearchOptions(
+    adaptive=False, word_weight=0, neighbour_weight=0, speaker_boost=1, date_boost=1
+)
 
 
 def item(key, score=1.0, value="", **metadata):
@@ -48,7 +50,12 @@ def test_weighted_fusion_goes_by_scores_and_rrf_by_places():
     weighted = {each.item.key: each.score for each in ranked("tea", by_text, by_vector)}
     assert weighted == pytest.approx({"a": 1.0, "b": 1.49, "c": 1.0})
     places = SearchOptions(
-        fusion="rrf", word_weight=0, neighbour_weight=0, vector_weight=0.5, rrf_k=10
+        fusion="rrf",
+        adaptive=False,
+        word_weight=0,
+        neighbour_weight=0,
+        vector_weight=0.5,
+        rrf_k=10,
     )
     by_place = {each.item.key: each.score for each in ranked("tea", by_text, by_vector, places)}
     assert by_place["a"] == pytest.approx(11 / 11 + 0.5 * 11 / 13)
@@ -120,9 +127,9 @@ def test_an_explanation_adds_up():
         assert each.parts.score == pytest.approx(each.score)
     parts = next(each.parts for each in found if each.item.key == "a")
     assert (parts.text_rank, parts.vector_rank) == (1, 2)
-    assert (parts.speaker, parts.date) == (1.75, 1.3)
+    assert (parts.speaker, parts.date) == (1.75, 2.0)
     assert parts.to_dict()["text_score"] == 5
-    assert parts.describe().startswith("text #1 +1.00, vector #2")
+    assert parts.describe().startswith("text #1 +0.")
     assert Explanation().describe() == ""
 
 

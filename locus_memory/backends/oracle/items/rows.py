@@ -29,7 +29,7 @@ from locus_memory.store.checksum import (
 from locus_memory.store.encoding import decode_namespace, decode_text
 from locus_memory.store.item import StoreItem, timestamp
 from locus_memory.store.json_values import encode_json, encode_metadata
-from locus_memory.store.text import count_tokens, searchable
+from locus_memory.store.text import count_tokens, indexed
 
 __all__ = [
     "ItemRow",
@@ -102,7 +102,7 @@ class ItemRow:
     ) -> Self:
         """Return the row of a put; value, metadata and text are checked."""
         stored, described = encode_json(value), encode_metadata(metadata)
-        words = count_tokens(searchable(value, text))
+        words = count_tokens(indexed(value, text))
         return cls(
             address,
             b"[" + stored + b"," + described + b"]",

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from locus_memory.store.text import query_words, searchable, stem, tokens, tokens_of_all
+from locus_memory.store.text import indexed, query_words, stem, tokens, tokens_of_all
 
 __all__ = ["any_of", "index_all", "index_words", "query_stems"]
 
@@ -38,7 +38,7 @@ def index_words(value: Any, text: str | None) -> tuple[str, int]:
     Raises:
         InvalidArgumentError: `text` is not a string of whole characters.
     """
-    words = tokens(searchable(value, text))
+    words = tokens(indexed(value, text))
     return _vector(words), len(words)
 
 

@@ -28,7 +28,7 @@ from locus_memory.store.item import (
     timestamp,
 )
 from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
-from locus_memory.store.text import searchable, tokens
+from locus_memory.store.text import indexed, tokens
 
 __all__ = [
     "Kind",
@@ -147,7 +147,7 @@ class Preparer:
 
     def _text(self, value: Any, text: str | None) -> bytes:
         if self.has_text:
-            seen = searchable(value, text)
+            seen = indexed(value, text)
             return names_in(seen) if self.searched_text else terms(seen)
         check_text(text, "text")
         return b""

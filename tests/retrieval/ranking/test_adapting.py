@@ -1,0 +1,194 @@
+"""The rules by which the ranking adapts to the query and its candidates."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_memory.retrieval.options import SearchOptions
+from locus_memory.retrieval.ranking.agreement import correlation, search_weights
+from locus_memory.retrieval.ranking.asker import is_question, meant, person_of
+from locus_memory.retrieval.ranking.fields import Fields, Words
+from locus_memory.retrieval.ranking.query import read_query
+from locus_memory.retrieval.ranking.ranking import rank
+from locus_memory.retrieval.ranking.score import date_factor, neighbour_share, word_scores
+from locus_memory.store.candidates import Candidate
+from locus_memory.store.item import StoreItem
+
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
+DEFAULT = SearchOptions()
+
+
+def item(key, text="", **metadata):
+    return StoreItem(("n",), key, {"text": text}, metadata, NOW, NOW)
+
+
+def ranked(query, by_text, by_vector=(), options=DEFAULT):
+    places = [
+        {place: Candidate(*each) for place, each in enumerate(found, 1)}
+        for found in (by_text, by_vector)
+    ]
+    return rank(read_query(query), *places, options=options, fields=Fields())
+
+
+def keys(ranking):
+    return [each.item.key for each in ranking]
+
+
+@pytest.mark.parametrize(
+    ("question", "person"),
+    [
+        ("What did I say about tea?", "asker"),
+        ("Which film did you recommend to me?", "asked"),
+        ("Do you remember where I live?", "asker"),
+        ("Can you tell me which film you recommended?", "asked"),
+        ("Tell me about my trip", "asker"),
+        ("What was your advice on sleep?", "asked"),
+        ("Was hast du mir empfohlen?", "asked"),
+        ("Weißt du, wo ich wohne?", "asker"),
+        ("Quel film as-tu recommandé ?", "asked"),
+        ("¿Cuál es mi color?", "asker"),
+        ("你给我推荐过哪些画家\uff1f", "asked"),
+        ("你还记得我看了什么展览吗\uff1f", "asker"),
+        ("私の猫の名前は\uff1f", "asker"),
+        ("मैंने क्या कहा था?", "asker"),
+        ("What is on television tonight?", None),
+        ("Where does Ada live?", None),
+        ("", None),
+    ],
+)
+def test_the_first_person_of_a_question_decides(question, person):
+    assert person_of(question) == person
+
+
+USER, ASSISTANT = ("Ada", "user"), ("Helper", "assistant")
+
+
+def test_a_person_is_known_beside_an_assistant_only():
+    assert meant("asker", {USER, ASSISTANT}) == {USER}
+    assert meant("asked", {USER, ASSISTANT}) == {ASSISTANT}
+    assert meant("asker", {("Ada",), ("Assistant",)}) == {("Ada",)}
+    assert meant("asker", {("Ada",), ("Ben",)}) == set()
+    assert meant("asked", {("Ada",), ("Ben",)}) == set()
+    assert meant("asker", {USER, ("Ben", "user"), ASSISTANT}) == set()
+    assert meant("asked", {USER, ("Ben", "user"), ASSISTANT}) == {ASSISTANT}
+    assert meant("asker", {(), ASSISTANT}) == set()
+    assert meant(None, {USER, ASSISTANT}) == set()
+
+
+@pytest.mark.parametrize(
+    ("query", "best"), [("which film did I like", "u"), ("which film did you like", "a")]
+)
+def test_the_one_who_is_meant_ranks_first(query, best):
+    user, other = item("u", "A film.", role="user"), item("a", "A film.", role="assistant")
+    for found in ([user, other], [other, user]):
+        assert keys(ranked(query, [(each, 1.0) for each in found]))[0] == best
+
+
+names = st.sampled_from(["Ada", "Ben", "Zoë", "李明", "Omar"])
+turns = st.lists(
+    st.tuples(st.booleans(), st.sampled_from(["I like tea.", "Tea?", "A boat, tea and rain."])),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(turns, names, names, st.sampled_from(["what tea do I like?", "what did you say on tea?"]))
+def test_the_names_of_speakers_change_no_answer(said, one, other, query):
+    """The order does not depend on the name of the user, if the query does not name it."""
+
+    def order(name):
+        found = [
+            (item(f"{place}", text, speaker=name if is_user else "Assistant", position=place), 1.0)
+            for place, (is_user, text) in enumerate(said)
+        ]
+        return keys(ranked(query, found))
+
+    assert order(one) == order(other)
+
+
+def test_a_question_answers_a_question_less_than_a_statement_does():
+    found = [(item("q", "Do you like tea?"), 1.0), (item("s", "Ben does like tea."), 1.0)]
+    assert keys(ranked("who does like tea?", found)) == ["s", "q"]
+    assert is_question("你喜欢茶吗\uff1f")
+    assert is_question('He said "why?"')
+    assert not is_question("Why.")
+
+
+def test_a_day_beside_the_named_one_counts_less_the_further_it_is():
+    query = read_query("what was on 4 May 2023")
+    factors = [date_factor(query, date(2023, 5, day), DEFAULT) for day in range(4, 10)]
+    assert factors == sorted(factors, reverse=True)
+    assert factors[0] == DEFAULT.date_boost
+    assert factors[3] > 1
+    assert factors[4] == factors[5] == 1
+
+
+def words(text):
+    return Words.of(text.split())
+
+
+def test_a_long_text_counts_by_its_best_passage():
+    filler = " ".join(["rain"] * 100)
+    together = words(f"{filler} green tea {filler}")
+    apart = words(f"green {filler} {filler} tea")
+    assert together.length == apart.length
+    query = ("green", "tea")
+    whole = word_scores(query, [together, apart])
+    passages = word_scores(query, [together, apart], passage=30)
+    assert whole[0] == whole[1]
+    assert passages[0] > passages[1]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["tea", "boat", "rain", "sun"])), max_size=6),
+    st.integers(0, 5),
+)
+def test_scores_of_passages_lie_between_zero_and_one(documents, passage):
+    scores = word_scores(("tea", "boat"), list(map(Words.of, documents)), passage=passage)
+    matches = [bool({"tea", "boat"} & set(each)) for each in documents]
+    assert all(0 <= score <= 1 for score in scores)
+    assert [score > 0 for score in scores] == matches
+    assert not any(matches) or max(scores) == 1
+
+
+def test_neighbours_weigh_less_among_long_texts():
+    short, long = [words("tea " * 10)] * 3, [words("tea " * 400)] * 3
+    assert neighbour_share(short, DEFAULT) == 1
+    assert neighbour_share(long, DEFAULT) == pytest.approx(0.1)
+    assert neighbour_share(long, SearchOptions(neighbour_words=0)) == 1
+    assert neighbour_share([], DEFAULT) == 1
+
+
+def test_a_search_that_answers_badly_weighs_less():
+    by_text, by_vector = {0: 5.0, 1: 1.0}, {0: 0.9, 1: 0.5, 2: 0.1}
+    good, bad = [1.0, 0.5, 0.0], [0.2, 0.0, 0.1]
+    assert search_weights(good, by_text, by_vector)[0] > search_weights(bad, by_text, by_vector)[0]
+    inverse = {0: 0.1, 1: 0.5, 2: 0.9}
+    assert search_weights(good, by_text, by_vector)[1] > search_weights(good, by_text, inverse)[1]
+    assert search_weights(good, {}, by_vector) == (1, 1)
+    assert search_weights(good, by_text, {}) == (1, 1)
+    assert search_weights([], by_text, by_vector) == (1, 1)
+
+
+numbers = st.floats(-1e6, 1e6)
+
+
+@given(st.lists(st.tuples(numbers, numbers), max_size=20))
+def test_a_correlation_lies_between_minus_one_and_one(pairs):
+    first, second = [a for a, _ in pairs], [b for _, b in pairs]
+    assert -1.000001 <= correlation(first, second) <= 1.000001
+    assert correlation(first, second) == pytest.approx(correlation(second, first))
+
+
+@given(st.permutations(range(6)), st.permutations(range(6)))
+def test_the_order_depends_on_the_candidates_alone(text, vector):
+    made = [item(f"{n}", f"tea {n} rain", speaker="Ada", position=n) for n in range(6)]
+    found = [(made[n], 6.0 - place) for place, n in enumerate(text)]
+    near = [(made[n], 1 - place / 10) for place, n in enumerate(vector)]
+    once = ranked("did I drink tea 3?", found, near)
+    assert keys(once) == keys(ranked("did I drink tea 3?", found, near))
+    assert sorted(keys(once)) == [f"{n}" for n in range(6)]
