@@ -123,13 +123,26 @@ def write(
     Raises:
         VersionConflictError: One `if_version` does not hold.
     """
+    codes = _codes(operations)
     results: list[int | bool] = [
-        _put(connection, each, now) if isinstance(each, Row) else _delete(connection, each, now)
-        for each in operations
+        _put(connection, each, now, code)
+        if isinstance(each, Row)
+        else _delete(connection, each, now)
+        for each, code in zip(operations, codes, strict=True)
     ]
     for item, namespace, text, revision in connection.execute(queries.EXPIRED, (now,)).fetchall():
         _remove(connection, _Found(namespace, item, text, revision, 0, now))
     return results
+
+
+def _codes(operations: Sequence[Row | Address]) -> Sequence[bytes | None]:
+    """Return the code of each vector that is put."""
+    vectors = [each.vector if isinstance(each, Row) else None for each in operations]
+    if not any(vectors):
+        return vectors
+    from locus_memory.backends.sqlite.search.codes import encode_all  # noqa: PLC0415 - loads numpy
+
+    return encode_all(vectors)
 
 
 _NOTHING: Final[tuple[Any, ...]] = (None,) * 7
@@ -170,7 +183,7 @@ def _find(connection: sqlite3.Connection, address: Address, now: float) -> _Foun
     return _Found(namespace, item, text, revision, version, created_at)
 
 
-def _put(connection: sqlite3.Connection, row: Row, now: float) -> int:
+def _put(connection: sqlite3.Connection, row: Row, now: float, code: bytes | None) -> int:
     address = row.address
     found = _find(connection, address, now)
     version = found.version + 1
@@ -200,6 +213,7 @@ def _put(connection: sqlite3.Connection, row: Row, now: float) -> int:
         dimension = len(row.vector) // 4
         vector = dimension, row.vector, vector_checksum(name, row.vector)
         connection.execute(queries.ADD_VECTOR, (item, namespace, *vector))
+        connection.execute(queries.ADD_CODE, (namespace, dimension, code))
     return version
 
 
@@ -221,7 +235,8 @@ def _remove(connection: sqlite3.Connection, found: _Found) -> None:
         _remove_text(connection, found)
         _remove_vector(connection, found)
         connection.execute(queries.REMOVE_ITEM, (found.item,))
-        connection.execute(queries.REMOVE_EMPTY, (found.namespace,))
+        if connection.execute(queries.REMOVE_EMPTY, (found.namespace,)).rowcount:
+            connection.execute(queries.FORGET_LOST, (found.namespace,))
 
 
 def _remove_text(connection: sqlite3.Connection, found: _Found) -> None:
@@ -230,8 +245,11 @@ def _remove_text(connection: sqlite3.Connection, found: _Found) -> None:
 
 
 def _remove_vector(connection: sqlite3.Connection, found: _Found) -> None:
-    if connection.execute(queries.REMOVE_VECTOR, (found.revision,)).rowcount:
-        connection.execute(queries.COUNT_VECTOR, (found.namespace,))
+    values = {"id": found.revision, "namespace": found.namespace}
+    connection.execute(queries.REMOVE_CODE, values)
+    if connection.execute(queries.REMOVE_VECTOR, values).rowcount:
+        for statement in queries.COUNT_VECTOR:
+            connection.execute(statement, values)
 
 
 def clear(connection: sqlite3.Connection, scope: Scope) -> int:

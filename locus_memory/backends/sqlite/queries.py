@@ -12,35 +12,44 @@ from collections.abc import Iterable
 from typing import Final
 
 __all__ = [
+    "ADD_CODE",
     "ADD_ITEM",
     "ADD_NAMESPACE",
     "ADD_TEXT",
     "ADD_VECTOR",
     "CHANGE_ITEM",
     "CLEAR",
+    "CODES_AFTER",
     "COMPACT_TEXTS",
     "COUNT",
     "COUNT_VECTOR",
     "EXISTS",
     "EXPIRED",
     "FIND",
+    "FORGET_LOST",
     "GET",
     "GET_VECTOR",
     "IS_COMMON",
     "IS_LARGE",
     "ITEMS",
     "ITEMS_OF_VECTORS",
+    "LOST",
+    "LOST_KEPT",
     "NAMESPACE",
+    "REMOVE_CODE",
     "REMOVE_EMPTY",
     "REMOVE_ITEM",
     "REMOVE_TEXT",
     "REMOVE_VECTOR",
     "TAKE_REVISION",
+    "VECTORS",
     "VECTORS_AFTER",
     "VECTOR_COUNT",
     "VECTOR_IDS",
     "count_matches",
+    "count_vectors",
     "list_namespaces",
+    "listed_that_satisfy",
     "newest_items",
     "scan_items",
     "search_items",
@@ -48,7 +57,11 @@ __all__ = [
     "vector_dimension",
     "vector_expired",
     "vector_namespaces",
+    "vectors_that_satisfy",
 ]
+
+LOST_KEPT: Final = 1_024
+"""The number of deleted vectors of a namespace that are remembered."""
 
 _LIVE: Final = "(i.expires_at IS NULL OR i.expires_at > :now)"
 _SOURCE: Final = "namespaces AS n CROSS JOIN items AS i ON i.namespace = n.id"
@@ -65,8 +78,8 @@ FIND: Final = """
     FROM namespaces AS n LEFT JOIN items AS i ON i.namespace = n.id AND i.key = ?
     WHERE n.path = ?"""
 ADD_NAMESPACE: Final = "INSERT INTO namespaces (path) VALUES (?)"
-TAKE_REVISION: Final = "UPDATE revisions SET latest = latest + 1 WHERE id = 0"
-_REVISION: Final = "(SELECT latest FROM revisions WHERE id = 0)"
+TAKE_REVISION: Final = "UPDATE revisions SET newest = newest + 1 WHERE id = 0"
+_REVISION: Final = "(SELECT newest FROM revisions WHERE id = 0)"
 ADD_ITEM: Final = f"""
     INSERT INTO items
       (namespace, key, version, created_at, updated_at, expires_at, metadata, value, text, checksum,
@@ -82,8 +95,21 @@ ADD_VECTOR: Final = f"""
     VALUES ({_REVISION}, ?, ?, ?, ?, ?)"""
 ADD_TEXT: Final = "INSERT INTO texts (rowid, scope, text) VALUES (?, 'n' || ?, ?)"
 REMOVE_ITEM: Final = "DELETE FROM items WHERE id = ?"
-REMOVE_VECTOR: Final = "DELETE FROM vectors WHERE id = ?"
-COUNT_VECTOR: Final = "UPDATE namespaces SET vector_deletes = vector_deletes + 1 WHERE id = ?"
+ADD_CODE: Final = f"""
+    INSERT INTO codes (id, namespace, dimension, code) VALUES ({_REVISION}, ?, ?, ?)"""
+REMOVE_CODE: Final = """
+    DELETE FROM codes WHERE namespace = :namespace AND id = :id
+      AND dimension = (SELECT dimension FROM vectors WHERE id = :id)"""
+REMOVE_VECTOR: Final = "DELETE FROM vectors WHERE id = :id"
+COUNT_VECTOR: Final = (
+    "UPDATE namespaces SET lost_vectors = lost_vectors + 1 WHERE id = :namespace",
+    """
+    INSERT INTO lost_vectors (namespace, number, id)
+    SELECT id, lost_vectors, :id FROM namespaces WHERE id = :namespace""",
+    f"""
+    DELETE FROM lost_vectors WHERE namespace = :namespace
+      AND number <= (SELECT lost_vectors FROM namespaces WHERE id = :namespace) - {LOST_KEPT}""",
+)
 # FTS5 needs the indexed text to delete it.
 REMOVE_TEXT: Final = """
     INSERT INTO texts (texts, rowid, scope, text) VALUES ('delete', ?, 'n' || ?, ?)"""
@@ -92,6 +118,7 @@ COMPACT_TEXTS: Final = "INSERT INTO texts (texts) VALUES ('optimize')"
 REMOVE_EMPTY: Final = """
     DELETE FROM namespaces
     WHERE id = ? AND NOT EXISTS (SELECT 1 FROM items WHERE namespace = namespaces.id)"""
+FORGET_LOST: Final = "DELETE FROM lost_vectors WHERE namespace = ?"
 EXPIRED: Final = """
     SELECT id, namespace, text, revision FROM items
     WHERE expires_at <= ? ORDER BY expires_at LIMIT 16"""
@@ -103,6 +130,8 @@ CLEAR: Final = (
     SELECT 'delete', id, 'n' || namespace, text FROM items
     WHERE namespace IN {_CLEARED} AND text <> ''""",
     f"DELETE FROM vectors WHERE namespace IN {_CLEARED}",
+    f"DELETE FROM codes WHERE namespace IN {_CLEARED}",
+    f"DELETE FROM lost_vectors WHERE namespace IN {_CLEARED}",
     f"DELETE FROM items WHERE namespace IN {_CLEARED}",
     "DELETE FROM namespaces WHERE path >= :path AND path < :bound",
 )
@@ -213,6 +242,13 @@ def search_items(condition: str, *, recursive: bool, whole: bool) -> str:
 VECTOR_IDS: Final = """
     SELECT id FROM vectors WHERE namespace = ? AND dimension = ? ORDER BY id"""
 VECTOR_COUNT: Final = "SELECT count(*) FROM vectors WHERE namespace = ? AND dimension = ?"
+VECTORS: Final = """
+    SELECT v.id, v.vector FROM json_each(?) AS wanted
+    CROSS JOIN vectors AS v ON v.id = wanted.value"""
+CODES_AFTER: Final = """
+    SELECT id, code FROM codes
+    WHERE namespace = ? AND dimension = ? AND id > ? ORDER BY id"""
+LOST: Final = "SELECT number, id FROM lost_vectors WHERE namespace = ? AND number > ?"
 VECTORS_AFTER: Final = """
     SELECT id, vector FROM vectors
     WHERE namespace = ? AND dimension = ? AND id > ? ORDER BY id"""
@@ -221,9 +257,16 @@ VECTORS_AFTER: Final = """
 def vector_namespaces(*, recursive: bool) -> str:
     """Return the query for the namespaces to search, each with the state of its vectors."""
     return f"""
-        SELECT n.id, n.vector_deletes,
+        SELECT n.id, n.lost_vectors,
           (SELECT max(id) FROM vectors WHERE namespace = n.id AND dimension = :dimension)
         FROM namespaces AS n WHERE {_BELOW if recursive else _HERE}"""
+
+
+def count_vectors(*, recursive: bool) -> str:
+    """Return the query for the number of vectors."""
+    return f"""
+        SELECT count(*) FROM namespaces AS n CROSS JOIN vectors AS v ON v.namespace = n.id
+        WHERE {_BELOW if recursive else _HERE} AND v.dimension = :dimension"""
 
 
 def vector_dimension(*, recursive: bool) -> str:
@@ -251,3 +294,17 @@ def vector_candidates(condition: str, *, recursive: bool) -> str:
         WHERE {_BELOW if recursive else _HERE} AND v.dimension = :dimension
           AND {_LIVE} AND {condition}
         ORDER BY v.id"""
+
+
+def vectors_that_satisfy(condition: str) -> str:
+    """Return the query for the vectors of a namespace that satisfy a filter, expired ones too."""
+    return f"""
+        SELECT v.id FROM vectors AS v CROSS JOIN items AS i ON i.id = v.item
+        WHERE v.namespace = :namespace AND v.dimension = :dimension AND {condition}"""
+
+
+def listed_that_satisfy(condition: str) -> str:
+    """Return the query for those of the listed vectors whose items satisfy a filter."""
+    return f"""
+        SELECT v.id FROM json_each(:ids) AS wanted CROSS JOIN vectors AS v ON v.id = wanted.value
+        CROSS JOIN items AS i ON i.id = v.item WHERE {condition}"""
