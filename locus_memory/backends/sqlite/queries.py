@@ -36,18 +36,22 @@ __all__ = [
     "LOST",
     "LOST_KEPT",
     "NAMESPACE",
+    "NEWEST_ITEM",
     "REMOVE_CODE",
     "REMOVE_EMPTY",
     "REMOVE_ITEM",
     "REMOVE_TEXT",
     "REMOVE_VECTOR",
     "TAKE_REVISION",
+    "TEXTS",
+    "TEXT_TOTALS",
     "VECTORS",
     "VECTORS_AFTER",
     "VECTOR_COUNT",
     "VECTOR_IDS",
     "count_matches",
     "count_vectors",
+    "count_word",
     "list_namespaces",
     "listed_that_satisfy",
     "newest_items",
@@ -218,25 +222,29 @@ def count_matches(condition: str, *, recursive: bool) -> str:
     return f"SELECT count(*) {_matches(condition, recursive=recursive)}"
 
 
-def search_items(condition: str, *, recursive: bool, whole: bool) -> str:
-    """Return the query for the matches of `:match`, the best first: full items, or ids.
+def search_items(condition: str, *, recursive: bool) -> str:
+    """Return the query for the matches of `:match`: ids, revisions and scores, the best first.
 
-    They are in the namespace with the id `:namespace`, or below `:path`. Full items come
-    with their scores, ids with revisions and scores; scores are multiplied by `:weight`.
+    They are in the namespace with the id `:namespace`, or below `:path`. Scores are multiplied by
+    `:weight`.
     """
     # The scope column only selects: it does not count in the ranking.
-    hits = f"""
+    return f"""
           SELECT texts.rowid AS id, i.revision AS revision,
             -bm25(texts, 0.0, 1.0) * :weight AS score
           {_matches(condition, recursive=recursive)}
           ORDER BY score DESC, revision DESC LIMIT :limit OFFSET :offset"""
-    if not whole:
-        return hits
-    return f"""
-        SELECT {_ITEM}, hit.score
-        FROM ({hits}) AS hit
-        CROSS JOIN items AS i ON i.id = hit.id CROSS JOIN namespaces AS n ON n.id = i.namespace
-        ORDER BY hit.score DESC, hit.revision DESC"""
+
+
+def count_word(match: str) -> tuple[str, tuple[str]]:
+    """Return the query for the number of items of the file that match, and its parameter."""
+    return "SELECT count(*) FROM texts WHERE texts MATCH ?", (match,)
+
+
+TEXTS: Final = """
+    SELECT i.id, i.text FROM json_each(?) AS wanted CROSS JOIN items AS i ON i.id = wanted.value"""
+TEXT_TOTALS: Final = "SELECT block FROM texts_data WHERE id = 1"
+NEWEST_ITEM: Final = "SELECT coalesce(max(id), 0) FROM items"
 
 
 VECTOR_IDS: Final = """

@@ -69,10 +69,9 @@ def _signs(words: int) -> tuple[Singles, Singles]:
 @lru_cache(maxsize=1)
 def _hadamard() -> Singles:
     """Return the orthogonal Hadamard matrix of a block."""
-    matrix = np.ones((1, 1))
-    while len(matrix) < _BLOCK:
-        matrix = np.concatenate((np.hstack((matrix, matrix)), np.hstack((matrix, -matrix))))
-    return (matrix / np.sqrt(_BLOCK)).astype(np.float32)
+    ones = np.arange(_BLOCK)
+    shared = _counter()((ones[:, None] & ones).astype(np.uint64)) & 1
+    return (1 - 2 * shared.astype(np.float32)) / np.float32(np.sqrt(_BLOCK))
 
 
 def _rotated(vectors: Singles) -> Singles:
@@ -86,8 +85,8 @@ def _rotated(vectors: Singles) -> Singles:
     mixed = padded.reshape(-1, _BLOCK) @ _hadamard()
     # Each block of the second round has numbers of all blocks of the first one.
     across = mixed.reshape(count, words, _BLOCK).transpose(0, 2, 1).reshape(count, -1) * second
-    rotated: Singles = (across.reshape(-1, _BLOCK) @ _hadamard()).reshape(count, -1)
-    return rotated
+    rotated = (across.reshape(-1, _BLOCK) @ _hadamard()).reshape(count, -1)
+    return rotated.astype(np.float32, copy=False)
 
 
 def encode(vectors: Singles) -> NDArray[np.uint8]:
