@@ -37,6 +37,7 @@ __all__ = [
     "LOST_KEPT",
     "NAMESPACE",
     "NEWEST_ITEM",
+    "NEWEST_WRITES",
     "REMOVE_CODE",
     "REMOVE_EMPTY",
     "REMOVE_ITEM",
@@ -55,6 +56,7 @@ __all__ = [
     "list_namespaces",
     "listed_that_satisfy",
     "newest_items",
+    "newest_of",
     "scan_items",
     "search_items",
     "vector_candidates",
@@ -174,22 +176,23 @@ def list_namespaces(conditions: Iterable[str]) -> str:
     return f"SELECT {columns} FROM namespaces AS n WHERE {where} ORDER BY n.path LIMIT :limit"
 
 
-def newest_items(condition: str, *, recursive: bool) -> str:
-    """Return the query for items that satisfy a compiled filter, the newest write first."""
-    scope = _BELOW if recursive else _HERE
-    if not recursive:
-        return f"""
-            SELECT {_ITEM}, NULL FROM {_SOURCE} WHERE {scope} AND {_LIVE} AND {condition}
-            ORDER BY i.revision DESC LIMIT :limit OFFSET :offset"""
-    # Ids first: sorting must not carry the values.
+def newest_items(condition: str) -> str:
+    """Return the query for items of a namespace that satisfy a filter, the newest write first."""
     return f"""
-        SELECT {_ITEM}, NULL
-        FROM (
-          SELECT i.id AS id FROM {_SOURCE} WHERE {scope} AND {_LIVE} AND {condition}
-          ORDER BY i.revision DESC LIMIT :limit OFFSET :offset
-        ) AS hit
-        CROSS JOIN items AS i ON i.id = hit.id CROSS JOIN namespaces AS n ON n.id = i.namespace
-        ORDER BY i.revision DESC"""
+        SELECT {_ITEM}, NULL FROM {_SOURCE} WHERE {_HERE} AND {_LIVE} AND {condition}
+        ORDER BY i.revision DESC LIMIT :limit OFFSET :offset"""
+
+
+NEWEST_WRITES: Final = f"""
+    SELECT n.id, (SELECT max(revision) FROM items WHERE namespace = n.id)
+    FROM namespaces AS n WHERE {_BELOW}"""
+
+
+def newest_of(condition: str) -> str:
+    """Return the query for the items of the namespace `:namespace`: revisions and ids, in order."""
+    return f"""
+        SELECT i.revision, i.id FROM items AS i
+        WHERE i.namespace = :namespace AND {_LIVE} AND {condition} ORDER BY i.revision DESC"""
 
 
 # Returns a row if the namespace has at least a quarter of as many items as exist or existed.
