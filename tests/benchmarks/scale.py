@@ -254,8 +254,10 @@ def curve(folder: Path, most: int, backends: tuple[str, ...] = ("sqlite", "memor
 def tables(points: list[tuple[str, str, int, dict[str, float]]]) -> str:
     """Return a table for each backend and layout, a column for each size."""
     lines: list[str] = []
-    for backend, layout in dict.fromkeys(point[:2] for point in points):
-        chosen = {point[2]: point[3] for point in points if point[:2] == (backend, layout)}
+    for backend, layout in dict.fromkeys((point[0], point[1]) for point in points):
+        chosen = {
+            point[2]: point[3] for point in points if (point[0], point[1]) == (backend, layout)
+        }
         spaces = "one namespace" if layout == "one" else "1,000 namespaces"
         head = " | ".join(f"{count:,}" for count in chosen)
         lines += ["", f"| {backend}, {spaces} | {head} |", "|---" * (len(chosen) + 1) + "|"]

@@ -58,7 +58,7 @@ __all__ = [
     "write",
 ]
 
-_PAGE: Final = 500
+_FIRST_PAGE, _PAGE = 16, 500
 _EXTRA: Final = struct.Struct("<qddd")
 _NEVER: Final = float("inf")
 
@@ -478,11 +478,13 @@ def namespaces(
         ["n.path >= :low"] if high is None else ["n.path >= :low", "n.path < :high"]
     )
     found: dict[Namespace, None] = {}
+    size = min(_PAGE, max(limit, _FIRST_PAGE))
     while len(found) < limit:
-        values = {"low": low, "high": high, "now": now, "limit": _PAGE}
+        values = {"low": low, "high": high, "now": now, "limit": size}
         page = [_namespace_of(path) for (path,) in connection.execute(statement, values)]
         found |= {cut: None for each in page if (cut := listing.cut(each)) is not None}
-        if len(page) < _PAGE:
+        if len(page) < size:
             break
+        size = min(_PAGE, 2 * size)
         low = listing.beyond(page[-1])
     return list(found)[:limit]

@@ -16,14 +16,14 @@ from locus_memory.store.text import count_tokens, stem
 
 __all__ = ["Word", "best_of", "most_of", "split", "weighed", "with_heavy"]
 
-_IMPACT: Final = 1.45
+_IMPACT: Final = 1.6
 """The most that words add to a score, by their weights: more than all of them in a short text.
 
 The formula allows 2.2, for words that are repeated without end; with it, nearly all are ranked.
 """
 
-_HEAVY_IMPACT: Final = 1.0
-"""The same for words that much of the items have: they add little, and seldom more than usual."""
+_HEAVY_IMPACT: Final = 1.3
+"""The same for words that much of the items have, which add little."""
 
 _K1, _B = 1.2, 0.75
 """The constants of FTS5's BM25."""
