@@ -19,6 +19,7 @@ from memory_manager import sessions, turns
 from planning import gate
 from redisearch import server_search
 from rows import Row, table
+from scale import scale
 from servers import server_crowd, server_recall, server_saves, server_sizes, server_store
 from stores import puts_and_gets, vectors
 
@@ -47,29 +48,36 @@ MEASURES = (
 )
 
 
+# It takes minutes to an hour, so it runs only if it is named.
+ON_REQUEST = (scale,)
+
+
 def asked():
-    """Return the names of the measures to run."""
-    known = [measure.__name__ for measure in MEASURES]
+    """Return the arguments: the names of the measures to run, and the size of the growth curve."""
+    known = [measure.__name__ for measure in (*MEASURES, *ON_REQUEST)]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("measures", nargs="*", metavar="MEASURE", help=", ".join(known))
-    chosen = parser.parse_args().measures or known
+    parser.add_argument("--most", type=int, default=100_000, help="the items of `scale`, at most")
+    given = parser.parse_args()
+    chosen = given.measures or [measure.__name__ for measure in MEASURES]
     if unknown := set(chosen) - set(known):
         parser.error(f"no measure {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
-    return chosen
+    return chosen, given.most
 
 
-async def main(names) -> int:
+async def main(names, most) -> int:
     rows: list[Row] = []
-    for measure in MEASURES:
+    for measure in (*MEASURES, *ON_REQUEST):
         if measure.__name__ not in names:
             continue
         print(f"measuring: {measure.__name__}", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory() as folder:
-            rows += await measure(Path(folder))
+            more = {"most": most} if measure is scale else {}
+            rows += await measure(Path(folder), **more)
     print(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}\n")
     print(table(rows))
     return 0 if all(row.reached for row in rows) else 1
 
 
 if __name__ == "__main__":
-    raise SystemExit(asyncio.run(main(asked())))
+    raise SystemExit(asyncio.run(main(*asked())))

@@ -71,46 +71,90 @@ def rank(indexes: Sequence[TextIndex], words: Sequence[str]) -> list[dict[str, f
     return scores
 
 
-class VectorIndex:
-    """The vectors of one namespace, stacked into a matrix when they are searched."""
+class _Stack:
+    """The vectors of one length: a matrix with room for more, and those that are not in it yet."""
 
-    __slots__ = ("_matrices", "_vectors")
+    __slots__ = ("_keys", "_matrix", "_new", "_places")
 
     def __init__(self) -> None:
-        self._vectors: dict[str, bytes] = {}
-        self._matrices: dict[int, tuple[list[str], NDArray[np.float32]]] = {}
+        self._new: dict[str, bytes] = {}
+        self._keys: list[str] = []
+        self._places: dict[str, int] = {}
+        self._matrix: NDArray[np.float32] | None = None
+
+    def __len__(self) -> int:
+        return len(self._keys) + len(self._new)
+
+    def add(self, key: str, vector: bytes) -> None:
+        """Add the vector of a key that the stack does not have."""
+        self._new[key] = vector
+
+    def remove(self, key: str) -> None:
+        """Delete the vector of a key; the last row takes its place."""
+        if self._new.pop(key, None) is not None or self._matrix is None:
+            return
+        place, last = self._places.pop(key), self._keys.pop()
+        if last != key:
+            self._keys[place], self._places[last] = last, place
+            self._matrix[place] = self._matrix[len(self._keys)]
+
+    def rows(self) -> tuple[list[str], NDArray[np.float32] | None]:
+        """Return the keys and their vectors, of shape `(count, dimension)`."""
+        if self._new:
+            self._stack()
+        return self._keys, None if self._matrix is None else self._matrix[: len(self._keys)]
+
+    def _stack(self) -> None:
+        import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
+
+        joined = np.frombuffer(b"".join(self._new.values()), "<f4").reshape(len(self._new), -1)
+        start, count = len(self._keys), len(self)
+        matrix = self._matrix
+        if matrix is None or len(matrix) < count:
+            matrix = np.empty((count + start // 4, joined.shape[1]), np.float32)
+            if self._matrix is not None:
+                matrix[:start] = self._matrix[:start]
+        matrix[start:count] = joined
+        self._places.update(zip(self._new, range(start, count), strict=True))
+        self._keys += self._new
+        self._matrix, self._new = matrix, {}
+
+
+class VectorIndex:
+    """The vectors of one namespace, in a matrix for each length."""
+
+    __slots__ = ("_sizes", "_stacks")
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, int] = {}
+        self._stacks: dict[int, _Stack] = {}
 
     def add(self, key: str, vector: bytes) -> None:
         """Add a unit vector, as float32."""
-        self._vectors[key] = vector
-        self._matrices.clear()
+        self._sizes[key] = len(vector)
+        self._stacks.setdefault(len(vector), _Stack()).add(key, vector)
 
     def remove(self, key: str) -> None:
         """Delete the vector of a key."""
-        del self._vectors[key]
-        self._matrices.clear()
+        size = self._sizes.pop(key)
+        self._stacks[size].remove(key)
+        if not len(self._stacks[size]):
+            del self._stacks[size]
 
     @property
     def dimensions(self) -> set[int]:
         """The lengths of the vectors."""
-        return {len(vector) // 4 for vector in self._vectors.values()}
+        return {size // 4 for size in self._stacks}
 
-    def similarities(self, query: bytes) -> Iterator[tuple[str, float]]:
-        """Yield each key whose vector has the length of `query`, with the cosine."""
+    def similarities(self, query: bytes) -> tuple[list[str], NDArray[np.float32]]:
+        """Return the keys whose vectors have the length of `query`, and their cosines."""
         import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
 
-        keys, matrix = self._matrix(len(query))
-        cosines: list[float] = (matrix @ np.frombuffer(query, dtype="<f4")).tolist()
-        return zip(keys, cosines, strict=True)
-
-    def _matrix(self, size: int) -> tuple[list[str], NDArray[np.float32]]:
-        import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
-
-        if size not in self._matrices:
-            chosen = {key: each for key, each in self._vectors.items() if len(each) == size}
-            flat = np.frombuffer(b"".join(chosen.values()), dtype="<f4")
-            self._matrices[size] = list(chosen), flat.reshape(len(chosen), size // 4)
-        return self._matrices[size]
+        stack = self._stacks.get(len(query))
+        keys, matrix = ([], None) if stack is None else stack.rows()
+        if matrix is None:
+            return [], np.empty(0, np.float32)
+        return keys, matrix @ np.frombuffer(query, "<f4")
 
 
 class Expiry:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import bisect
+import heapq
 import itertools
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from locus_memory.backends.inmemory.index import TextIndex, VectorIndex, rank
 from locus_memory.backends.selection import Page
 from locus_memory.errors import InvalidEmbeddingError
 from locus_memory.store.encoding import prefix_upper_bound
-from locus_memory.store.filters import Condition, matches
+from locus_memory.store.filters import All, Condition, matches
 from locus_memory.store.item import (
     Namespace,
     Put,
@@ -24,6 +26,9 @@ from locus_memory.store.json_values import decode_json, encode_json, encode_meta
 from locus_memory.store.text import count_tokens, indexed, stem
 
 __all__ = ["Content", "Hit", "Record", "Space", "best", "newest", "ranked", "similar"]
+
+_FIRST: Final = 64
+"""How many hits are sorted at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class Record:
 
 @dataclass(slots=True)
 class Space:
-    """One namespace: its records, their keys in order, and its indexes."""
+    """One namespace: its records in order of their writes, their keys in order, and its indexes."""
 
     namespace: Namespace
     records: dict[str, Record] = field(default_factory=dict[str, Record])
@@ -75,6 +80,15 @@ class Space:
         self.text.add(key, record.content.words)
         if record.content.embedding is not None:
             self.vectors.add(key, record.content.embedding)
+
+    def newest(self) -> Iterator[Hit]:
+        """Yield a hit for each record, the newest write first."""
+        return (Hit(self, key) for key in reversed(self.records))
+
+    def restore_order(self) -> None:
+        """Put the records in order of their writes, after records of before were added again."""
+        ordered = sorted(self.records.items(), key=lambda each: each[1].sequence)
+        self.records = dict(ordered)
 
     def remove(self, key: str) -> None:
         """Delete the record of a key."""
@@ -135,32 +149,64 @@ class Hit:
         return SemanticSearchResult(self.space.item(self.key, score), score, distance)
 
 
-def newest(spaces: Iterable[Space]) -> Iterator[Hit]:
-    """Yield a hit for each item."""
-    return (Hit(space, key) for space in spaces for key in space.keys)
+def newest(spaces: Sequence[Space]) -> Iterator[Hit]:
+    """Yield a hit for each item, the newest write first."""
+    # A key that is written again moves to the end.
+    runs = [space.newest() for space in spaces]
+    return runs[0] if len(runs) == 1 else heapq.merge(*runs, key=Hit.order, reverse=True)
 
 
 def ranked(spaces: Sequence[Space], words: Iterable[str]) -> Iterator[Hit]:
-    """Yield a hit for each item that has any of the words of a query."""
+    """Yield a hit for each item that has any of the words of a query, best first."""
     scores = rank([space.text for space in spaces], list(map(stem, words)))
-    for space, found in zip(spaces, scores, strict=True):
-        yield from (Hit(space, key, score) for key, score in found.items())
+    values = [score for found in scores for score in found.values()]
+
+    def at_least(count: int) -> Iterator[Hit]:
+        last = heapq.nlargest(count, values)[-1] if values else 0.0
+        for space, found in zip(spaces, scores, strict=True):
+            yield from (Hit(space, key, score) for key, score in found.items() if score >= last)
+
+    return _best_first(len(values), at_least)
 
 
-def similar(spaces: Sequence[Space], query: bytes, threshold: float | None) -> list[Hit]:
-    """Return a hit for each item whose vector has the query's length and is near enough.
+def similar(spaces: Sequence[Space], query: bytes, threshold: float | None) -> Iterator[Hit]:
+    """Yield a hit for each item whose vector has the query's length and is near enough, best first.
 
     Raises:
         InvalidEmbeddingError: All the vectors have another length.
     """
-    found = [(space, *pair) for space in spaces for pair in space.vectors.similarities(query)]
-    if not found:
+    import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
+
+    found = [(space, *space.vectors.similarities(query)) for space in spaces]
+    cosines = np.concatenate([np.empty(0, np.float32), *(each for _, _, each in found)])
+    if not len(cosines):
         _refuse_dimension(spaces, len(query) // 4)
-    return [
-        Hit(space, key, cosine)
-        for space, key, cosine in found
-        if threshold is None or max(cosine, 0.0) >= threshold
-    ]
+    if threshold is not None:
+        cosines = cosines[np.maximum(cosines, 0.0) >= threshold]
+
+    def at_least(count: int) -> Iterator[Hit]:
+        if not len(cosines):
+            return
+        last = np.partition(cosines, len(cosines) - count)[len(cosines) - count]
+        for space, keys, each in found:
+            for place in np.flatnonzero(each >= last).tolist():
+                yield Hit(space, keys[place], float(each[place]))
+
+    return _best_first(len(cosines), at_least)
+
+
+def _best_first(count: int, at_least: Callable[[int], Iterable[Hit]]) -> Iterator[Hit]:
+    """Yield hits, best first: of many, few are made and sorted.
+
+    Args:
+        count: The number of hits.
+        at_least: Returns this many of the best in any order, and all that score as the last.
+    """
+    done, wanted = 0, _FIRST
+    while done < count:
+        hits = sorted(at_least(min(count, wanted)), key=Hit.order, reverse=True)
+        yield from hits[done:]
+        done, wanted = len(hits), wanted * 8
 
 
 def _refuse_dimension(spaces: Sequence[Space], dimension: int) -> None:
@@ -172,9 +218,8 @@ def _refuse_dimension(spaces: Sequence[Space], dimension: int) -> None:
 
 
 def best(hits: Iterable[Hit], condition: Condition, page: Page) -> Iterator[Hit]:
-    """Yield a page of the hits that satisfy the filter, best first."""
-    ordered = sorted(hits, key=Hit.order, reverse=True)
-    kept = (hit for hit in ordered if _satisfies(hit, condition))
+    """Yield a page of the hits that satisfy the filter; they come best first."""
+    kept = hits if condition == All(()) else (hit for hit in hits if _satisfies(hit, condition))
     # islice accepts no larger numbers.
     start, stop = min(page.offset, sys.maxsize), min(page.offset + page.limit, sys.maxsize)
     return itertools.islice(kept, start, stop)

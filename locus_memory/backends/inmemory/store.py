@@ -117,6 +117,8 @@ class InMemoryStore(CheckedStore[_Change]):
             except VersionConflictError:
                 for name_and_record in reversed(undo):
                     self._set(*name_and_record)
+                for namespace in {name for name, _, _ in undo} & self._spaces.keys():
+                    self._spaces[namespace].restore_order()
                 raise
         return results
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from heapq import heapify, heappop, heapreplace
+from itertools import islice
 from typing import Any, Final, NamedTuple, Self
 
 from locus_memory._internal.quoting import quote
@@ -57,7 +59,7 @@ __all__ = [
     "write",
 ]
 
-_PAGE: Final = 500
+_FIRST_PAGE, _PAGE = 16, 500
 _EXTRA: Final = struct.Struct("<qddd")
 _NEVER: Final = float("inf")
 
@@ -124,13 +126,26 @@ def write(
     Raises:
         VersionConflictError: One `if_version` does not hold.
     """
+    codes = _codes(operations)
     results: list[int | bool] = [
-        _put(connection, each, now) if isinstance(each, Row) else _delete(connection, each, now)
-        for each in operations
+        _put(connection, each, now, code)
+        if isinstance(each, Row)
+        else _delete(connection, each, now)
+        for each, code in zip(operations, codes, strict=True)
     ]
     for item, namespace, text, revision in connection.execute(queries.EXPIRED, (now,)).fetchall():
         _remove(connection, _Found(namespace, item, text, revision, 0, now))
     return results
+
+
+def _codes(operations: Sequence[Row | Address]) -> Sequence[bytes | None]:
+    """Return the code of each vector that is put."""
+    vectors = [each.vector if isinstance(each, Row) else None for each in operations]
+    if not any(vectors):
+        return vectors
+    from locus_memory.backends.sqlite.search.codes import encode_all  # noqa: PLC0415 - loads numpy
+
+    return encode_all(vectors)
 
 
 _NOTHING: Final[tuple[Any, ...]] = (None,) * 7
@@ -171,7 +186,7 @@ def _find(connection: sqlite3.Connection, address: Address, now: float) -> _Foun
     return _Found(namespace, item, text, revision, version, created_at)
 
 
-def _put(connection: sqlite3.Connection, row: Row, now: float) -> int:
+def _put(connection: sqlite3.Connection, row: Row, now: float, code: bytes | None) -> int:
     address = row.address
     found = _find(connection, address, now)
     version = found.version + 1
@@ -201,6 +216,7 @@ def _put(connection: sqlite3.Connection, row: Row, now: float) -> int:
         dimension = len(row.vector) // 4
         vector = dimension, row.vector, vector_checksum(name, row.vector)
         connection.execute(queries.ADD_VECTOR, (item, namespace, *vector))
+        connection.execute(queries.ADD_CODE, (namespace, dimension, code))
     return version
 
 
@@ -222,7 +238,8 @@ def _remove(connection: sqlite3.Connection, found: _Found) -> None:
         _remove_text(connection, found)
         _remove_vector(connection, found)
         connection.execute(queries.REMOVE_ITEM, (found.item,))
-        connection.execute(queries.REMOVE_EMPTY, (found.namespace,))
+        if connection.execute(queries.REMOVE_EMPTY, (found.namespace,)).rowcount:
+            connection.execute(queries.FORGET_LOST, (found.namespace,))
 
 
 def _remove_text(connection: sqlite3.Connection, found: _Found) -> None:
@@ -231,8 +248,11 @@ def _remove_text(connection: sqlite3.Connection, found: _Found) -> None:
 
 
 def _remove_vector(connection: sqlite3.Connection, found: _Found) -> None:
-    if connection.execute(queries.REMOVE_VECTOR, (found.revision,)).rowcount:
-        connection.execute(queries.COUNT_VECTOR, (found.namespace,))
+    values = {"id": found.revision, "namespace": found.namespace}
+    connection.execute(queries.REMOVE_CODE, values)
+    if connection.execute(queries.REMOVE_VECTOR, values).rowcount:
+        for statement in queries.COUNT_VECTOR:
+            connection.execute(statement, values)
 
 
 def clear(connection: sqlite3.Connection, scope: Scope) -> int:
@@ -419,9 +439,43 @@ def newest(
 ) -> list[StoreItem]:
     """Return the items that satisfy the condition, the newest write first."""
     where, values = compile_filter(condition, metadata="i.metadata", value="i.value")
-    statement = queries.newest_items(where, recursive=scope.recursive)
     values |= scope.bound_values | {"limit": page.limit, "offset": page.offset}
-    return [scored(row) for row in connection.execute(statement, values)]
+    if not scope.recursive:
+        return [scored(row) for row in connection.execute(queries.newest_items(where), values)]
+    found = islice(_merged(connection, queries.newest_of(where), values), page.offset, None)
+    wanted = [item for _, item in islice(found, page.limit)]
+    rows = connection.execute(queries.ITEMS, {"ids": json.dumps(wanted)})
+    # The rows come in the order of the ids.
+    return [item_of(row[1:]) for row in rows]
+
+
+def _merged(
+    connection: sqlite3.Connection, statement: str, values: Mapping[str, Any]
+) -> Iterator[tuple[int, int]]:
+    """Yield the revisions and ids of the items of all namespaces, the newest write first.
+
+    A namespace is read only when its newest write may be the next one.
+    """
+    queue: list[tuple[int, int, sqlite3.Cursor | None]] = [
+        (-newest, namespace, None)
+        for namespace, newest in connection.execute(queries.NEWEST_WRITES, values)
+        if newest is not None
+    ]
+    heapify(queue)
+    items: dict[int, int] = {}
+    while queue:
+        newest, namespace, rows = queue[0]
+        if rows is None:
+            rows = connection.execute(statement, {**values, "namespace": namespace})
+        else:
+            yield -newest, items[namespace]
+        following = rows.fetchone()
+        if following is None:
+            heappop(queue)
+            continue
+        revision, items[namespace] = following
+        # No two items have one revision, so cursors are never compared.
+        heapreplace(queue, (-revision, namespace, rows))
 
 
 def items_of_vectors(
@@ -450,11 +504,13 @@ def namespaces(
         ["n.path >= :low"] if high is None else ["n.path >= :low", "n.path < :high"]
     )
     found: dict[Namespace, None] = {}
+    size = min(_PAGE, max(limit, _FIRST_PAGE))
     while len(found) < limit:
-        values = {"low": low, "high": high, "now": now, "limit": _PAGE}
+        values = {"low": low, "high": high, "now": now, "limit": size}
         page = [_namespace_of(path) for (path,) in connection.execute(statement, values)]
         found |= {cut: None for each in page if (cut := listing.cut(each)) is not None}
-        if len(page) < _PAGE:
+        if len(page) < size:
             break
+        size = min(_PAGE, 2 * size)
         low = listing.beyond(page[-1])
     return list(found)[:limit]

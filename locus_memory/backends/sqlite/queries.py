@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 __all__ = [
+    "ADD_CODE",
     "ADD_ITEM",
     "ADD_NAMESPACE",
     "ADD_TEXT",
@@ -19,37 +20,55 @@ __all__ = [
     "BESIDE",
     "CHANGE_ITEM",
     "CLEAR",
+    "CODES_AFTER",
     "COMPACT_TEXTS",
     "COUNT",
     "COUNT_VECTOR",
     "EXISTS",
     "EXPIRED",
     "FIND",
+    "FORGET_LOST",
     "GET",
     "GET_VECTOR",
     "IS_COMMON",
     "IS_LARGE",
     "ITEMS",
     "ITEMS_OF_VECTORS",
+    "LOST",
+    "LOST_KEPT",
     "NAMESPACE",
+    "NEWEST_ITEM",
+    "NEWEST_WRITES",
+    "REMOVE_CODE",
     "REMOVE_EMPTY",
     "REMOVE_ITEM",
     "REMOVE_TEXT",
     "REMOVE_VECTOR",
     "TAKE_REVISION",
+    "TEXTS",
+    "TEXT_TOTALS",
+    "VECTORS",
     "VECTORS_AFTER",
     "VECTOR_COUNT",
     "VECTOR_IDS",
     "count_matches",
+    "count_vectors",
+    "count_word",
     "list_namespaces",
+    "listed_that_satisfy",
     "newest_items",
+    "newest_of",
     "scan_items",
     "search_items",
     "vector_candidates",
     "vector_dimension",
     "vector_expired",
     "vector_namespaces",
+    "vectors_that_satisfy",
 ]
+
+LOST_KEPT: Final = 1_024
+"""The number of deleted vectors of a namespace that are remembered."""
 
 _LIVE: Final = "(i.expires_at IS NULL OR i.expires_at > :now)"
 _SOURCE: Final = "namespaces AS n CROSS JOIN items AS i ON i.namespace = n.id"
@@ -66,8 +85,8 @@ FIND: Final = """
     FROM namespaces AS n LEFT JOIN items AS i ON i.namespace = n.id AND i.key = ?
     WHERE n.path = ?"""
 ADD_NAMESPACE: Final = "INSERT INTO namespaces (path) VALUES (?)"
-TAKE_REVISION: Final = "UPDATE revisions SET latest = latest + 1 WHERE id = 0"
-_REVISION: Final = "(SELECT latest FROM revisions WHERE id = 0)"
+TAKE_REVISION: Final = "UPDATE revisions SET newest = newest + 1 WHERE id = 0"
+_REVISION: Final = "(SELECT newest FROM revisions WHERE id = 0)"
 ADD_ITEM: Final = f"""
     INSERT INTO items
       (namespace, key, version, created_at, updated_at, expires_at, metadata, value, text, checksum,
@@ -83,8 +102,21 @@ ADD_VECTOR: Final = f"""
     VALUES ({_REVISION}, ?, ?, ?, ?, ?)"""
 ADD_TEXT: Final = "INSERT INTO texts (rowid, scope, text) VALUES (?, 'n' || ?, ?)"
 REMOVE_ITEM: Final = "DELETE FROM items WHERE id = ?"
-REMOVE_VECTOR: Final = "DELETE FROM vectors WHERE id = ?"
-COUNT_VECTOR: Final = "UPDATE namespaces SET vector_deletes = vector_deletes + 1 WHERE id = ?"
+ADD_CODE: Final = f"""
+    INSERT INTO codes (id, namespace, dimension, code) VALUES ({_REVISION}, ?, ?, ?)"""
+REMOVE_CODE: Final = """
+    DELETE FROM codes WHERE namespace = :namespace AND id = :id
+      AND dimension = (SELECT dimension FROM vectors WHERE id = :id)"""
+REMOVE_VECTOR: Final = "DELETE FROM vectors WHERE id = :id"
+COUNT_VECTOR: Final = (
+    "UPDATE namespaces SET lost_vectors = lost_vectors + 1 WHERE id = :namespace",
+    """
+    INSERT INTO lost_vectors (namespace, number, id)
+    SELECT id, lost_vectors, :id FROM namespaces WHERE id = :namespace""",
+    f"""
+    DELETE FROM lost_vectors WHERE namespace = :namespace
+      AND number <= (SELECT lost_vectors FROM namespaces WHERE id = :namespace) - {LOST_KEPT}""",
+)
 # FTS5 needs the indexed text to delete it.
 REMOVE_TEXT: Final = """
     INSERT INTO texts (texts, rowid, scope, text) VALUES ('delete', ?, 'n' || ?, ?)"""
@@ -93,6 +125,7 @@ COMPACT_TEXTS: Final = "INSERT INTO texts (texts) VALUES ('optimize')"
 REMOVE_EMPTY: Final = """
     DELETE FROM namespaces
     WHERE id = ? AND NOT EXISTS (SELECT 1 FROM items WHERE namespace = namespaces.id)"""
+FORGET_LOST: Final = "DELETE FROM lost_vectors WHERE namespace = ?"
 EXPIRED: Final = """
     SELECT id, namespace, text, revision FROM items
     WHERE expires_at <= ? ORDER BY expires_at LIMIT 16"""
@@ -104,6 +137,8 @@ CLEAR: Final = (
     SELECT 'delete', id, 'n' || namespace, text FROM items
     WHERE namespace IN {_CLEARED} AND text <> ''""",
     f"DELETE FROM vectors WHERE namespace IN {_CLEARED}",
+    f"DELETE FROM codes WHERE namespace IN {_CLEARED}",
+    f"DELETE FROM lost_vectors WHERE namespace IN {_CLEARED}",
     f"DELETE FROM items WHERE namespace IN {_CLEARED}",
     "DELETE FROM namespaces WHERE path >= :path AND path < :bound",
 )
@@ -146,22 +181,23 @@ def list_namespaces(conditions: Iterable[str]) -> str:
     return f"SELECT {columns} FROM namespaces AS n WHERE {where} ORDER BY n.path LIMIT :limit"
 
 
-def newest_items(condition: str, *, recursive: bool) -> str:
-    """Return the query for items that satisfy a compiled filter, the newest write first."""
-    scope = _BELOW if recursive else _HERE
-    if not recursive:
-        return f"""
-            SELECT {_ITEM}, NULL FROM {_SOURCE} WHERE {scope} AND {_LIVE} AND {condition}
-            ORDER BY i.revision DESC LIMIT :limit OFFSET :offset"""
-    # Ids first: sorting must not carry the values.
+def newest_items(condition: str) -> str:
+    """Return the query for items of a namespace that satisfy a filter, the newest write first."""
     return f"""
-        SELECT {_ITEM}, NULL
-        FROM (
-          SELECT i.id AS id FROM {_SOURCE} WHERE {scope} AND {_LIVE} AND {condition}
-          ORDER BY i.revision DESC LIMIT :limit OFFSET :offset
-        ) AS hit
-        CROSS JOIN items AS i ON i.id = hit.id CROSS JOIN namespaces AS n ON n.id = i.namespace
-        ORDER BY i.revision DESC"""
+        SELECT {_ITEM}, NULL FROM {_SOURCE} WHERE {_HERE} AND {_LIVE} AND {condition}
+        ORDER BY i.revision DESC LIMIT :limit OFFSET :offset"""
+
+
+NEWEST_WRITES: Final = f"""
+    SELECT n.id, (SELECT max(revision) FROM items WHERE namespace = n.id)
+    FROM namespaces AS n WHERE {_BELOW}"""
+
+
+def newest_of(condition: str) -> str:
+    """Return the query for the items of the namespace `:namespace`: revisions and ids, in order."""
+    return f"""
+        SELECT i.revision, i.id FROM items AS i
+        WHERE i.namespace = :namespace AND {_LIVE} AND {condition} ORDER BY i.revision DESC"""
 
 
 # Returns a row if the namespace has at least a quarter of as many items as exist or existed.
@@ -194,30 +230,41 @@ def count_matches(condition: str, *, recursive: bool) -> str:
     return f"SELECT count(*) {_matches(condition, recursive=recursive)}"
 
 
-def search_items(condition: str, *, recursive: bool, whole: bool) -> str:
-    """Return the query for the matches of `:match`, the best first: full items, or ids.
+def search_items(condition: str, *, recursive: bool) -> str:
+    """Return the query for the matches of `:match`: ids, revisions and scores, the best first.
 
-    They are in the namespace with the id `:namespace`, or below `:path`. Full items come
-    with their scores, ids with revisions and scores; scores are multiplied by `:weight`.
+    They are in the namespace with the id `:namespace`, or below `:path`. Scores are multiplied by
+    `:weight`.
     """
     # The scope column only selects: it does not count in the ranking.
-    hits = f"""
+    return f"""
           SELECT texts.rowid AS id, i.revision AS revision,
             -bm25(texts, 0.0, 1.0) * :weight AS score
           {_matches(condition, recursive=recursive)}
           ORDER BY score DESC, revision DESC LIMIT :limit OFFSET :offset"""
-    if not whole:
-        return hits
-    return f"""
-        SELECT {_ITEM}, hit.score
-        FROM ({hits}) AS hit
-        CROSS JOIN items AS i ON i.id = hit.id CROSS JOIN namespaces AS n ON n.id = i.namespace
-        ORDER BY hit.score DESC, hit.revision DESC"""
+
+
+def count_word(match: str) -> tuple[str, tuple[str]]:
+    """Return the query for the number of items of the file that match, and its parameter."""
+    return "SELECT count(*) FROM texts WHERE texts MATCH ?", (match,)
+
+
+TEXTS: Final = """
+    SELECT i.id, i.text FROM json_each(?) AS wanted CROSS JOIN items AS i ON i.id = wanted.value"""
+TEXT_TOTALS: Final = "SELECT block FROM texts_data WHERE id = 1"
+NEWEST_ITEM: Final = "SELECT coalesce(max(id), 0) FROM items"
 
 
 VECTOR_IDS: Final = """
     SELECT id FROM vectors WHERE namespace = ? AND dimension = ? ORDER BY id"""
 VECTOR_COUNT: Final = "SELECT count(*) FROM vectors WHERE namespace = ? AND dimension = ?"
+VECTORS: Final = """
+    SELECT v.id, v.vector FROM json_each(?) AS wanted
+    CROSS JOIN vectors AS v ON v.id = wanted.value"""
+CODES_AFTER: Final = """
+    SELECT id, code FROM codes
+    WHERE namespace = ? AND dimension = ? AND id > ? ORDER BY id"""
+LOST: Final = "SELECT number, id FROM lost_vectors WHERE namespace = ? AND number > ?"
 VECTORS_AFTER: Final = """
     SELECT id, vector FROM vectors
     WHERE namespace = ? AND dimension = ? AND id > ? ORDER BY id"""
@@ -226,9 +273,16 @@ VECTORS_AFTER: Final = """
 def vector_namespaces(*, recursive: bool) -> str:
     """Return the query for the namespaces to search, each with the state of its vectors."""
     return f"""
-        SELECT n.id, n.vector_deletes,
+        SELECT n.id, n.lost_vectors,
           (SELECT max(id) FROM vectors WHERE namespace = n.id AND dimension = :dimension)
         FROM namespaces AS n WHERE {_BELOW if recursive else _HERE}"""
+
+
+def count_vectors(*, recursive: bool) -> str:
+    """Return the query for the number of vectors."""
+    return f"""
+        SELECT count(*) FROM namespaces AS n CROSS JOIN vectors AS v ON v.namespace = n.id
+        WHERE {_BELOW if recursive else _HERE} AND v.dimension = :dimension"""
 
 
 def vector_dimension(*, recursive: bool) -> str:
@@ -256,3 +310,17 @@ def vector_candidates(condition: str, *, recursive: bool) -> str:
         WHERE {_BELOW if recursive else _HERE} AND v.dimension = :dimension
           AND {_LIVE} AND {condition}
         ORDER BY v.id"""
+
+
+def vectors_that_satisfy(condition: str) -> str:
+    """Return the query for the vectors of a namespace that satisfy a filter, expired ones too."""
+    return f"""
+        SELECT v.id FROM vectors AS v CROSS JOIN items AS i ON i.id = v.item
+        WHERE v.namespace = :namespace AND v.dimension = :dimension AND {condition}"""
+
+
+def listed_that_satisfy(condition: str) -> str:
+    """Return the query for those of the listed vectors whose items satisfy a filter."""
+    return f"""
+        SELECT v.id FROM json_each(:ids) AS wanted CROSS JOIN vectors AS v ON v.id = wanted.value
+        CROSS JOIN items AS i ON i.id = v.item WHERE {condition}"""

@@ -85,4 +85,26 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "ALTER TABLE items ADD COLUMN checksum INTEGER",
         "ALTER TABLE vectors ADD COLUMN checksum INTEGER",
     ),
+    # The codes of vectors, for the search of many, and the last vectors that were deleted. Older
+    # code that has the file open can neither put nor delete a vector from now on: it would not keep
+    # both tables.
+    (
+        "ALTER TABLE revisions RENAME COLUMN latest TO newest",
+        "ALTER TABLE namespaces RENAME COLUMN vector_deletes TO lost_vectors",
+        """
+        CREATE TABLE codes (
+          namespace INTEGER NOT NULL, dimension INTEGER NOT NULL, id INTEGER NOT NULL,
+          code BLOB NOT NULL, PRIMARY KEY (namespace, dimension, id)) WITHOUT ROWID
+        """,
+        """
+        INSERT INTO codes (namespace, dimension, id, code)
+        SELECT namespace, dimension, id, locus_code(vector) FROM vectors
+        ORDER BY namespace, dimension, id
+        """,
+        """
+        CREATE TABLE lost_vectors (
+          namespace INTEGER NOT NULL, number INTEGER NOT NULL, id INTEGER NOT NULL,
+          PRIMARY KEY (namespace, number)) WITHOUT ROWID
+        """,
+    ),
 )

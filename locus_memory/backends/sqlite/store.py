@@ -46,14 +46,16 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
     """Items in a SQLite file, safe for any number of tasks, threads and processes.
 
     Text search is FTS5's, with stemming and BM25; its word statistics are those of the whole
-    file. Vector search is exact. Deleted and expired items leave nothing behind.
+    file. Vector search is exact up to a number of vectors, and uses codes beyond it. Deleted and
+    expired items leave nothing behind.
 
     Args:
         path: The file, made on first use, or `":memory:"`.
         database: An open or unopened database to use instead; the store does not close it.
         clock: Returns seconds since the epoch.
-        vector_cache_bytes: How much memory vectors may take; a namespace with more than that
-            is read from the file at each search.
+        vector_cache_bytes: How much memory vectors and their codes may take. A search of vectors
+            that take up to a quarter of it is exact; a search of more selects candidates by codes.
+            If the codes take more than three quarters, all vectors are read from the file.
         embedding_dimension: The only vector length to take, or `None` for any, but then one
             for each namespace that is searched.
         busy_timeout: See `SQLiteDatabase`.

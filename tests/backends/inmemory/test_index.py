@@ -3,12 +3,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory import InMemoryStore
-from locus_memory.backends.inmemory.index import Expiry, TextIndex, rank
+from locus_memory.backends.inmemory.index import Expiry, TextIndex, VectorIndex, rank
+from locus_memory.errors import VersionConflictError
+from locus_memory.store.item import Put
 
 documents = st.dictionaries(
     st.sampled_from("abcdef"), st.lists(st.sampled_from(["fox", "dog", "owl"]), max_size=6)
@@ -80,3 +83,69 @@ def test_moments_that_were_replaced_are_bounded():
     assert list(expiry.due(1.0)) == ["soon"]
     assert list(expiry.due(2e9)) == ["k"]
     assert list(expiry.due(2e9)) == []
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "remove", "search"]),
+        st.sampled_from("abcdef"),
+        st.lists(st.sampled_from([0.0, 0.6, 0.8, 1.0]), min_size=1, max_size=2),
+    ),
+    max_size=40,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(steps)
+def test_vectors_are_those_that_were_added_and_not_removed(sequence):
+    index, model = VectorIndex(), {}
+    for what, key, numbers in sequence:
+        vector = np.array(numbers, "<f4").tobytes()
+        if what != "search" and key in model:
+            index.remove(key)
+            del model[key]
+        if what == "add":
+            index.add(key, vector)
+            model[key] = vector
+        if what == "search":
+            keys, cosines = index.similarities(vector)
+            same = {key: each for key, each in model.items() if len(each) == len(vector)}
+            assert sorted(keys) == sorted(same)
+            for found, cosine in zip(keys, cosines.tolist(), strict=True):
+                expected = np.frombuffer(same[found], "<f4") @ np.frombuffer(vector, "<f4")
+                assert cosine == pytest.approx(float(expected))
+        assert index.dimensions == {len(each) // 4 for each in model.values()}
+
+
+async def test_what_a_conflict_undoes_keeps_its_place_among_the_newest():
+    async with InMemoryStore() as store:
+        for key in "abc":
+            await store.put(("n",), key, key)
+        again = Put(namespace=("n",), key="a", value="new")
+        with pytest.raises(VersionConflictError):
+            await store.put_batch([again, Put(namespace=("n",), key="z", value=1, if_version=9)])
+        assert [item.value for item in await store.search(("n",), None)] == ["c", "b", "a"]
+
+
+async def test_pages_of_many_hits_are_in_order():
+    async with InMemoryStore() as store:
+        await store.put_batch(
+            Put(
+                namespace=("n", f"{n % 3}"),
+                key=f"{n}",
+                value="tea " * (n % 7 + 1),
+                embedding=[1.0, n % 50],
+            )
+            for n in range(700)
+        )
+        where = {"recursive": True, "offset": 0}
+        for search in (
+            lambda limit, **more: store.search(("n",), "tea", limit, **more),
+            lambda limit, **more: store.search_by_embedding(("n",), [1.0, 0.0], limit, **more),
+        ):
+            every = await search(700, **where)
+            parts = [await search(90, recursive=True, offset=start) for start in range(0, 700, 90)]
+            assert [each for part in parts for each in part] == every
+            scores = [each.score for each in every]
+            assert scores == sorted(scores, reverse=True)
+            assert len(every) == 700

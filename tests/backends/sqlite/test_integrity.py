@@ -199,8 +199,9 @@ async def former(path, current):
         for table in ("namespaces", "items", "vectors", "threads", "checkpoints"):
             rows = connection.execute(f"PRAGMA main.table_info({table})").fetchall()
             columns = ", ".join(row[1] for row in rows)
+            named = columns.replace("vector_deletes", "lost_vectors")
             connection.execute(
-                f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM current.{table}"
+                f"INSERT INTO main.{table} ({columns}) SELECT {named} FROM current.{table}"
             )
         connection.execute(
             "INSERT INTO texts (rowid, scope, text) SELECT id, scope, text FROM searchable"

@@ -187,6 +187,7 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("BEGIN IMMEDIATE")
     try:
+        connection.create_function("locus_code", 1, _code, deterministic=True)
         for statements in MIGRATIONS[_version(connection, path) :]:
             for statement in statements:
                 connection.execute(statement)
@@ -196,6 +197,13 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
     except BaseException:
         roll_back(connection)
         raise
+
+
+def _code(vector: object) -> bytes:
+    """Return the code of a vector of a file that had none."""
+    from locus_memory.backends.sqlite.search.codes import code_of  # noqa: PLC0415 - loads numpy
+
+    return code_of(vector)
 
 
 def roll_back(connection: sqlite3.Connection) -> None:

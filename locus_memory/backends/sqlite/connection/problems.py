@@ -22,6 +22,12 @@ _ORPHANS: Final = {
         WHERE checksum & 1 AND revision NOT IN (SELECT id FROM vectors)""",
     "vectors without their item": """
         SELECT count(*) FROM vectors WHERE id NOT IN (SELECT revision FROM items)""",
+    "vectors without their code": """
+        SELECT count(*) FROM vectors AS v WHERE NOT EXISTS (
+          SELECT 1 FROM codes AS c
+          WHERE c.namespace = v.namespace AND c.dimension = v.dimension AND c.id = v.id)""",
+    "codes without their vector": """
+        SELECT count(*) FROM codes WHERE id NOT IN (SELECT id FROM vectors)""",
     "checkpoints without their thread": """
         SELECT count(*) FROM checkpoints WHERE thread NOT IN (SELECT id FROM threads)""",
 }

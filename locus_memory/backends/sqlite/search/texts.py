@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -11,6 +12,14 @@ from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.items import Scope
 from locus_memory.backends.sqlite.search.filters import compile_filter
+from locus_memory.backends.sqlite.search.pruning import (
+    Word,
+    best_of,
+    most_of,
+    split,
+    weighed,
+    with_heavy,
+)
 from locus_memory.store.filters import Condition
 
 __all__ = ["TextSearch"]
@@ -23,6 +32,15 @@ _UNASKED: Final = 2
 
 _LITTLE: Final = 1e-9
 """The weight of common words: FTS5 gives no word less than a millionth."""
+
+_MOST_WORDS, _MOST_BOUNDED = 12, 200
+"""The words of a query, and the hits of a page, up to which work is bounded."""
+
+_MORE: Final = 10
+"""How many times the wanted hits are ranked by rarer words before the others count."""
+
+_CHEAP: Final = 5_000
+"""So many matches are ranked without further ado."""
 
 _REMEMBERED: Final = 1_024
 """The number of cached namespaces or words."""
@@ -43,6 +61,7 @@ class TextSearch:
     def __init__(self) -> None:
         self._large: dict[int, tuple[bool, int]] = {}
         self._common: dict[tuple[int | None, str], tuple[bool, int]] = {}
+        self._counts: dict[str, tuple[int, int]] = {}
 
     def find(
         self,
@@ -76,13 +95,19 @@ class TextSearch:
                 within = _only(namespace)
         where, bound = compile_filter(condition, metadata="i.metadata", value="i.value")
         values |= bound | scope.bound_values
-        search = _Search(connection, where, scope, values, within, whole)
-        quoted = [f'"{word}"' for word in words]
-        common = [each for each in quoted if self._is_common(connection, namespace, each)]
+        search = _Search(connection, where, scope, values, within)
+        found = self._ranked(search, namespace, [f'"{word}"' for word in words], page)
+        return _items(connection, found) if whole else found
+
+    def _ranked(
+        self, search: _Search, namespace: int | None, quoted: list[str], page: Page
+    ) -> list[Any]:
+        """Return a page of the matches as ids, revisions and scores."""
+        common = [each for each in quoted if self._is_common(search, namespace, each)]
         telling = [each for each in quoted if each not in common]
         if not common or not telling:
-            return search.page(_any_of(quoted), page)
-        best = search.page(_any_of(telling), page)
+            return self._best(search, quoted, page)
+        best = self._best(search, telling, page)
         if len(best) == page.limit:
             return best
         before = page.offset + len(best)
@@ -91,19 +116,50 @@ class TextSearch:
         rest = Page(page.limit - len(best), max(0, page.offset - before))
         return best + search.page(f"({_any_of(common)} NOT {_any_of(telling)})", rest, _LITTLE)
 
+    def _best(self, search: _Search, quoted: list[str], page: Page) -> list[Any]:
+        """Return a page of the matches of any of the words, the first ones with bounded work."""
+        few = 1 < len(quoted) <= _MOST_WORDS and page.offset + page.limit <= _MOST_BOUNDED
+        if search.within or not few:
+            return search.page(_any_of(quoted), page)
+        items = search.items()
+        words = weighed(items, [(each, self._count(search, each)) for each in quoted])
+        if sum(word.having for word in words) <= _CHEAP:
+            return search.page(_any_of(quoted), page)
+        limit = page.offset + page.limit
+        light, heavy = split(words, items)
+        if heavy and len(light) > 1:
+            found = search.best(light, _MORE * limit)
+            best = with_heavy(found, search.texts(found), heavy, search.mean_length())[:limit]
+            missed = found[-1][-1] + most_of(heavy) if found else 0.0
+            if len(best) == limit and best[-1][-1] >= missed:
+                return best[page.offset :]
+        return search.best(words, limit)[page.offset :]
+
+    def _count(self, search: _Search, word: str) -> int:
+        """Return about how many items of the file have a word."""
+        known, uses = self._counts.get(word, (0, 0))
+        if uses == 0:
+            statement = queries.count_word(f"text : {word}")
+            known = int(search.connection.execute(*statement).fetchone()[0])
+            if len(self._counts) >= _REMEMBERED:
+                self._counts.clear()
+            uses = _USES
+        self._counts[word] = known, uses - 1
+        return known
+
     def _is_large(self, connection: sqlite3.Connection, namespace: int) -> bool:
         def look() -> bool:
             return connection.execute(queries.IS_LARGE, (namespace,)).fetchone() is not None
 
         return _remembered(self._large, namespace, look, unasked=0)
 
-    def _is_common(self, connection: sqlite3.Connection, namespace: int | None, word: str) -> bool:
+    def _is_common(self, search: _Search, namespace: int | None, word: str) -> bool:
         """Return whether nearly all items of a namespace, or without one all items, have a word."""
 
         def look() -> bool:
             match = "" if namespace is None else _only(namespace)
             values = {"match": f"{match}text : {word}", "namespace": namespace}
-            return connection.execute(queries.IS_COMMON, values).fetchone() is not None
+            return search.connection.execute(queries.IS_COMMON, values).fetchone() is not None
 
         return _remembered(self._common, (namespace, word), look, unasked=_UNASKED)
 
@@ -129,6 +185,24 @@ def _remembered(
     return found
 
 
+def _items(connection: sqlite3.Connection, found: Sequence[tuple[int, int, float]]) -> list[Any]:
+    """Return full items with their scores, as rows."""
+    wanted = {"ids": json.dumps([item for item, _, _ in found])}
+    rows = {row[0]: row[1:] for row in connection.execute(queries.ITEMS, wanted)}
+    return [(*rows[revision], score) for _, revision, score in found]
+
+
+def _varints(data: bytes) -> list[int]:
+    """Return the numbers of SQLite's varints, each of fewer than nine bytes."""
+    numbers, number = list[int](), 0
+    for octet in data:
+        number = number << 7 | octet & 0x7F
+        if octet < 0x80:  # noqa: PLR2004 - the last byte of a number
+            numbers.append(number)
+            number = 0
+    return numbers
+
+
 def _any_of(words: Iterable[str]) -> str:
     return f"text : ({' OR '.join(words)})"
 
@@ -143,7 +217,6 @@ class _Search:
         scope: The namespaces.
         values: The parameters of the statement.
         within: The expression before each match.
-        whole: Whether to return full items, or ids.
     """
 
     connection: sqlite3.Connection
@@ -151,15 +224,39 @@ class _Search:
     scope: Scope
     values: dict[str, object]
     within: str
-    whole: bool
 
     def page(self, match: str, page: Page, weight: float = 1.0) -> list[Any]:
-        """Return a page of the matches as rows, the best first, with scores times the weight."""
-        recursive = self.scope.recursive
-        statement = queries.search_items(self.where, recursive=recursive, whole=self.whole)
+        """Return a page of the matches: ids, revisions, and scores times the weight."""
+        statement = queries.search_items(self.where, recursive=self.scope.recursive)
         values = self.values | {"match": self.within + match, "weight": weight}
         values |= {"limit": page.limit, "offset": page.offset}
         return self.connection.execute(statement, values).fetchall()
+
+    def best(self, words: Sequence[Word], limit: int) -> list[Any]:
+        """Return the best matches of any of the words."""
+        page = Page(limit)
+        if len(words) == 1:
+            return self.page(_any_of([words[0].quoted]), page)
+        return best_of(words, limit, lambda match: self.page(match, page))
+
+    def texts(self, found: Iterable[Sequence[Any]]) -> dict[int, str]:
+        """Return the texts of matches, by the ids of the items."""
+        wanted = json.dumps([row[0] for row in found])
+        return dict(self.connection.execute(queries.TEXTS, (wanted,)).fetchall())
+
+    def mean_length(self) -> float:
+        """Return the mean number of words of an item, with the word of its namespace.
+
+        FTS5 keeps the number of rows, and of the words of each column, as varints:
+        https://www.sqlite.org/fts5.html#the_data_table
+        """
+        (totals,) = self.connection.execute(queries.TEXT_TOTALS).fetchone()
+        rows, *words = _varints(totals)
+        return max(1.0, sum(words) / max(1, rows))
+
+    def items(self) -> int:
+        """Return about how many items the file has."""
+        return int(self.connection.execute(queries.NEWEST_ITEM).fetchone()[0])
 
     def count(self, match: str) -> int:
         """Return the number of matches."""

@@ -1,4 +1,4 @@
-"""Exact vector search: float32 rows in the file, one matrix per namespace in memory.
+"""Vector search: float32 rows in the file, one matrix per namespace or codes in memory.
 
 The module loads numpy, so the store imports it at the first search. A vector never changes, since
 every put takes a new revision: the newest id and the number of deletions tell whether a matrix is
@@ -7,12 +7,13 @@ up to date, and a refresh reads only new vectors.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.items import Scope, items_of_vectors
+from locus_memory.backends.sqlite.search.code_cache import CodeCache, Codes, Name, Shelf
+from locus_memory.backends.sqlite.search.coded import CodedSearch
 from locus_memory.backends.sqlite.search.filters import compile_filter
 from locus_memory.errors import BackendCorruptError, InvalidEmbeddingError
 from locus_memory.store.filters import All, Condition
@@ -36,6 +39,14 @@ _CHUNK: Final = 4096
 _MARGIN: Final = 1e-5
 _DIGITS: Final = 12
 _LENGTH_MARGIN: Final = 1e-3
+_SMALL: Final = 2**20
+"""Vectors that take no more bytes than that are cached as they are, if there is room at all."""
+
+_MOST_BY_CODES: Final = 2_000
+"""Pages beyond that are read from the file, all vectors of it."""
+
+_COUNTS: Final = 4_096
+"""The number of searches whose number of vectors is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +61,6 @@ class VectorQuery:
     def dimension(self) -> int:
         """The length of the vector."""
         return len(self.vector) // 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Shelf:
-    """The vectors of one dimension in one namespace, as one transaction sees them.
-
-    Attributes:
-        namespace: Its id.
-        dimension: The length of the vectors.
-        deletes: How many vectors of the namespace were deleted so far.
-        newest: The highest id.
-    """
-
-    namespace: int
-    dimension: int
-    deletes: int
-    newest: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +114,53 @@ class NearVector(NamedTuple):
 
 
 class VectorCache:
-    """A cache of the last matrices, up to a number of bytes, shared by the reader threads."""
+    """A cache of the last matrices and codes, shared by the reader threads.
+
+    Codes take at most three quarters of its capacity, and matrices what codes leave. A search whose
+    vectors take more than a quarter uses codes.
+    """
 
     def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._held: OrderedDict[tuple[int, int], tuple[_Shelf, _Matrix]] = OrderedDict()
+        self._total = capacity
+        self._exact = max(capacity // 4, min(capacity, _SMALL))
+        self.codes = CodeCache(capacity * 3 // 4)
+        """The codes."""
+        self._counts: dict[Name, tuple[int, int]] = {}
+        self._held: OrderedDict[tuple[int, int], tuple[Shelf, _Matrix]] = OrderedDict()
         self._lock = threading.Lock()
         self.size = 0
         """The size of the cache in bytes."""
 
-    def find(self, connection: sqlite3.Connection, shelf: _Shelf) -> _Matrix | None:
+    @property
+    def _capacity(self) -> int:
+        return max(self._exact, self._total - self.codes.size)
+
+    def is_coded(
+        self, connection: sqlite3.Connection, scope: Scope, shelves: Sequence[Shelf]
+    ) -> bool:
+        """Return whether a search has too many vectors for matrices, and not too many for codes."""
+        dimension = shelves[0].dimension
+        limit = self._exact // (4 * dimension + 8)
+        name = scope.path, scope.recursive, dimension
+        count, newest = self._counts.get(name, (0, 0))
+        latest = max(shelf.newest for shelf in shelves)
+        # Each vector since then has an id of its own.
+        if count + max(0, latest - newest) <= limit:
+            return False
+        held = self.codes.holds(name)
+        if held is None:
+            statement = queries.count_vectors(recursive=scope.recursive)
+            values = {**scope.bound_values, "dimension": dimension}
+            held = int(connection.execute(statement, values).fetchone()[0])
+        if len(self._counts) >= _COUNTS:
+            self._counts.clear()
+        self._counts[name] = held, latest
+        is_coded = limit < held and self.codes.fits(held, dimension)
+        if not is_coded:
+            self.codes.drop(name)
+        return is_coded
+
+    def find(self, connection: sqlite3.Connection, shelf: Shelf) -> _Matrix | None:
         """Return the vectors as this transaction sees them; `None`: too many to cache."""
         name = shelf.namespace, shelf.dimension
         with self._lock:
@@ -143,8 +174,8 @@ class VectorCache:
     def _load(
         self,
         connection: sqlite3.Connection,
-        shelf: _Shelf,
-        known: _Shelf | None,
+        shelf: Shelf,
+        known: Shelf | None,
         matrix: _Matrix | None,
     ) -> _Matrix | None:
         (count,) = connection.execute(
@@ -160,7 +191,7 @@ class VectorCache:
         self._hold(shelf, matrix)
         return matrix
 
-    def _hold(self, shelf: _Shelf, matrix: _Matrix) -> None:
+    def _hold(self, shelf: Shelf, matrix: _Matrix) -> None:
         if matrix.size > self._capacity:
             matrix = _Matrix.of(matrix.ids.copy(), matrix.rows.copy())
         self._held[shelf.namespace, shelf.dimension] = shelf, matrix
@@ -174,7 +205,7 @@ class VectorCache:
 
 
 def _refreshed(
-    connection: sqlite3.Connection, shelf: _Shelf, known: _Shelf, matrix: _Matrix
+    connection: sqlite3.Connection, shelf: Shelf, known: Shelf, matrix: _Matrix
 ) -> _Matrix:
     """Return a matrix without the deleted vectors and with the new ones."""
     if shelf.deletes != known.deletes or shelf.newest < known.newest:
@@ -187,7 +218,7 @@ def _refreshed(
     return matrix
 
 
-def _read(connection: sqlite3.Connection, shelf: _Shelf) -> _Matrix:
+def _read(connection: sqlite3.Connection, shelf: Shelf) -> _Matrix:
     chunks = list(_chunks(connection, shelf))
     return _Matrix.of(
         np.concatenate([ids for ids, _ in chunks]), np.concatenate([rows for _, rows in chunks])
@@ -195,18 +226,12 @@ def _read(connection: sqlite3.Connection, shelf: _Shelf) -> _Matrix:
 
 
 def _chunks(
-    connection: sqlite3.Connection, shelf: _Shelf, after: int = 0
+    connection: sqlite3.Connection, shelf: Shelf, after: int = 0
 ) -> Iterator[tuple[Ids, Rows]]:
     """Yield ids and vectors from the file, in order of the ids."""
     cursor = connection.execute(queries.VECTORS_AFTER, (shelf.namespace, shelf.dimension, after))
     while found := cursor.fetchmany(_CHUNK):
-        ids, blobs = zip(*found, strict=True)
-        try:
-            rows = np.frombuffer(b"".join(blobs), "<f4").reshape(len(ids), shelf.dimension)
-        except (TypeError, ValueError) as error:
-            raise BackendCorruptError("sqlite: a stored vector is damaged") from error
-        _check_lengths(rows)
-        yield np.array(ids, np.int64), rows.astype(np.float32, copy=False)
+        yield _decoded(found, shelf.dimension)
 
 
 def _check_lengths(rows: Rows) -> None:
@@ -255,8 +280,9 @@ def find_vectors(
 ) -> list[NearVector]:
     """Return the vectors that are nearest to the query by cosine, the best first.
 
-    The result is exact: float32 selects the candidates and float64 ranks them. Among equals, the
-    newest write comes first.
+    The result is exact where the cache has room for the vectors themselves: float32 selects the
+    candidates and float64 ranks them. Otherwise codes select them. Among equals, the newest write
+    comes first.
 
     Raises:
         InvalidEmbeddingError: All vectors in the scope have another dimension.
@@ -265,14 +291,19 @@ def find_vectors(
     if not shelves:
         _refuse_dimension(connection, scope, query)
     wanted = page.offset + page.limit
-    candidate = _Candidates.of(connection, scope, query)
-    found = [
-        _best(*candidate.among(ids, rows), query.vector, wanted)
-        for shelf in shelves
-        for ids, rows in _blocks(connection, cache, shelf)
-    ]
-    if not found or not wanted:
+    if not shelves or not wanted:
         return []
+    if wanted <= _MOST_BY_CODES and cache.is_coded(connection, scope, shelves):
+        name = scope.path, scope.recursive, query.dimension
+        codes = cache.codes.find(connection, name, shelves)
+        found = [_by_codes(connection, codes, scope, query, wanted)]
+    else:
+        candidate = _Candidates.of(connection, scope, query)
+        found = [
+            _best(*candidate.among(ids, rows), query.vector, wanted)
+            for shelf in shelves
+            for ids, rows in _blocks(connection, cache, shelf)
+        ]
     ids = np.concatenate([each for each, _ in found])
     cosines = np.concatenate([each for _, each in found])
     if query.threshold is not None:
@@ -280,6 +311,43 @@ def find_vectors(
         ids, cosines = ids[near], cosines[near]
     order = np.lexsort((-ids, -cosines))[page.offset : wanted]
     return list(map(NearVector, ids[order].tolist(), cosines[order].tolist()))
+
+
+def _by_codes(
+    connection: sqlite3.Connection, codes: Codes, scope: Scope, query: VectorQuery, wanted: int
+) -> tuple[Ids, Floats]:
+    """Return the ids of the vectors whose codes are nearest to the query, and their cosines."""
+    expired = _ids(
+        connection.execute(queries.vector_expired(recursive=scope.recursive), _values(scope, query))
+    )
+
+    def exact(wanted_ids: list[int], most: int) -> tuple[Ids, Floats]:
+        return _best(*_vectors(connection, wanted_ids, query.dimension), query.vector, most)
+
+    search = CodedSearch(connection, codes, query.vector, query.condition, expired, wanted)
+    return search.best(exact)
+
+
+def _vectors(connection: sqlite3.Connection, ids: list[int], dimension: int) -> tuple[Ids, Rows]:
+    """Return those of the vectors that the transaction sees."""
+    # In the order of the file.
+    found = connection.execute(queries.VECTORS, (json.dumps(sorted(ids)),)).fetchall()
+    return _decoded(found, dimension)
+
+
+def _decoded(found: Sequence[tuple[int, Any]], dimension: int) -> tuple[Ids, Rows]:
+    """Return the ids and vectors of rows.
+
+    Raises:
+        BackendCorruptError: A vector is damaged.
+    """
+    try:
+        joined = b"".join(blob for _, blob in found)
+        rows = np.frombuffer(joined, "<f4").reshape(len(found), dimension)
+    except (TypeError, ValueError) as error:
+        raise BackendCorruptError("sqlite: a stored vector is damaged") from error
+    _check_lengths(rows)
+    return np.array([each for each, _ in found], np.int64), rows.astype(np.float32, copy=False)
 
 
 def _refuse_dimension(connection: sqlite3.Connection, scope: Scope, query: VectorQuery) -> None:
@@ -295,17 +363,17 @@ def _values(scope: Scope, query: VectorQuery) -> dict[str, object]:
     return {**scope.bound_values, "dimension": query.dimension}
 
 
-def _shelves(connection: sqlite3.Connection, scope: Scope, query: VectorQuery) -> list[_Shelf]:
+def _shelves(connection: sqlite3.Connection, scope: Scope, query: VectorQuery) -> list[Shelf]:
     statement = queries.vector_namespaces(recursive=scope.recursive)
     return [
-        _Shelf(namespace, query.dimension, deletes, newest)
+        Shelf(namespace, query.dimension, deletes, newest)
         for namespace, deletes, newest in connection.execute(statement, _values(scope, query))
         if newest is not None
     ]
 
 
 def _blocks(
-    connection: sqlite3.Connection, cache: VectorCache, shelf: _Shelf
+    connection: sqlite3.Connection, cache: VectorCache, shelf: Shelf
 ) -> Iterator[tuple[Ids, Rows]]:
     matrix = cache.find(connection, shelf)
     if matrix is None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from locus_memory.backends.sqlite.items import Scope
+from locus_memory.backends.sqlite.search import pruning, texts
 from locus_memory.backends.sqlite.search.texts import TextSearch
 from locus_memory.backends.sqlite.store import SQLiteStore
 
@@ -82,3 +87,49 @@ async def test_what_has_no_text_is_not_indexed(tmp_path):
         await store.put(("jobs",), "c", "word")
         assert await store.clear_namespace(("jobs",)) == 3
         assert await indexed() == 0
+
+
+vocabulary = [f"w{number}" for number in range(12)]
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.randoms(use_true_random=False),
+    st.lists(st.sampled_from(vocabulary), min_size=2, max_size=6, unique=True),
+)
+def test_bounded_work_finds_the_best(chance, words):
+    """With the bound of the formula, whatever the words and however they are spread."""
+    weights = [1 / (n + 1) for n in range(12)]
+    sizes = [chance.randint(1, 9) for _ in range(60)]
+    items = [" ".join(chance.choices(vocabulary, weights, k=size)) for size in sizes]
+
+    async def run():
+        async with SQLiteStore(":memory:") as store:
+            await store.put_batch([(("n",), f"{n}", text) for n, text in enumerate(items)])
+            found = []
+            for limit, offset in ((5, 0), (3, 2)):
+                for most in (12, 0):
+                    with pytest.MonkeyPatch.context() as patch:
+                        patch.setattr(texts, "_MOST_WORDS", most)
+                        patch.setattr(texts, "_CHEAP", 0)
+                        patch.setattr(pruning, "_IMPACT", 2.2)
+                        patch.setattr(pruning, "_HEAVY_IMPACT", 2.2)
+                        store._texts._common.clear()
+                        hits = await store.search(("n",), " ".join(words), limit, offset=offset)
+                        found.append([hit.score for hit in hits])
+            assert found[0] == pytest.approx(found[1])
+            assert found[2] == pytest.approx(found[3])
+
+    asyncio.run(run())
+
+
+async def test_the_mean_length_is_that_of_fts5(tmp_path):
+    async with SQLiteStore(tmp_path / "texts.db") as store:
+        await store.put_batch([(("n",), f"{n}", "word " * n) for n in range(1, 300)])
+        found = await store._database.read(
+            lambda c: texts._Search(
+                c, "1", Scope.of(("n",), 0, recursive=True), {}, ""
+            ).mean_length()
+        )
+        # A word more each: that of the namespace.
+        assert found == pytest.approx(151)
