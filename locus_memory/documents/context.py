@@ -50,7 +50,8 @@ class ContextConfig:
     Attributes:
         enabled: Whether anything is.
         top_k: At most this many chunks.
-        min_score: Chunks with a lower score are left out; from 0 to 1.
+        min_score: Chunks with a lower score are left out; from 0 to 1. Most questions that have
+            nothing to do with an index find a chunk with a score from 0.1 to 0.5.
         max_context_tokens: The most tokens of the message, with its fence.
         filter: Only matching chunks are found, see `DocumentIndex.retrieve`.
         token_counter: Counts tokens, see `locus_memory.TokenCounter`; `None` estimates them, a
@@ -63,7 +64,7 @@ class ContextConfig:
 
     enabled: bool = True
     top_k: int = 5
-    min_score: float = 0.1
+    min_score: float = 0.5
     max_context_tokens: int = 2048
     filter: Mapping[str, Any] | None = None
     token_counter: Any = None

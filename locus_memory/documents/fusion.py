@@ -64,7 +64,7 @@ class HybridOptions:
             wrong = isinstance(value, bool) or not isinstance(value, int | float)
             if wrong or not 0 <= value < math.inf:
                 raise ConfigurationError(f"{name} is a number of at least 0, not {quote(value)}")
-        if not isinstance(self.depth, int) or self.depth < 1:
+        if self.depth < 1 or self.depth != int(self.depth):
             raise ConfigurationError(f"depth is a whole number from 1, not {quote(self.depth)}")
 
     @classmethod

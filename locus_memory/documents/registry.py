@@ -67,7 +67,7 @@ def register_document_index(name: str, factory: Callable[..., Any] | None = None
         ConfigurationError: The name has other characters than letters, digits and `_.+-`, or the
             factory cannot be called.
     """
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(str(name)):
         raise ConfigurationError(f"a kind's name is letters, digits and '_.+-', not {quote(name)}")
     if factory is None:
         return lambda given: register_document_index(name, given)

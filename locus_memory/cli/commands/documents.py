@@ -26,7 +26,7 @@ from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.tables import Cell, Cut, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from rich.console import Console
 
@@ -107,7 +107,7 @@ def add(
 
 
 @contextmanager
-def _bar(*, quiet: bool) -> Iterator[None]:
+def _bar(*, quiet: bool) -> Generator[None]:
     """Show a bar of the files on a terminal."""
     from rich.progress import Progress  # noqa: PLC0415 - help must be quick
 

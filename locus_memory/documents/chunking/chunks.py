@@ -53,7 +53,7 @@ def chunk_text(
     Raises:
         InvalidArgumentError: The text or the source is not a string, or an unknown kind.
     """
-    if not isinstance(text, str) or not isinstance(source, str):
+    if not all(isinstance(each, str) for each in (text, source)):
         raise InvalidArgumentError("a text and its source are strings")
     if kind not in get_args(DocumentKind):
         raise InvalidArgumentError(
@@ -146,8 +146,9 @@ class _Cutter:
         )
         by_lines = self._cuts_lines(limit)
         for pattern in (_LINE,) if by_lines else (_SENTENCE, _LINE):
-            if (end := self._last(pattern, half, limit)) is not None:
-                return end
+            found = self._last(pattern, half, limit)
+            if found is not None:
+                return found
         for end in range(limit, half, -1):
             if self._begins_word(end):
                 return end

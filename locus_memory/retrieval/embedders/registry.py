@@ -66,7 +66,7 @@ def as_embedder(where: object) -> Embedder:
             name = getattr(where, "name", None)
             kind = type(where)
             named = name if isinstance(name, str) else f"{kind.__module__}.{kind.__qualname__}"
-            return CallableEmbedder(embed, name=named, dimension=int(dim()))  # type: ignore[call-overload]
+            return CallableEmbedder(embed, name=named, dimension=int(dim()))
     if not isinstance(where, Embedder) or isinstance(where, type):
         raise ConfigurationError(
             "an embedder has a name, a dimension and embed(texts, kind=...); "

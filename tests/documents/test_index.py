@@ -1,0 +1,151 @@
+"""Indexes by name, fused indexes, embedders of others, and retrievers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_memory import ConfigurationError, UnknownProviderError
+from locus_memory.documents import (
+    DocumentIndex,
+    HybridOptions,
+    RetrievalResult,
+    fuse,
+    get_documents,
+    list_document_indexes,
+    register_document_index,
+    registry,
+)
+from locus_memory.documents.fusion import fused
+from locus_memory.retrieval.embedders import as_embedder
+from locus_memory.testing import FakeEmbedder
+
+
+@pytest.fixture
+def names(monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+class Theirs:
+    """An embedder as other libraries have it."""
+
+    def embed(self, texts):
+        return np.array([[len(text), 1.0, 2.0] for text in texts])
+
+    def dim(self):
+        return 3
+
+
+async def test_an_embedder_of_another_library():
+    embedder = as_embedder(Theirs())
+    assert embedder.dimension == 3
+    assert "Theirs" in embedder.name
+    assert await embedder.embed(["ab"], kind="query") == [[2.0, 1.0, 2.0]]
+    async with get_documents("memory", kind="dense", embedder=Theirs()) as index:
+        await index.store("A plum.")
+        assert len(await index.retrieve("plum")) == 1
+    with pytest.raises(ConfigurationError):
+        as_embedder(5)
+
+
+@pytest.mark.parametrize(("old", "new"), [("sqlite", "text"), ("faiss", "dense")])
+def test_old_names_still_work(old, new):
+    with pytest.warns(DeprecationWarning, match=f"'{old}' is now '{new}'"):
+        index = get_documents("memory", kind=old, embedder=FakeEmbedder())
+    assert index.kind == new
+
+
+def test_kinds_are_registered(names):
+    @register_document_index("mine")
+    def mine(where, *, size=1):
+        return (where, size)
+
+    assert get_documents("sqlite:x", kind="mine", size=2) == ("sqlite:x", 2)
+    register_document_index("other", lambda where: "other")
+    assert get_documents(kind="other") == "other"
+    assert list_document_indexes() == [
+        *("bm25", "dense", "hybrid", "late", "mine", "other", "text")
+    ]
+    with pytest.raises(UnknownProviderError, match="Known: bm25, dense"):
+        get_documents("memory", kind="none")
+    for name, factory in (("a b", mine), ("a", 5)):
+        with pytest.raises(ConfigurationError):
+            register_document_index(name, factory)
+
+
+def test_options_are_checked():
+    with pytest.raises(ConfigurationError, match="'dense' needs an embedder"):
+        DocumentIndex("memory", kind="dense")
+    with pytest.raises(ConfigurationError, match="one of text"):
+        DocumentIndex("memory", kind="other")
+    for options in ({"fusion": "x"}, {"k": -1}, {"depth": 0}, {"sparse_weight": "1"}):
+        with pytest.raises(ConfigurationError):
+            HybridOptions(**options)
+    with pytest.raises(ConfigurationError, match="retrieve"):
+        fuse(5, 6)
+
+
+RANKINGS = st.lists(st.integers(0, 20), unique=True, max_size=12)
+
+
+@given(RANKINGS, RANKINGS, st.integers(1, 12), st.floats(0, 3), st.floats(0, 3))
+def test_the_classic_fusion_is_its_formula(sparse, dense, top_k, one, two):
+    def results(ranking):
+        return [RetrievalResult(str(n), 0.5, source=str(n)) for n in ranking]
+
+    options = HybridOptions(fusion="rrf", sparse_weight=one, dense_weight=two)
+    scores = {
+        name: sum(
+            weight / (60 + ranking.index(name) + 1)
+            for weight, ranking in ((one, sparse), (two, dense))
+            if name in ranking
+        )
+        for name in {*sparse, *dense}
+    }
+    found = fused(results(sparse), results(dense), top_k, options)
+    expected = sorted(scores.values(), reverse=True)[:top_k]
+    assert [scores[int(each.content)] for each in found] == pytest.approx(expected)
+    assert len({each.content for each in found}) == len(found)
+
+
+async def test_two_indexes_are_one():
+    embedder = FakeEmbedder()
+    async with (
+        get_documents("memory", kind="text") as sparse,
+        get_documents("memory", kind="dense", embedder=embedder) as dense,
+        get_documents("memory", embedder=embedder, hybrid=HybridOptions.classic()) as both,
+    ):
+        for index in (sparse, dense, both):
+            for text in ("A plum grows here.", "A pear grows there.", "The kettle boils."):
+                await index.store(text, source=text)
+        for options in (HybridOptions(), HybridOptions.classic()):
+            found = await fuse(sparse, dense, options=options).retrieve("plum", top_k=2)
+            assert found[0].content == "A plum grows here."
+            assert len(found) == 2
+        own = await both.retrieve("plum", top_k=2)
+        assert [each.content for each in own] == [each.content for each in found]
+
+
+async def test_a_retriever_of_langchain():
+    async with get_documents("memory") as index:
+        await index.store("A plum grows here.", source="a", metadata={"team": "red"})
+        await index.store("A plum grows there.", source="b", metadata={"team": "blue"})
+        retriever = index.as_retriever(top_k=3, min_score=0.2, filter={"team": "red"})
+        [found] = await retriever.ainvoke("plum")
+    assert found.page_content == "A plum grows here."
+    assert found.metadata["source"] == "a"
+    assert 0.2 <= found.metadata["score"] <= 1
+
+
+def test_a_retriever_from_synchronous_code():
+    index = get_documents("memory")
+    retriever = index.as_retriever()
+    assert retriever.invoke("plum") == []
+
+
+async def test_it_is_kept_on_disk(tmp_path):
+    where = f"sqlite:{tmp_path / 'kb.db'}"
+    async with get_documents(where) as index:
+        await index.store("A plum grows here.")
+    async with get_documents(where) as index:
+        assert len(await index.retrieve("plum")) == 1
