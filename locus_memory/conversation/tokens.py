@@ -12,7 +12,15 @@ from typing import Any, Protocol, cast
 
 from locus_memory.errors import InvalidArgumentError
 
-__all__ = ["TokenCounter", "as_token_counter", "count_tokens", "estimate_tokens", "message_tokens"]
+__all__ = [
+    "TokenCounter",
+    "as_token_counter",
+    "count_tokens",
+    "estimate_tokens",
+    "is_accented",
+    "message_tokens",
+    "weigh",
+]
 
 _TOKENS_PER_MESSAGE = 3
 _TOKENS_PER_NAME = 1
@@ -93,10 +101,28 @@ def estimate_tokens(text: str) -> int:
     most 7%. The estimate for English prose is 10% to 30% too high; `docs/conversation.md` has the
     errors of each kind. The estimate for a few words may be off by more.
     """
-    count = _words(text) + _marks(text)
+    return math.ceil(weigh(text))
+
+
+def weigh(text: str, *, foreign: bool = False) -> float:
+    """Return the estimate of `estimate_tokens` before it is rounded up.
+
+    The weights of pieces that were cut at spaces add up to nearly the weight of the whole.
+
+    Args:
+        text: The text.
+        foreign: Whether the text around a piece is of another language than English; the letters of
+            the piece itself may not show it.
+    """
+    count = (_foreign_words(text) if foreign else _words(text)) + _marks(text)
     if not text.isascii():
         count += sum(map(_RATES.__getitem__, "".join(_NOT_ASCII.findall(text))))
-    return math.ceil(count)
+    return count
+
+
+def is_accented(text: str) -> bool:
+    """Return whether its accented letters show that a text is of another language than English."""
+    return not text.isascii() and len(_ACCENTED.findall(text)) * _ACCENTED_SHARE > len(text)
 
 
 def _words(text: str) -> float:
@@ -107,10 +133,9 @@ def _words(text: str) -> float:
     """
     if text.isascii():
         return _english_words(text)
-    accented = len(_ACCENTED.findall(text))
-    if accented * _ACCENTED_SHARE > len(text):
+    if is_accented(text):
         return _foreign_words(text)
-    if not accented:
+    if not _ACCENTED.search(text):
         return _english_words(text)
     return sum(
         (_foreign_words if _ACCENTED.search(line) else _english_words)(line)
