@@ -1,0 +1,113 @@
+"""Ingestion of files and folders: one entry a file, unchanged files left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Final
+
+from locus_memory._internal.offload import in_thread
+from locus_memory.errors import MemoryConflict, MemoryNotFound, UnsupportedMemoryOp
+from locus_memory.resources.levels.modelled import LONGEST_HINT
+from locus_memory.resources.operations import MemoryOpResource
+from locus_memory.resources.results import MemoryResourceResult
+from locus_memory.resources.storing.nodes import Entry, is_folder
+from locus_memory.resources.storing.places import Path
+from locus_memory.resources.storing.writing import TreeWriter
+from locus_memory.resources.uri import MemoryURI
+
+__all__ = ["RESOURCES", "ingested"]
+
+RESOURCES: Final = "resources"
+"""The top folder of what is ingested."""
+
+_URL: Final = "://"
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What was ingested so far."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    chunks: int = 0
+    skipped: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    paths: list[Path] = field(default_factory=list[Path])
+
+
+async def ingested(
+    writer: TreeWriter, backend: str, op: MemoryOpResource, target: MemoryURI | None
+) -> tuple[MemoryResourceResult, list[Path]]:
+    """Write an entry for each file of a source; returns the result and what was written.
+
+    Raises:
+        UnsupportedMemoryOp: The source is a URL.
+        MemoryNotFound: There is no such file.
+        PermissionError: It may not be read.
+    """
+    if _URL in op.source:
+        reason = "a source is a path: save the page to a file first"
+        raise UnsupportedMemoryOp(type(op).__name__, backend, reason)
+    source = FilePath(op.source).expanduser()
+    if not await in_thread(source.exists):
+        raise MemoryNotFound(str(target or RESOURCES), "there is no such file or folder")
+    folder = target or MemoryURI((RESOURCES, source.resolve().name or "files"))
+    counts = _Counts()
+    hints = {"reason": op.reason, "instruction": op.instruction}
+    metadata = {name: text[:LONGEST_HINT] for name, text in hints.items() if text}
+    for file, name in await in_thread(lambda: list(_files(source))):
+        text = await in_thread(_text, file)
+        if text is None:
+            counts.skipped.append((name, "it is no text in UTF-8"))
+            continue
+        path = (*folder.segments, *name.split("/"))
+        await _put(writer, path, text, {**metadata, "source": name}, counts)
+    result = MemoryResourceResult(
+        str(folder.as_folder),
+        counts.added,
+        counts.updated,
+        counts.unchanged,
+        tuple(counts.skipped),
+        counts.chunks,
+    )
+    return result, counts.paths
+
+
+async def _put(
+    writer: TreeWriter, path: Path, text: str, metadata: dict[str, str], counts: _Counts
+) -> None:
+    known = await writer.item(path)
+    try:
+        entry, is_changed = await writer.write(path, text, "replace", metadata)
+    except MemoryConflict as error:
+        counts.skipped.append((metadata["source"], str(error)))
+        return
+    counts.paths.append(path)
+    if known is not None and not is_folder(known):
+        if not is_changed or Entry.from_value(known.value).digest == entry.digest:
+            counts.unchanged += 1
+            return
+        counts.updated += 1
+    else:
+        counts.added += 1
+    counts.chunks += entry.chunks
+
+
+def _files(source: FilePath) -> Iterator[tuple[FilePath, str]]:
+    if source.is_file():
+        yield source, source.name
+        return
+    for file in sorted(source.rglob("*")):
+        name = file.relative_to(source).as_posix()
+        if file.is_file() and not any(part.startswith(".") for part in name.split("/")):
+            yield file, name
+
+
+def _text(file: FilePath) -> str | None:
+    data = file.read_bytes()
+    try:
+        return None if b"\0" in data[:8192] else data.decode()
+    except UnicodeDecodeError:
+        return None

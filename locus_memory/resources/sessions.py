@@ -1,0 +1,182 @@
+"""Commits of sessions: an archive of what was said, and memories taken from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from locus_memory.errors import MemoryExtractionFailed
+from locus_memory.memory.extraction.thread import Cursor, text_of
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.sessions.ingestion import said_messages
+from locus_memory.resources.operations import (
+    MemoryOpCommit,
+)
+from locus_memory.resources.results import (
+    MemoryCommitResult,
+)
+from locus_memory.resources.storing.nodes import prepared
+from locus_memory.resources.storing.places import Path
+from locus_memory.resources.storing.plans import Plans
+from locus_memory.resources.storing.writing import retried, written
+from locus_memory.resources.uri import MemoryURI
+from locus_memory.store.item import Put
+
+__all__ = ["SESSIONS", "SessionRecord", "Sessions"]
+
+SESSIONS: Final = "sessions"
+"""The top folder of the archives."""
+
+_MOST_USED: Final = 200
+_MOST_SAID: Final = 3
+_LONGEST_SAID: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """What is known of a committed session.
+
+    Attributes:
+        cursor: How much of it is archived.
+        said: The last three messages of the user.
+        used: The URIs of the entries that helped.
+    """
+
+    cursor: Cursor = field(default_factory=Cursor)
+    said: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
+
+
+class Sessions:
+    """The archives of one tree.
+
+    Args:
+        plans: The plans of the tree.
+        manager: Returns the memory manager that extracts.
+        now: Returns the moment, UTC.
+    """
+
+    def __init__(
+        self,
+        plans: Plans,
+        manager: Callable[[], LLMMemoryManager],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._plans = plans
+        self._manager = manager
+        self._now = now
+
+    async def record(self, session_id: str) -> tuple[SessionRecord, int]:
+        """Return what is known of a session, and the version of its item; 0: nothing."""
+        places = self._plans.places
+        item = await self._plans.store.get_item(places.sessions, session_id)
+        if item is None:
+            return SessionRecord(), 0
+        value = item.value
+        cursor = Cursor.from_value(value["cursor"])
+        return SessionRecord(cursor, tuple(value["said"]), tuple(value["used"])), item.version
+
+    async def commit(self, op: MemoryOpCommit) -> tuple[MemoryCommitResult, Path | None]:
+        """Archive what is new in a session, and queue it for extraction.
+
+        The queue comes first: a process that ends between both leaves messages that are extracted
+        and are still to be archived, and the next commit archives them.
+
+        Returns:
+            The result, and the path of the archive.
+
+        Raises:
+            InvalidArgumentError: The messages are not messages.
+            BackendError: The store failed; commit again.
+        """
+        said = said_messages([_plain(each) for each in op.messages])
+        await self._manager().add(said, thread_id=op.session_id)
+        path = await retried(lambda: self._archived(op, said))
+        uri = None if path is None else str(MemoryURI(path))
+        return MemoryCommitResult(op.session_id, uri, -1), path
+
+    async def _archived(self, op: MemoryOpCommit, said: Sequence[Any]) -> Path | None:
+        known, version = await self.record(op.session_id)
+        start, before = known.cursor.unseen(said)
+        new = said[start:]
+        used = tuple(dict.fromkeys((*known.used, *map(str, op.used_uris))))[-_MOST_USED:]
+        if not new and used == known.used:
+            return None
+        value = {
+            "cursor": known.cursor.after(said, start, before).to_value(),
+            "said": _last_said(known.said, new),
+            "used": list(used),
+        }
+        cursor = Put(
+            namespace=self._plans.places.sessions,
+            key=op.session_id,
+            value=value,
+            if_version=version,
+            text="",
+        )
+        if not new:
+            await written(self._plans, [cursor])
+            return None
+        now = self._now()
+        at = now.isoformat(timespec="microseconds")
+        path = await self._free(op.session_id, now.strftime("%Y%m%dT%H%M%S.%fZ"))
+        text = await prepared(transcript(new), path[-1])
+        _, operations = await self._plans.put(path, None, text, {"session": op.session_id}, at)
+        await written(self._plans, [*operations, cursor])
+        return path
+
+    async def _free(self, session_id: str, time: str) -> Path:
+        """Return a path that nothing has: the clock may stand still."""
+        path, count = (SESSIONS, session_id, time), 1
+        while await self._plans.item(path) is not None:
+            count += 1
+            path = (SESSIONS, session_id, f"{time}-{count}")
+        return path
+
+    async def extracted(self, session_id: str) -> int:
+        """Extract now; returns how many memories of the session were written.
+
+        Raises:
+            MemoryExtractionFailed: Messages still wait, since the extractor failed.
+        """
+        before = await self._facts(session_id)
+        if await self._manager().sync_now():
+            raise MemoryExtractionFailed(
+                "the session is archived, and the extractor failed: commit it again"
+            )
+        return len(await self._facts(session_id) - before)
+
+    async def _facts(self, session_id: str) -> set[tuple[str, str, str]]:
+        return {
+            (memory.type.value, memory.key, memory.content)
+            async for memory in self._manager().memories()
+            if memory.metadata.get("thread_id") == session_id
+        }
+
+
+def transcript(messages: Sequence[Any]) -> str:
+    """Return messages as Markdown, a paragraph each."""
+    return "\n\n".join(f"**{message.role}**: {text_of(message)}" for message in messages)
+
+
+def _plain(message: Any) -> Any:
+    """Return a message; parts become its text."""
+    if not isinstance(message, Mapping) or "parts" not in message:
+        return message
+    fields = {name: value for name, value in message.items() if name != "parts"}
+    parts: Any = message["parts"]
+    texts = [_text_of_part(each) for each in parts] if isinstance(parts, list | tuple) else []
+    return {"content": "\n".join(filter(None, texts)), **fields}
+
+
+def _text_of_part(part: Any) -> str:
+    text = part.get("text") if isinstance(part, Mapping) else part
+    return text if isinstance(text, str) else ""
+
+
+def _last_said(known: Sequence[str], new: Sequence[Any]) -> list[str]:
+    texts = [text_of(message)[:_LONGEST_SAID] for message in new if message.role == "user"]
+    whole = [text.encode("utf-8", "replace").decode() for text in texts if text.strip()]
+    return [*known, *whole][-_MOST_SAID:]
