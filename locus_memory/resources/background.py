@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from locus_memory._internal.cancellation import kept
@@ -31,8 +32,8 @@ class Background:
         """The number of tasks that run or wait."""
         return len(self._tasks)
 
-    def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Start work in a task."""
+    def start(self, work: Callable[[], Awaitable[Any]]) -> asyncio.Task[Any]:
+        """Start a function in a task."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             # Tasks of a loop that ended never continue.
@@ -42,9 +43,9 @@ class Background:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _slotted(self, work: Coroutine[Any, Any, Any]) -> Any:
+    async def _slotted(self, work: Callable[[], Awaitable[Any]]) -> Any:
         async with self._slots:
-            return await work
+            return await work()
 
     async def wait(self, seconds: float | None = None) -> None:
         """Wait for the tasks of this event loop, also those that they start."""
@@ -86,7 +87,7 @@ class Refiner:
 
     def add(self, path: Path) -> asyncio.Task[Any] | None:
         """Complete an entry in the background."""
-        return self._background.start(self._tried(path)) if self.is_needed else None
+        return self._background.start(partial(self._tried, path)) if self.is_needed else None
 
     async def complete(self, path: Path) -> None:
         """Complete an entry now.

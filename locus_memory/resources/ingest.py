@@ -50,14 +50,14 @@ async def ingested(
     if _URL in op.source:
         reason = "a source is a path: save the page to a file first"
         raise UnsupportedMemoryOp(type(op).__name__, backend, reason)
-    source = FilePath(op.source).expanduser()
-    if not await in_thread(source.exists):
+    files = await in_thread(_files, op.source)
+    if files is None:
         raise MemoryNotFound(str(target or RESOURCES), "there is no such file or folder")
-    folder = target or MemoryURI((RESOURCES, source.resolve().name or "files"))
+    folder = target or MemoryURI((RESOURCES, _name(op.source)))
     counts = _Counts()
     hints = {"reason": op.reason, "instruction": op.instruction}
     metadata = {name: text[:LONGEST_HINT] for name, text in hints.items() if text}
-    for file, name in await in_thread(lambda: list(_files(source))):
+    for file, name in files:
         text = await in_thread(_text, file)
         if text is None:
             counts.skipped.append((name, "it is no text in UTF-8"))
@@ -95,10 +95,19 @@ async def _put(
     counts.chunks += entry.chunks
 
 
-def _files(source: FilePath) -> Iterator[tuple[FilePath, str]]:
-    if source.is_file():
-        yield source, source.name
-        return
+def _files(where: str) -> list[tuple[FilePath, str]] | None:
+    """Return the files of a source with their names; `None`: there is no such source."""
+    source = FilePath(where).expanduser()
+    if not source.exists():
+        return None
+    return [(source, source.name)] if source.is_file() else list(_below(source))
+
+
+def _name(where: str) -> str:
+    return FilePath(where).expanduser().resolve().name or "files"
+
+
+def _below(source: FilePath) -> Iterator[tuple[FilePath, str]]:
     for file in sorted(source.rglob("*")):
         name = file.relative_to(source).as_posix()
         if file.is_file() and not any(part.startswith(".") for part in name.split("/")):

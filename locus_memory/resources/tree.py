@@ -7,6 +7,7 @@ import copy
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from typing_extensions import override
@@ -350,7 +351,7 @@ class MemoryTree(MemoryVerbs, StoreUser):
             if path is not None:
                 self._refiner.add(path)
             return result
-        work = self._background.start(self._extracted(op.session_id, path))
+        work = self._background.start(partial(self._extracted, op.session_id, path))
         done, _ = await asyncio.wait([work], timeout=op.timeout_seconds)
         if not done:
             raise MemoryTimeout(f"the extraction goes on after {op.timeout_seconds} seconds")
