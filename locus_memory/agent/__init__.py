@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     )
     from locus_memory.agent.hooks import Invocation
     from locus_memory.agent.loop import Agent, Usage
+    from locus_memory.agent.resources import ResourceSettings
     from locus_memory.agent.toolkit.memory_tool import memory_tool
+    from locus_memory.agent.toolkit.resource_tools import resource_tools
     from locus_memory.agent.toolkit.search_tool import memory_tools
 else:
     __getattr__, __dir__ = lazy_names(
@@ -40,6 +42,7 @@ else:
             "Done": "events",
             "Invocation": "hooks",
             "MessageAdded": "events",
+            "ResourceSettings": "resources",
             "Saved": "events",
             "TextDelta": "events",
             "ToolFinished": "events",
@@ -47,6 +50,7 @@ else:
             "Usage": "loop",
             "memory_tool": "toolkit.memory_tool",
             "memory_tools": "toolkit.search_tool",
+            "resource_tools": "toolkit.resource_tools",
         },
     )
 
@@ -57,6 +61,7 @@ __all__ = [
     "Done",
     "Invocation",
     "MessageAdded",
+    "ResourceSettings",
     "Saved",
     "TextDelta",
     "ToolFinished",
@@ -64,4 +69,5 @@ __all__ = [
     "Usage",
     "memory_tool",
     "memory_tools",
+    "resource_tools",
 ]

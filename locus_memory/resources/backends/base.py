@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from locus_memory.errors import ConfigurationError
+from locus_memory.errors import ConfigurationError, UnsupportedMemoryOp
 from locus_memory.resources.operations import (
     MemoryOp,
 )
@@ -20,6 +20,7 @@ from locus_memory.resources.results import (
 
 if TYPE_CHECKING:
     from locus_memory.resources.backends.handle import MemoryStoreHandle
+    from locus_memory.resources.verbs import MemoryVerbs
 
 __all__ = ["MemoryBackend", "MemoryCapabilities", "MemoryStoreSpec", "ScopeModel"]
 
@@ -168,6 +169,16 @@ class MemoryBackend(ABC):
     @abstractmethod
     async def close(self, handle: MemoryStoreHandle) -> None:
         """Close a store; called by the last release. Calling it again is harmless."""
+
+    def for_user(self, handle: MemoryStoreHandle, user_id: str) -> MemoryVerbs:
+        """Return the part of an open store of no user that is a user's.
+
+        Raises:
+            UnsupportedMemoryOp: It cannot keep users apart in one store.
+        """
+        del user_id
+        reason = "it cannot keep users apart in one store: open one for each user"
+        raise UnsupportedMemoryOp("for_user", handle.backend_name, reason)
 
     async def discard(self, resource: object) -> None:
         """Close what the handle of an open store stood for, after the handle was collected.

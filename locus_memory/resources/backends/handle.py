@@ -80,10 +80,14 @@ class MemoryStoreHandle(MemoryVerbs):
         backend: The backend, which opened it.
         resource: Whatever the backend needs to serve it.
         name: Its name, for messages.
+        user_id: The user of the store, if it has one.
     """
 
-    def __init__(self, backend: MemoryBackend, resource: object, name: str) -> None:
+    def __init__(
+        self, backend: MemoryBackend, resource: object, name: str, user_id: str | None = None
+    ) -> None:
         self.backend = backend
+        self.user_id = user_id
         self.resource = resource
         self._count = _Count(name)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -147,6 +151,17 @@ class MemoryStoreHandle(MemoryVerbs):
         if self._count.is_closed:
             raise MemoryStoreClosed(self._count.name)
         return await self.backend.dispatch(self, op)
+
+    def for_user(self, user_id: str) -> MemoryVerbs:
+        """Return the part of the store that is a user's, for as long as the handle is open.
+
+        Raises:
+            UnsupportedMemoryOp: The backend cannot keep users apart in one store.
+            MemoryStoreClosed: The store is closed.
+        """
+        if self._count.is_closed:
+            raise MemoryStoreClosed(self._count.name)
+        return self.backend.for_user(self, user_id)
 
     async def __aenter__(self) -> Self:
         return self.acquire()

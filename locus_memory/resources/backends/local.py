@@ -38,6 +38,7 @@ from locus_memory.resources.results import (
     MemoryResult,
 )
 from locus_memory.resources.tree import MemoryTree
+from locus_memory.resources.verbs import MemoryVerbs
 from locus_memory.store.base import BaseStore
 
 __all__ = ["DEFAULT_STORE", "LocalMemoryBackend"]
@@ -128,7 +129,17 @@ class LocalMemoryBackend(MemoryBackend):
             await tree.close()
             raise
         self._open[id(tree)] = tree
-        return MemoryStoreHandle(self, tree, f"local memory store {_label(spec)}")
+        name = f"local memory store {_label(spec)}"
+        return MemoryStoreHandle(self, tree, name, spec.user_id)
+
+    @override
+    def for_user(self, handle: MemoryStoreHandle, user_id: str) -> MemoryVerbs:
+        if handle.user_id == user_id:
+            return handle
+        tree = self._open.get(id(handle.resource))
+        if tree is None or handle.user_id is not None:
+            return super().for_user(handle, user_id)
+        return tree.for_user(user_id)
 
     @override
     async def close(self, handle: MemoryStoreHandle) -> None:
