@@ -1,10 +1,11 @@
 """Conformance suites and fakes, for this library's backends and for yours.
 
-A backend is tested with `StoreConformance` and `CheckpointerConformance` in a few lines. The suites
+A backend is tested with `StoreConformance`, `CheckpointerConformance` and `DocumentConformance` in
+a few lines. The suites
 need the `test` extra; the fakes of the clock, the model and the embedder need nothing.
 
-Read `store.py` and `checkpoints.py` first, then the parts in `store_suite/` and
-`checkpoint_suite/`.
+Read `store.py`, `checkpoints.py` and `documents.py` first, then the parts in `store_suite/`,
+`checkpoint_suite/` and `document_suite/`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from locus_memory._internal.lazy import lazy_names
 
 if TYPE_CHECKING:
     from locus_memory.testing.checkpoints import CheckpointerConformance
+    from locus_memory.testing.documents import DocumentConformance
     from locus_memory.testing.fakes import FakeClock, FakeEmbedder
     from locus_memory.testing.model import FakeModel
     from locus_memory.testing.store import StoreConformance
@@ -23,6 +25,7 @@ else:
         __name__,
         {
             "CheckpointerConformance": "checkpoints",
+            "DocumentConformance": "documents",
             "FakeClock": "fakes",
             "FakeEmbedder": "fakes",
             "FakeModel": "model",
@@ -32,6 +35,7 @@ else:
 
 __all__ = [
     "CheckpointerConformance",
+    "DocumentConformance",
     "FakeClock",
     "FakeEmbedder",
     "FakeModel",

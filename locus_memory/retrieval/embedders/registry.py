@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.function import CallableEmbedder
 from locus_memory.retrieval.embedders.table import ModelRow, ModelTable
 
 __all__ = ["as_embedder", "get_embedder", "list_embedders", "register_embedder"]
@@ -48,13 +49,22 @@ def as_embedder(where: object) -> Embedder:
     """Return an embedder.
 
     Args:
-        where: An embedder, or a string that names one.
+        where: An embedder; a string that names one; or an object of another library with
+            `embed(texts)`, which returns an array of shape `(n, dim)`, and `dim()`. It runs in a
+            worker thread, and its name is its `name` or else that of its class.
 
     Raises:
-        ConfigurationError: It is neither, or as for `get_embedder`.
+        ConfigurationError: It is none of these, or as for `get_embedder`.
     """
     if isinstance(where, str):
         return get_embedder(where)
+    if callable(dim := getattr(where, "dim", None)) and not isinstance(where, type | Embedder):
+        embed: Any = getattr(where, "embed", None)
+        if callable(embed):
+            name = getattr(where, "name", None)
+            kind = type(where)
+            named = name if isinstance(name, str) else f"{kind.__module__}.{kind.__qualname__}"
+            return CallableEmbedder(embed, name=named, dimension=int(dim()))  # type: ignore[call-overload]
     if not isinstance(where, Embedder) or isinstance(where, type):
         raise ConfigurationError(
             "an embedder has a name, a dimension and embed(texts, kind=...); "

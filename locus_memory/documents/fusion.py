@@ -1,0 +1,182 @@
+"""The fusion of two indexes: the results of both in one ranking."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Literal, Protocol
+
+from typing_extensions import override
+
+from locus_memory._internal.quoting import quote
+from locus_memory._internal.resource import Resource
+from locus_memory.documents.values import RetrievalResult
+from locus_memory.errors import ConfigurationError
+from locus_memory.retrieval.ranking.fusion import reciprocal_rank_fusion, weighted_fusion
+from locus_memory.store.item import check_limit
+
+__all__ = ["FusedIndex", "HybridOptions", "Retriever", "fuse", "fused"]
+
+
+class Retriever(Protocol):
+    """The verb of an index that finds."""
+
+    async def retrieve(
+        self,
+        query: str,
+        *,
+        top_k: int = 5,
+        min_score: float | None = None,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's word
+    ) -> list[RetrievalResult]:
+        """Return the best chunks, the best first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HybridOptions:
+    """How the results of text search and of vector search become one ranking.
+
+    Attributes:
+        fusion: `weighted`: the scores are added; `rrf`: only ranks count.
+        k: A higher value gives the first ranks less weight, for `rrf`.
+        sparse_weight: The weight of text search.
+        dense_weight: The weight of vector search.
+        depth: Each side is asked for this many times the results that are wanted.
+
+    Raises:
+        ConfigurationError: A negative or infinite number, no depth, or an unknown fusion.
+    """
+
+    fusion: Literal["weighted", "rrf"] = "weighted"
+    k: float = 60
+    sparse_weight: float = 1.0
+    dense_weight: float = 1.0
+    depth: int = 3
+
+    def __post_init__(self) -> None:
+        if self.fusion not in ("weighted", "rrf"):
+            raise ConfigurationError(f"fusion is 'weighted' or 'rrf', not {quote(self.fusion)}")
+        for name in [each.name for each in fields(self) if each.name != "fusion"]:
+            value = getattr(self, name)
+            wrong = isinstance(value, bool) or not isinstance(value, int | float)
+            if wrong or not 0 <= value < math.inf:
+                raise ConfigurationError(f"{name} is a number of at least 0, not {quote(value)}")
+        if not isinstance(self.depth, int) or self.depth < 1:
+            raise ConfigurationError(f"depth is a whole number from 1, not {quote(self.depth)}")
+
+    @classmethod
+    def classic(cls) -> HybridOptions:
+        """Return reciprocal rank fusion: each side adds `weight / (60 + rank)`, ranks from 1.
+
+        Each side is asked for three times the results. See
+        `locus_memory.retrieval.ranking.fusion.reciprocal_rank_fusion` for its source.
+        """
+        return cls(fusion="rrf")
+
+
+_DEFAULT: Final = HybridOptions()
+
+
+def fused(
+    sparse: Sequence[RetrievalResult],
+    dense: Sequence[RetrievalResult],
+    top_k: int,
+    options: HybridOptions,
+) -> list[RetrievalResult]:
+    """Return the best results of two lists, each chunk once, with the better of its scores."""
+    both = (sparse, dense)
+    weights = (options.sparse_weight, options.dense_weight)
+    best: dict[tuple[str, int, str], RetrievalResult] = {}
+    for result in (each for side in both for each in side):
+        known = best.setdefault(_name(result), result)
+        if result.score > known.score:
+            best[_name(result)] = replace(known, score=result.score)
+    if options.fusion == "rrf":
+        ranking = reciprocal_rank_fusion(
+            [[_name(each) for each in side] for side in both], k=options.k, weights=weights
+        )
+    else:
+        ranking = weighted_fusion(
+            [{_name(each): each.score for each in side} for side in both], weights=weights
+        )
+    return [best[name] for name, _ in ranking[:top_k]]
+
+
+def _name(result: RetrievalResult) -> tuple[str, int, str]:
+    return result.source or result.doc_id, result.index, result.content
+
+
+class FusedIndex(Resource):
+    """Two indexes that are searched as one; write to each of them.
+
+    A chunk that both find is found once: chunks with the same source, place and content are the
+    same. Closing it closes both.
+
+    Args:
+        sparse: The index for words.
+        dense: The index for meanings.
+        options: The fusion.
+    """
+
+    def __init__(
+        self, sparse: Retriever, dense: Retriever, options: HybridOptions = _DEFAULT
+    ) -> None:
+        self._sparse, self._dense, self._options = sparse, dense, options
+
+    async def retrieve(
+        self,
+        query: str,
+        *,
+        top_k: int = 5,
+        min_score: float | None = None,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's word
+    ) -> list[RetrievalResult]:
+        """Return the best chunks of both; see `DocumentIndex.retrieve`.
+
+        Raises:
+            InvalidArgumentError: As for `DocumentIndex.retrieve`.
+            BackendError: A store failed.
+        """
+        wanted = check_limit(top_k, "top_k") * self._options.depth
+        sides = await asyncio.gather(
+            self._sparse.retrieve(query, top_k=wanted, min_score=min_score, filter=filter),
+            self._dense.retrieve(query, top_k=wanted, min_score=min_score, filter=filter),
+        )
+        return fused(*sides, top_k, self._options)
+
+    @override
+    async def open(self) -> None:
+        """Open both."""
+        for each in (self._sparse, self._dense):
+            if isinstance(each, Resource):
+                await each.open()
+
+    @override
+    async def close(self) -> None:
+        """Close both; calling it again is harmless."""
+        for each in (self._sparse, self._dense):
+            if isinstance(each, Resource):
+                await each.close()
+
+
+def fuse(sparse: Retriever, dense: Retriever, *, options: HybridOptions = _DEFAULT) -> FusedIndex:
+    """Return an index that searches two others, such as one for words and one for meanings.
+
+    The score of a result stays absolute: the better of those of both sides. The fusion decides only
+    the order.
+
+    Args:
+        sparse: Anything with `retrieve`, such as a `DocumentIndex` of the kind `text`.
+        dense: Another one, such as one of the kind `dense`.
+        options: `HybridOptions.classic()` for reciprocal rank fusion.
+
+    Raises:
+        ConfigurationError: One of them cannot retrieve.
+    """
+    for each in (sparse, dense):
+        if not callable(getattr(each, "retrieve", None)):
+            raise ConfigurationError(f"an index has retrieve, and {type(each).__name__} lacks it")
+    return FusedIndex(sparse, dense, options)

@@ -1,0 +1,150 @@
+"""Adding of files to an index: only what has changed, and never stopped by one file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from locus_memory._internal.offload import in_thread
+from locus_memory.documents.chunking.config import ChunkConfig
+from locus_memory.documents.ingest.files import File, files_of
+from locus_memory.documents.ingest.formats import Text, kind_of, read_text
+from locus_memory.documents.ingest.reading import MOST_BYTES, read_bytes, reason_of
+from locus_memory.documents.layout import Document, checked_metadata, digest_of, document_id
+from locus_memory.documents.values import Ingested
+from locus_memory.documents.writing import Outcome, Writer
+from locus_memory.errors import InvalidArgumentError, MissingDriverError
+from locus_memory.events import emit
+from locus_memory.store.item import check_limit, check_text
+
+__all__ = ["MOST_BYTES", "PathAdding", "counted"]
+
+_LOOKED_UP: Final = 200
+"""How many records are read at a time."""
+
+
+def counted(outcome: Outcome, chunks: int, seconds: float = 0.0) -> Ingested:
+    """Return the result of adding one document."""
+    done = Ingested(chunks=chunks, seconds=seconds)
+    if outcome == "added":
+        return replace(done, added=1)
+    return replace(done, updated=1) if outcome == "updated" else replace(done, unchanged=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A file that was read; without a text if it is as it was."""
+
+    id: str
+    digest: str
+    text: Text | None
+
+
+class PathAdding:
+    """One call of `DocumentIndex.add_path`.
+
+    Args:
+        writer: Writes the documents.
+        config: The sizes of chunks.
+        prefix: Stands in front of each source.
+        metadata: The caller's own metadata.
+        max_bytes: Larger files are skipped.
+
+    Raises:
+        InvalidArgumentError: An invalid prefix, metadata or size.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        config: ChunkConfig,
+        *,
+        prefix: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        max_bytes: int = MOST_BYTES,
+    ) -> None:
+        self._writer = writer
+        self._config = config
+        self._prefix = check_text(prefix, "a prefix") or ""
+        self._metadata = checked_metadata(metadata)
+        self._max_bytes = check_limit(max_bytes, "max_bytes")
+
+    async def run(self, path: str | Path, *, prune: bool) -> Ingested:
+        """Add a file or a folder."""
+        started = time.perf_counter()
+        files, place, is_folder = await in_thread(_listed, path)
+        root = digest_of(f"{place}\n{self._prefix}")
+        done = Ingested()
+        for start in range(0, len(files), _LOOKED_UP):
+            part = files[start : start + _LOOKED_UP]
+            known = await self._writer.known([self._source(each) for each in part])
+            for number, file in enumerate(part, start + 1):
+                one = await self._add(file, root, known)
+                done += one
+                self._tell(file, one, number, len(files))
+        if prune and is_folder:
+            done += await self._prune(root, files)
+        return replace(done, seconds=time.perf_counter() - started)
+
+    def _source(self, file: File) -> str:
+        return self._prefix + file.source
+
+    async def _add(self, file: File, root: str, known: Mapping[str, str]) -> Ingested:
+        source = self._source(file)
+        was = known.get(source)
+        try:
+            check_text(source, "a path")
+            read = await in_thread(self._read, file, was)
+        except (OSError, InvalidArgumentError, MissingDriverError) as error:
+            return Ingested(skipped=((file.source, reason_of(error)),))
+        if read.text is None:
+            return counted("unchanged", 0)
+        document = Document(
+            id=read.id,
+            source=source,
+            text=read.text.text,
+            digest=read.digest,
+            kind=read.text.kind,
+            metadata=self._metadata,
+            record=source,
+            root=root,
+        )
+        done = counted(*await self._writer.write(document, self._config, was))
+        note = read.text.note
+        return replace(done, notes=((file.source, note),)) if note else done
+
+    def _read(self, file: File, known: str | None) -> _Read:
+        content = read_bytes(file.path, self._max_bytes)
+        digest = digest_of(content)
+        kind = kind_of(file.source)
+        name = document_id(self._source(file), digest, self._config, kind, self._metadata)
+        return _Read(name, digest, None if name == known else read_text(file.source, content))
+
+    def _tell(self, file: File, one: Ingested, number: int, total: int) -> None:
+        outcome = next(
+            (name for name in ("added", "updated", "unchanged") if getattr(one, name)), "skipped"
+        )
+        emit(
+            "documents.ingested",
+            source=self._source(file),
+            outcome=outcome,
+            chunks=one.chunks,
+            number=number,
+            total=total,
+        )
+
+    async def _prune(self, root: str, files: Sequence[File]) -> Ingested:
+        there = {self._source(each) for each in files}
+        gone = await self._writer.missing(root, there)
+        for source in gone:
+            await self._writer.delete_source(source)
+        return Ingested(deleted=len(gone))
+
+
+def _listed(path: str | Path) -> tuple[list[File], Path, bool]:
+    """Return the files, the folder's own path, and whether it is a folder."""
+    root = Path(path)
+    return files_of(root), root.resolve(), root.is_dir()

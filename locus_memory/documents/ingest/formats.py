@@ -1,0 +1,177 @@
+"""The formats of files: which suffix is which, and how bytes become a text."""
+
+from __future__ import annotations
+
+import codecs
+import io
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final, Literal
+
+from locus_memory._internal.providers.drivers import require
+from locus_memory.documents.chunking.config import DocumentKind
+from locus_memory.errors import InvalidArgumentError
+
+__all__ = ["Text", "format_of", "read_text"]
+
+Format = Literal["text", "markdown", "code", "pdf", "office"]
+
+_MARKDOWN: Final = frozenset(["md", "markdown", "mdx"])
+_CODE: Final = frozenset(
+    [
+        "py",
+        "pyi",
+        "js",
+        "jsx",
+        "mjs",
+        "ts",
+        "tsx",
+        "rs",
+        "go",
+        "java",
+        "c",
+        "h",
+        "cpp",
+        "hpp",
+        "cc",
+        "cs",
+        "rb",
+        "php",
+        "swift",
+        "kt",
+        "scala",
+        "sh",
+        "bash",
+        "sql",
+        "r",
+        "lua",
+        "pl",
+        "yaml",
+        "yml",
+        "toml",
+        "json",
+        "html",
+        "htm",
+        "css",
+        "scss",
+        "xml",
+    ]
+)
+_OFFICE: Final = frozenset(["docx", "pptx", "xlsx"])
+
+_BOMS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    # Those of UTF-32 begin like those of UTF-16.
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_LOOKED_AT: Final = 8192
+_GUESSED: Final = "it is not UTF-8, and was read as Windows-1252"
+_INVALID: Final = "its byte order mark promises characters that are not all there"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The text of a file.
+
+    Attributes:
+        text: The text.
+        kind: Its shape.
+        note: What is doubtful about it; empty if nothing is.
+    """
+
+    text: str
+    kind: DocumentKind
+    note: str = ""
+
+
+def format_of(source: str) -> Format:
+    """Return the format that the suffix of a file says; `text` for an unknown one."""
+    suffix = PurePath(source).suffix[1:].lower()
+    if suffix in _MARKDOWN:
+        return "markdown"
+    if suffix in _CODE:
+        return "code"
+    if suffix in _OFFICE:
+        return "office"
+    return "pdf" if suffix == "pdf" else "text"
+
+
+def kind_of(source: str) -> DocumentKind:
+    """Return the kind of the text of a file."""
+    found = format_of(source)
+    if found == "office":
+        return "markdown"
+    return "text" if found == "pdf" else found
+
+
+def read_text(source: str, content: bytes) -> Text:
+    """Return the text of a file.
+
+    Raises:
+        InvalidArgumentError: It is binary, damaged or encrypted.
+        MissingDriverError: Its format needs an extra.
+    """
+    found = format_of(source)
+    kind = kind_of(source)
+    if found == "pdf":
+        return Text(_clean(_pdf(content)), kind)
+    if found == "office":
+        return Text(_clean(_office(source, content)), kind)
+    text, note = _decoded(content)
+    return Text(_clean(text), kind, note)
+
+
+def _clean(text: str) -> str:
+    """Return a text without lone surrogates, which no store accepts."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _decoded(content: bytes) -> tuple[str, str]:
+    for mark, encoding in _BOMS:
+        if content.startswith(mark):
+            try:
+                return content.decode(encoding), ""
+            except UnicodeDecodeError:
+                return content.decode(encoding, "replace"), _INVALID
+    if b"\x00" in content[:_LOOKED_AT]:
+        raise InvalidArgumentError("it is binary")
+    try:
+        return content.decode(), ""
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace"), _GUESSED
+
+
+def _pdf(content: bytes) -> str:
+    pypdf = require("pypdf", "documents", needed_by="PDF files")
+    try:
+        reader = pypdf.PdfReader(io.BytesIO(content))
+        is_open = not reader.is_encrypted or bool(reader.decrypt(""))
+        pages = [page.extract_text() or "" for page in reader.pages] if is_open else None
+    except MemoryError:
+        raise
+    except Exception as error:
+        # Damaged files make its parser raise almost anything.
+        raise InvalidArgumentError(f"the PDF cannot be read: {type(error).__name__}") from error
+    if pages is None:
+        raise InvalidArgumentError("the PDF is encrypted")
+    return "\n\n".join(pages)
+
+
+def _office(source: str, content: bytes) -> str:
+    markitdown = require("markitdown", "documents-all", needed_by="Office files")
+    suffix = PurePath(source).suffix.lower()
+    try:
+        found = markitdown.MarkItDown(enable_plugins=False).convert_stream(
+            io.BytesIO(content), file_extension=suffix
+        )
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise InvalidArgumentError(
+            f"the document cannot be read: {type(error).__name__}"
+        ) from error
+    text: str = found.text_content
+    return text

@@ -1,0 +1,229 @@
+"""Writing of documents to a store, so that an interrupted write can be run again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from itertools import islice
+from typing import Final, Literal, TypeVar
+
+from locus_memory._internal.offload import in_thread
+from locus_memory.documents.chunking.chunks import chunk_text
+from locus_memory.documents.chunking.config import Chunk, ChunkConfig
+from locus_memory.documents.layout import (
+    Document,
+    chunk_key,
+    chunk_put,
+    chunks_of,
+    info_of,
+    record_put,
+    source_range,
+    sources_of,
+)
+from locus_memory.documents.values import SourceInfo
+from locus_memory.errors import InvalidEmbeddingError
+from locus_memory.events import emit
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.marks import check_newest_mark, embedded_put
+from locus_memory.retrieval.embedding import embed
+from locus_memory.store.base import BaseStore, has_semantic_search
+from locus_memory.store.item import Delete, Namespace, Put
+from locus_memory.store.text import index_text
+
+__all__ = ["Outcome", "Writer"]
+
+Outcome = Literal["added", "updated", "unchanged"]
+
+_BATCH: Final = 64
+"""How many texts are embedded, and written, at a time."""
+
+_ATOMIC: Final = 256
+"""The most operations of one batch that replaces a document at once."""
+
+_PAGE: Final = 500
+
+_T = TypeVar("_T")
+
+
+class Writer:
+    """Writes the documents of an index.
+
+    The chunks of a new version are written first, then those of other versions of the source are
+    deleted. So whatever happens, the source is never without its chunks,
+    and the next write of it repairs what an interrupted one left: until a write is complete, its
+    record says so.
+
+    Args:
+        store: The store.
+        namespace: The namespace of the index.
+        embedder: The embedder, if the index has vectors.
+    """
+
+    def __init__(self, store: BaseStore, namespace: Namespace, embedder: Embedder | None) -> None:
+        self._store = store
+        self._namespace = namespace
+        self._chunks = chunks_of(namespace)
+        self._sources = sources_of(namespace)
+        self._embedder = embedder
+        self._is_checked = False
+
+    async def known(self, sources: Sequence[str]) -> dict[str, str]:
+        """Return the ids of the documents of these sources, as far as they are there.
+
+        The id of a document that was not written to its end is empty.
+        """
+        found = await self._store.get_batch([(self._sources, each) for each in sources])
+        return {
+            key: value["document"] if value["complete"] else "" for (_, key), value in found.items()
+        }
+
+    async def write(
+        self, document: Document, config: ChunkConfig, known: str | None
+    ) -> tuple[Outcome, int]:
+        """Write a document, and delete other versions of its source.
+
+        Args:
+            document: The document.
+            config: The sizes of its chunks.
+            known: The id of the document that the record of the source names, if there is one.
+
+        Returns:
+            What was done, and how many chunks were written.
+        """
+        if known == document.id:
+            return "unchanged", 0
+        chunks = await in_thread(chunk_text, document.text, config=config, kind=document.kind)
+        there = await self._keys(source_range(document.source or document.digest))
+        await self._replace(document, chunks, there)
+        return ("added" if known is None else "updated"), len(chunks)
+
+    async def _replace(self, document: Document, chunks: list[Chunk], there: list[str]) -> None:
+        done = set(there)
+        fresh = [each for each in chunks if chunk_key(document.id, each.index) not in done]
+        puts = [chunk_put(self._namespace, document, each) for each in fresh]
+        current = {chunk_key(document.id, each.index) for each in chunks}
+        deletes = [Delete(namespace=self._chunks, key=key) for key in there if key not in current]
+        record = record_put(self._namespace, document, len(chunks))
+        if (
+            self._store.capabilities.transactions
+            and len(puts) <= _BATCH
+            and len(puts) + len(deletes) < _ATOMIC
+        ):
+            await self._store.write_batch([*await self._embedded(puts), record, *deletes])
+            return
+        await self._store.put_batch([replace(record, value={**record.value, "complete": False})])
+        for batch in _batches(puts, _BATCH):
+            await self._store.put_batch(await self._embedded(batch))
+        await self._delete([each.key for each in deletes])
+        await self._store.put_batch([record])
+
+    async def store(self, document: Document) -> None:
+        """Write a document that is one chunk."""
+        chunk = Chunk(document.text)
+        put = chunk_put(self._namespace, document, chunk)
+        [put] = await self._embedded([put])
+        await self._store.put_batch([put, record_put(self._namespace, document, 1)])
+
+    async def _embedded(self, puts: list[Put]) -> list[Put]:
+        """Return the puts with vectors; as they are if there is no embedder, or it fails."""
+        embedder = self._embedder
+        if embedder is None or not puts or not await has_semantic_search(self._store):
+            return puts
+        if not self._is_checked:
+            await check_newest_mark(self._store, embedder, self._chunks)
+            self._is_checked = True
+        texts = [index_text(each.value) for each in puts]
+        try:
+            vectors = await embed(embedder, texts, "document")
+        except InvalidEmbeddingError:
+            raise
+        except Exception as error:  # noqa: BLE001 - reported; text search finds them
+            emit("documents.embed_failed", error=error, embedder=embedder.name, chunks=len(puts))
+            return puts
+        pairs = zip(puts, vectors, strict=True)
+        return [embedded_put(put, vector, embedder) for put, vector in pairs]
+
+    async def delete(self, document: str) -> bool:
+        """Delete a document by its id; returns whether it was there."""
+        item = await self._store.get_item(self._chunks, chunk_key(document, 0))
+        keys = await self._keys(f"{document}/")
+        if item is not None:
+            await self._forget(document, item.metadata.get("source", ""))
+        else:
+            # A document without text has a record only.
+            record = await self._record_of(document)
+            if record is None and not keys:
+                return False
+            if record is not None:
+                await self._store.delete(self._sources, record)
+        await self._delete(keys)
+        return True
+
+    async def _forget(self, document: str, source: str) -> None:
+        """Delete the record of a document, unless it is another version's by now."""
+        for key in (source, f"{source}\n{document}"):
+            if not key:
+                continue
+            value = await self._store.get(self._sources, key)
+            if value is not None and value["document"] == document:
+                await self._store.delete(self._sources, key)
+
+    async def _record_of(self, document: str) -> str | None:
+        found = await self._store.search(self._sources, None, 1, filter={"document": document})
+        return found[0].key if found else None
+
+    async def delete_source(self, source: str) -> int:
+        """Delete all that was added under a name; returns how many chunks."""
+        keys = await self._keys(source_range(source)) if source else []
+        records = [source] if source else []
+        after: str | None = None
+        prefix = f"{source}\n"
+        while page := await self._store.scan(self._sources, _PAGE, prefix=prefix, after=after):
+            after = page[-1].key
+            for record in page:
+                records.append(record.key)
+                keys += await self._keys(f"{record.value['document']}/")
+        # The records go last: what an interrupted call leaves, the next one finds.
+        deleted = await self._delete(keys)
+        await self._store.delete_batch([(self._sources, each) for each in records])
+        return deleted
+
+    async def clear(self) -> int:
+        """Delete all documents; returns how many chunks."""
+        deleted = await self._store.clear_namespace(self._chunks)
+        await self._store.clear_namespace(self._sources)
+        return deleted
+
+    async def sources(self, limit: int, after: str | None) -> list[SourceInfo]:
+        """Return what is there, in the order of the names."""
+        return list(map(info_of, await self._store.scan(self._sources, limit, after=after)))
+
+    async def missing(self, root: str, there: AbstractSet[str]) -> list[str]:
+        """Return the sources that are from a folder and are not among those there now."""
+        gone: list[str] = []
+        after: str | None = None
+        while page := await self._store.scan(self._sources, _PAGE, after=after):
+            after = page[-1].key
+            gone += [each.key for each in page if each.value["root"] == root]
+        return [each for each in gone if each not in there]
+
+    async def _keys(self, prefix: str) -> list[str]:
+        keys: list[str] = []
+        after: str | None = None
+        while page := await self._store.list_keys(self._chunks, _PAGE, prefix=prefix, after=after):
+            keys += page
+            after = page[-1]
+        return keys
+
+    async def _delete(self, keys: Sequence[str]) -> int:
+        deleted = 0
+        for batch in _batches(keys, _PAGE):
+            deleted += await self._store.delete_batch([(self._chunks, each) for each in batch])
+        return deleted
+
+
+def _batches(items: Sequence[_T], size: int) -> Iterator[list[_T]]:
+    left = iter(items)
+    while batch := list(islice(left, size)):
+        yield batch
