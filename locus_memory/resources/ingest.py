@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Final
 
 from locus_memory._internal.offload import in_thread
-from locus_memory.errors import MemoryConflict, MemoryNotFound, UnsupportedMemoryOp
+from locus_memory.documents.ingest.files import File, files_of
+from locus_memory.documents.ingest.formats import read_text
+from locus_memory.documents.ingest.reading import MOST_BYTES, read_bytes, reason_of
+from locus_memory.errors import (
+    LocusMemoryError,
+    MemoryConflict,
+    MemoryNotFound,
+    UnsupportedMemoryOp,
+)
 from locus_memory.resources.levels.modelled import LONGEST_HINT
 from locus_memory.resources.operations import MemoryOpResource
 from locus_memory.resources.results import MemoryResourceResult
@@ -57,13 +64,16 @@ async def ingested(
     counts = _Counts()
     hints = {"reason": op.reason, "instruction": op.instruction}
     metadata = {name: text[:LONGEST_HINT] for name, text in hints.items() if text}
-    for file, name in files:
-        text = await in_thread(_text, file)
-        if text is None:
-            counts.skipped.append((name, "it is no text in UTF-8"))
+    for file in files:
+        try:
+            path = MemoryURI((*folder.segments, *file.source.split("/"))).segments
+            text = await in_thread(_text, file)
+        except (OSError, LocusMemoryError) as error:
+            if FilePath(op.source).name == file.source and len(files) == 1:
+                raise
+            counts.skipped.append((file.source, reason_of(error)))
             continue
-        path = (*folder.segments, *name.split("/"))
-        await _put(writer, path, text, {**metadata, "source": name}, counts)
+        await _put(writer, path, text, {**metadata, "source": file.source}, counts)
     result = MemoryResourceResult(
         str(folder.as_folder),
         counts.added,
@@ -95,28 +105,21 @@ async def _put(
     counts.chunks += entry.chunks
 
 
-def _files(where: str) -> list[tuple[FilePath, str]] | None:
-    """Return the files of a source with their names; `None`: there is no such source."""
-    source = FilePath(where).expanduser()
-    if not source.exists():
-        return None
-    return [(source, source.name)] if source.is_file() else list(_below(source))
-
-
 def _name(where: str) -> str:
     return FilePath(where).expanduser().resolve().name or "files"
 
 
-def _below(source: FilePath) -> Iterator[tuple[FilePath, str]]:
-    for file in sorted(source.rglob("*")):
-        name = file.relative_to(source).as_posix()
-        if file.is_file() and not any(part.startswith(".") for part in name.split("/")):
-            yield file, name
+def _files(where: str) -> list[File] | None:
+    """Return the files of a source; `None`: there is no such source."""
+    source = FilePath(where).expanduser()
+    return files_of(source) if source.exists() else None
 
 
-def _text(file: FilePath) -> str | None:
-    data = file.read_bytes()
-    try:
-        return None if b"\0" in data[:8192] else data.decode()
-    except UnicodeDecodeError:
-        return None
+def _text(file: File) -> str:
+    """Return the text of a file.
+
+    Raises:
+        OSError: It cannot be read.
+        LocusMemoryError: It has no text, or its format needs an extra.
+    """
+    return read_text(file.source, read_bytes(file.path, MOST_BYTES)).text

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 from locus_memory._internal.offload import in_thread
 from locus_memory.documents.chunking.chunks import chunk_text
 from locus_memory.documents.chunking.config import Chunk, DocumentKind
+from locus_memory.documents.ingest.formats import format_of
 from locus_memory.resources.levels.rules import Levels, levels_of
 from locus_memory.store.item import StoreItem
 
@@ -21,8 +22,6 @@ FOLDER: Final[Mapping[str, Any]] = {"kind": "folder"}
 
 _LONG: Final = 20_000
 """Characters; a longer text is cut into chunks in a worker thread."""
-
-_CODE: Final = (".py", ".js", ".ts", ".rs", ".go", ".java", ".c", ".cpp", ".h", ".css", ".sh")
 
 
 def digest_of(text: str) -> str:
@@ -63,7 +62,7 @@ async def prepared(content: str, name: str) -> Text:
 
 def _prepared(content: str, name: str) -> Text:
     digest = digest_of(content)
-    kind: DocumentKind = "code" if name.lower().endswith(_CODE) else "markdown"
+    kind: DocumentKind = "code" if format_of(name) == "code" else "markdown"
     chunks = chunk_text(content, kind=kind)
     return Text(content, digest, len(content.encode()), chunks, levels_of(content, digest))
 
