@@ -19,6 +19,7 @@ from locus_memory.cli.commands import (
     items,
     models,
     reembed,
+    resources,
     search,
     transfer,
     verify,
@@ -40,6 +41,7 @@ _START = "Getting started"
 _MEMORIES = "Memories"
 _THREADS = "Threads and checkpoints"
 _ITEMS = "Store items"
+_RESOURCES = "Resources"
 _MODELS = "Local models"
 
 app = typer.Typer(
@@ -62,6 +64,7 @@ _add("demo", demo.demo, _START)
 _add("doctor", doctor.doctor, _START)
 _add("verify", verify.verify, _START)
 _add("chat", chat.chat, _START)
+_add("presets", resources.list_presets, _START)
 _add("memories", memories.list_memories, _MEMORIES)
 _add("remember", memories.remember, _MEMORIES)
 _add("history", memories.history, _MEMORIES)
@@ -102,6 +105,9 @@ _add("rm", items.remove, _ITEMS)
 _add("search", search.search, _ITEMS)
 _add("reembed", reembed.reembed, _ITEMS)
 _add("eval", evaluate.evaluate, _ITEMS)
+_add("tree", resources.tree, _RESOURCES)
+_add("cat", resources.cat, _RESOURCES)
+_add("find", resources.find, _RESOURCES)
 app.add_typer(
     models.commands,
     name="models",

@@ -16,12 +16,12 @@ from locus_memory.cli.printing import outcome
 from locus_memory.events import subscribe
 
 COMMANDS = [
-    "demo", "doctor", "verify", "chat",
+    "demo", "doctor", "verify", "chat", "presets",
     "memories", "remember", "history", "undo", "forget", "identity", "episodes", "ingest",
     "consolidate",
     "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import",
     "export",
-    "ls", "get", "put", "rm", "search", "reembed", "eval", "models",
+    "ls", "get", "put", "rm", "search", "reembed", "eval", "tree", "cat", "find", "models",
 ]  # fmt: skip
 
 READING = [
@@ -48,6 +48,9 @@ READING = [
     ("threads", "rm", "t", "--yes"),
     ("vacuum", "--yes"),
     ("export", "t"),
+    ("tree",),
+    ("cat", "memory://a"),
+    ("find", "word"),
 ]
 
 

@@ -26,6 +26,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory chat trip --user ada --model gpt-4o-mini",
             "echo 'Where do I live?' | locus-memory chat --user ada --scripted",
         ),
+        "presets": ("locus-memory presets", "locus-memory --url @prod threads"),
         "memories": (
             "locus-memory memories --user ada --sources",
             "locus-memory memories --all-users --query 'walnuts nuts'",
@@ -119,6 +120,15 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             """locus-memory search tides --filter '{"speaker": "Wren"}' --embedder local""",
         ),
         "reembed": ("locus-memory reembed turns/second-wind --embedder local --include-unmarked",),
+        "tree": ("locus-memory tree", "locus-memory tree memory://resources --depth 4"),
+        "cat": (
+            "locus-memory cat memory://notes/boat",
+            "locus-memory cat memory://resources --level overview",
+        ),
+        "find": (
+            "locus-memory find 'what is the mast made of?'",
+            "locus-memory find tides --under memory://resources --limit 3",
+        ),
         "models": (
             "locus-memory models",
             "locus-memory models fetch local",
