@@ -12,6 +12,7 @@ LocusMemoryError
 ├── ConfigurationError (ValueError)            a bad provider string, option or environment
 │   ├── UnknownProviderError (LookupError)
 │   ├── UnknownOptionError
+│   ├── UnsetVariableError                     a preset needs a variable that is not set
 │   └── MissingDriverError (ImportError)
 ├── StoreCapabilityError (NotImplementedError)
 ├── VersionConflictError                       a conditional write lost
@@ -89,6 +90,7 @@ __all__ = [
     "StoreCapabilityError",
     "UnknownOptionError",
     "UnknownProviderError",
+    "UnsetVariableError",
     "UnsupportedMemoryOp",
     "ValueNotSerializableError",
     "VersionConflictError",
@@ -151,6 +153,10 @@ class UnknownProviderError(ConfigurationError, LookupError):
 
 class UnknownOptionError(ConfigurationError):
     """An option that the backend does not accept; the message lists the known ones."""
+
+
+class UnsetVariableError(ConfigurationError):
+    """A preset names a variable of the environment that is not set."""
 
 
 class MissingDriverError(ConfigurationError, ImportError):

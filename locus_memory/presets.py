@@ -27,11 +27,10 @@ from typing import Any, Final, cast
 from locus_memory._internal.providers.address import parse_address
 from locus_memory._internal.providers.construction import did_you_mean
 from locus_memory._internal.quoting import quote
-from locus_memory.errors import ConfigurationError, UnknownProviderError
+from locus_memory.errors import ConfigurationError, UnknownProviderError, UnsetVariableError
 
 __all__ = [
     "Preset",
-    "UnsetVariableError",
     "is_preset",
     "list_presets",
     "memory_table",
@@ -44,10 +43,6 @@ _NAMED: Final = r"(?:passw(?:or)?d|passphrase|pwd|secret|token|api_?key|private_
 _SECRET_OPTION: Final = re.compile(rf"(?i)(?:^|_){_NAMED}$")
 _SECRET_PARAMETER: Final = re.compile(rf"(?i)[?&;][\w-]*{_NAMED}=[^&;\s]+")
 _PASSWORD: Final = re.compile(r"://[^/?#\s]*:[^/?#\s]+@")
-
-
-class UnsetVariableError(ConfigurationError):
-    """A preset names a variable of the environment that is not set."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,13 @@ import threading
 from collections.abc import Iterable
 from typing import Final
 
-from locus_memory.errors import ConfigurationError, LocusMemoryError, MissingDriverError
-from locus_memory.presets import UnsetVariableError, is_preset
+from locus_memory.errors import (
+    ConfigurationError,
+    LocusMemoryError,
+    MissingDriverError,
+    UnsetVariableError,
+)
+from locus_memory.presets import is_preset
 from locus_memory.registry import open_backend, resolve_address
 
 __all__ = ["preferred"]

@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.errors import ConfigurationError, MissingDriverError, UnknownProviderError
-from locus_memory.presets import (
+from locus_memory.errors import (
+    ConfigurationError,
+    MissingDriverError,
+    UnknownProviderError,
     UnsetVariableError,
+)
+from locus_memory.presets import (
     list_presets,
     memory_table,
     read_preset,

@@ -103,6 +103,8 @@ class MemoryTree(MemoryVerbs, StoreUser):
         InvalidArgumentError: An invalid prefix or user id.
     """
 
+    user_id: str | None
+
     def __init__(
         self,
         store: str | BaseStore | Backend,

@@ -48,7 +48,9 @@ from locus_memory import (
     MemoryProvider,
     MemorySearchResult,
     MemorySettings,
+    MemoryTree,
     MemoryType,
+    MemoryURI,
     Message,
     NamespacedStore,
     NoopMemoryManager,
@@ -94,6 +96,7 @@ from locus_memory import (
     list_memory_providers,
     list_stores,
     open_backend,
+    preferred,
     register_checkpointer,
     register_memory_api,
     register_memory_provider,
@@ -101,12 +104,21 @@ from locus_memory import (
     subscribe,
     tool,
 )
+from locus_memory.agent import ResourceSettings
 from locus_memory.backends.postgresql import PostgreSQLOptions
 from locus_memory.backends.redis import RedisOptions
 from locus_memory.checkpoint.base import AnyState
 from locus_memory.conversation import Fault, repair, validate
 from locus_memory.faces import BlockingCheckpointer, BlockingStore
 from locus_memory.memory import ExtractionOptions, RecallOptions
+from locus_memory.resources import backends as memory_backends
+from locus_memory.resources import (
+    FailureKind,
+    MemoryExecutionFailure,
+    MemoryMoveResult,
+    MemoryOpRead,
+    MemoryReadResult,
+)
 
 version: str = __version__
 
@@ -516,3 +528,23 @@ async def conversations(messages: list[Message], store: BaseStore) -> None:
     window.apply(messages)
     async with SummarizingManager(summarize_fn=lambda said: str(len(said)), store=store) as manager:
         await manager.async_apply(messages)
+
+
+async def resources(tree: MemoryTree) -> None:
+    """A tree: typed results of its verbs, and operations as values."""
+    await tree.write(MemoryURI(("a", "b")), "text", mode="append", metadata={"by": "ada"})
+    read = await tree.read("memory://a/b", "abstract")
+    assert_type(read.data, str | bytes)
+    assert_type((await tree.list()).entries[0].size, int | None)
+    assert_type((await tree.find("q")).hits[0].score, float)
+    answer = await tree.dispatch(MemoryOpRead("memory://a"))
+    if isinstance(answer, MemoryExecutionFailure):
+        assert_type(answer.kind, FailureKind)
+    assert_type(tree.for_user("ada"), MemoryTree)
+    assert_type(blocking(tree).read("memory://a"), MemoryReadResult)
+    spec = memory_backends.MemoryStoreSpec(user_id="ada")
+    async with await memory_backends.current().open(spec) as store:
+        assert_type(store.refcount, int)
+        assert_type(await store.move("memory://a", "memory://b"), MemoryMoveResult)
+        Agent(ScriptedModel(), resources=store, resource_settings=ResourceSettings(commit="close"))
+    assert_type(preferred(["@prod", "memory"], probe=True), str)
