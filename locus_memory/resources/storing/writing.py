@@ -145,7 +145,7 @@ class TreeWriter:
             if item is not None and not is_folder(item):
                 await self._taken_back(path)
                 raise MemoryConflict(str(MemoryURI(path[:depth])), "it is an entry, and no folder")
-        if await self._plans.store.list_keys(self._plans.places.children(path), 1):
+        if not await self.is_empty(path):
             await self._taken_back(path)
             raise MemoryConflict(str(MemoryURI(path)), "it is a folder")
 
