@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -14,17 +14,15 @@ from locus_memory.memory.sessions.ingestion import said_messages
 from locus_memory.resources.operations import (
     MemoryOpCommit,
 )
-from locus_memory.resources.results import (
-    MemoryCommitResult,
-)
 from locus_memory.resources.storing.nodes import prepared
 from locus_memory.resources.storing.places import Path
 from locus_memory.resources.storing.plans import Plans
 from locus_memory.resources.storing.writing import retried, written
-from locus_memory.resources.uri import MemoryURI
 from locus_memory.store.item import Put
 
-__all__ = ["SESSIONS", "SessionRecord", "Sessions"]
+__all__ = ["SESSIONS", "Fact", "SessionRecord", "Sessions"]
+
+Fact = tuple[str, str, str]
 
 SESSIONS: Final = "sessions"
 """The top folder of the archives."""
@@ -78,14 +76,14 @@ class Sessions:
         cursor = Cursor.from_value(value["cursor"])
         return SessionRecord(cursor, tuple(value["said"]), tuple(value["used"])), item.version
 
-    async def commit(self, op: MemoryOpCommit) -> tuple[MemoryCommitResult, Path | None]:
+    async def commit(self, op: MemoryOpCommit) -> Path | None:
         """Archive what is new in a session, and queue it for extraction.
 
         The queue comes first: a process that ends between both leaves messages that are extracted
         and are still to be archived, and the next commit archives them.
 
         Returns:
-            The result, and the path of the archive.
+            The path of the archive; `None` if nothing is new.
 
         Raises:
             InvalidArgumentError: The messages are not messages.
@@ -93,9 +91,7 @@ class Sessions:
         """
         said = said_messages([_plain(each) for each in op.messages])
         await self._manager().add(said, thread_id=op.session_id)
-        path = await retried(lambda: self._archived(op, said))
-        uri = None if path is None else str(MemoryURI(path))
-        return MemoryCommitResult(op.session_id, uri, -1), path
+        return await retried(lambda: self._archived(op, said))
 
     async def _archived(self, op: MemoryOpCommit, said: Sequence[Any]) -> Path | None:
         known, version = await self.record(op.session_id)
@@ -135,20 +131,24 @@ class Sessions:
             path = (SESSIONS, session_id, f"{time}-{count}")
         return path
 
-    async def extracted(self, session_id: str) -> int:
-        """Extract now; returns how many memories of the session were written.
+    async def extracted(self, session_id: str, before: Collection[Fact]) -> int:
+        """Extract now; returns how many memories of the session were written since.
+
+        Args:
+            session_id: The session.
+            before: What `facts` returned before the commit.
 
         Raises:
             MemoryExtractionFailed: Messages still wait, since the extractor failed.
         """
-        before = await self._facts(session_id)
         if await self._manager().sync_now():
             raise MemoryExtractionFailed(
                 "the session is archived, and the extractor failed: commit it again"
             )
-        return len(await self._facts(session_id) - before)
+        return len(await self.facts(session_id) - set(before))
 
-    async def _facts(self, session_id: str) -> set[tuple[str, str, str]]:
+    async def facts(self, session_id: str) -> set[Fact]:
+        """Return the type, the key and the content of each memory of a session."""
         return {
             (memory.type.value, memory.key, memory.content)
             async for memory in self._manager().memories()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -54,7 +54,7 @@ from locus_memory.resources.results import (
     MemoryResult,
     MemoryWriteResult,
 )
-from locus_memory.resources.sessions import Sessions
+from locus_memory.resources.sessions import Fact, Sessions
 from locus_memory.resources.storing.places import Path, Places
 from locus_memory.resources.storing.plans import Plans
 from locus_memory.resources.storing.writing import TreeWriter
@@ -348,19 +348,22 @@ class MemoryTree(MemoryVerbs, StoreUser):
         return result
 
     async def _commit(self, op: MemoryOpCommit) -> MemoryCommitResult:
-        result, path = await self._sessions.commit(op)
+        # Extraction may begin with the commit.
+        before = await self._sessions.facts(op.session_id) if op.wait else set[Fact]()
+        path = await self._sessions.commit(op)
+        uri = None if path is None else str(MemoryURI(path))
         if not op.wait:
             if path is not None:
                 self._refiner.add(path)
-            return result
-        work = self._background.start(partial(self._extracted, op.session_id, path))
+            return MemoryCommitResult(op.session_id, uri, -1)
+        work = self._background.start(partial(self._extracted, op.session_id, before, path))
         done, _ = await asyncio.wait([work], timeout=op.timeout_seconds)
         if not done:
             raise MemoryTimeout(f"the extraction goes on after {op.timeout_seconds} seconds")
-        return MemoryCommitResult(None, result.archived_uri, work.result())
+        return MemoryCommitResult(None, uri, work.result())
 
-    async def _extracted(self, session_id: str, path: Path | None) -> int:
-        count = await self._sessions.extracted(session_id)
+    async def _extracted(self, session_id: str, before: Collection[Fact], path: Path | None) -> int:
+        count = await self._sessions.extracted(session_id, before)
         if path is not None:
             await self._refiner.complete(path)
         return count

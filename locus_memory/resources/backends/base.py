@@ -34,7 +34,7 @@ class ScopeModel(StrEnum):
     AGENT = "agent"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class MemoryCapabilities:
     """What a memory backend can do; a test proves that what is claimed works.
 
@@ -63,7 +63,7 @@ class MemoryCapabilities:
     supports_l0_l1_l2: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class MemoryStoreSpec:
     """Which store of a backend to open.
 
