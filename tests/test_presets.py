@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from locus_memory import Agent, Memory, blocking, get_memory_manager
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import (
     ConfigurationError,
@@ -19,6 +20,7 @@ from locus_memory.presets import (
 from locus_memory.probing import preferred
 from locus_memory.registry import get_checkpointer, get_store, open_backend, register_store
 from locus_memory.resources.backends.base import MemoryStoreSpec
+from locus_memory.testing import FakeModel
 
 PROJECT = """
 [tool.locus_memory.presets]
@@ -79,6 +81,23 @@ async def test_a_preset_goes_wherever_a_provider_string_does():
         assert await checkpointer.list_threads() == []
     with pytest.raises(UnknownProviderError, match="did you mean 'prod'"):
         get_store("@prid")
+
+
+@pytest.mark.usefixtures("project")
+async def test_an_agent_and_a_memory_take_presets():
+    model = FakeModel(["Hello."])
+    async with Agent(model, checkpointer="@dev", memory_manager="@mem") as agent:
+        result = await agent.run("Hi", "t")
+        assert (result.failures, len(await agent.history("t"))) == ((), 3)
+    async with get_memory_manager("@dev") as manager, get_memory_manager("local:@mem") as other:
+        for each in (manager, other):
+            await each.save([Memory("user", "k", "text")])
+            assert len(await each.retrieve(5)) == 1
+
+
+@pytest.mark.usefixtures("project")
+def test_a_blocking_face_takes_a_preset():
+    assert blocking("@mem").exists(("a",), "k") is False
 
 
 async def test_options_of_a_preset_reach_their_part(tmp_path, monkeypatch):

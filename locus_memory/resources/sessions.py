@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from locus_memory._internal.offload import in_thread
 from locus_memory.errors import MemoryExtractionFailed
+from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import Cursor, text_of
 from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.memory.sessions.ingestion import said_messages
 from locus_memory.resources.operations import (
     MemoryOpCommit,
@@ -30,6 +33,7 @@ SESSIONS: Final = "sessions"
 _MOST_USED: Final = 200
 _MOST_SAID: Final = 3
 _LONGEST_SAID: Final = 1_000
+_LEFT_OUT: Final = "(left out, since it looks like a secret)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +104,10 @@ class Sessions:
         used = tuple(dict.fromkeys((*known.used, *map(str, op.used_uris))))[-_MOST_USED:]
         if not new and used == known.used:
             return None
+        spoken = await in_thread(_spoken, new)
         value = {
             "cursor": known.cursor.after(said, start, before).to_value(),
-            "said": _last_said(known.said, new),
+            "said": [*known.said, *_of_user(spoken)][-_MOST_SAID:],
             "used": list(used),
         }
         cursor = Put(
@@ -118,7 +123,7 @@ class Sessions:
         now = self._now()
         at = now.isoformat(timespec="microseconds")
         path = await self._free(op.session_id, now.strftime("%Y%m%dT%H%M%S.%fZ"))
-        text = await prepared(transcript(new), path[-1])
+        text = await prepared(transcript(spoken), path[-1])
         _, operations = await self._plans.put(path, None, text, {"session": op.session_id}, at)
         await written(self._plans, [*operations, cursor])
         return path
@@ -156,9 +161,42 @@ class Sessions:
         }
 
 
-def transcript(messages: Sequence[Any]) -> str:
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A message as it is archived.
+
+    Attributes:
+        role: Who said it.
+        text: Its text; `None` if it looks like it holds a secret.
+    """
+
+    role: str
+    text: str | None
+
+
+def transcript(messages: Sequence[Spoken]) -> str:
     """Return messages as Markdown, a paragraph each."""
-    return "\n\n".join(f"**{message.role}**: {text_of(message)}" for message in messages)
+    return "\n\n".join(
+        f"**{each.role}**: {_LEFT_OUT if each.text is None else each.text}" for each in messages
+    )
+
+
+def _spoken(messages: Sequence[Any]) -> list[Spoken]:
+    """Return messages as they are archived: secrets are left out, as memories leave them out."""
+    found: list[Spoken] = []
+    for message in messages:
+        # Half characters, which no database can store, become question marks.
+        text = text_of(message).encode("utf-8", "replace").decode()
+        kind = find_secret(text)
+        if kind is not None:
+            emit("memory.secret_dropped", type="archive", kind=kind)
+        found.append(Spoken(str(message.role), None if kind else text))
+    return found
+
+
+def _of_user(messages: Sequence[Spoken]) -> list[str]:
+    texts = [each.text or "" for each in messages if each.role == "user"]
+    return [text[:_LONGEST_SAID] for text in texts if text.strip()]
 
 
 def _plain(message: Any) -> Any:
@@ -174,9 +212,3 @@ def _plain(message: Any) -> Any:
 def _text_of_part(part: Any) -> str:
     text = part.get("text") if isinstance(part, Mapping) else part
     return text if isinstance(text, str) else ""
-
-
-def _last_said(known: Sequence[str], new: Sequence[Any]) -> list[str]:
-    texts = [text_of(message)[:_LONGEST_SAID] for message in new if message.role == "user"]
-    whole = [text.encode("utf-8", "replace").decode() for text in texts if text.strip()]
-    return [*known, *whole][-_MOST_SAID:]

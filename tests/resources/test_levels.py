@@ -180,3 +180,15 @@ async def test_a_failing_embedder_leaves_words_to_find():
             assert (await tree.find("hull")).hits[0].uri == "memory://a"
         assert "retrieval.degraded" in {each.name for each in events}
         assert await tree.drain() == 1
+
+
+async def test_one_entry_of_many_chunks_hides_no_other():
+    async with MemoryTree(InMemoryStore()) as tree:
+        await tree.write(
+            "memory://long", "\n\n".join(f"mast mast {'x ' * 400}" for _ in range(300))
+        )
+        await tree.write("memory://other", "The mast, and a lot about something else. " * 9)
+        assert {each.uri for each in (await tree.find("mast")).hits} == {
+            "memory://long",
+            "memory://other",
+        }

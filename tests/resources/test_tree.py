@@ -27,7 +27,7 @@ class Plain(StoreWrapper):
 
     @property
     def capabilities(self):
-        return StoreCapabilities(search=True, list_namespaces=True)
+        return StoreCapabilities(search=True, semantic_search=True, list_namespaces=True)
 
     async def write_batch(self, operations):
         self._unsupported("transactions")
@@ -112,6 +112,29 @@ async def test_without_transactions_a_killed_writer_leaves_no_folder_behind():
             assert (uri in there) is not isinstance(result, BaseException)
             if uri in there:
                 await tree.delete(uri)
+
+
+async def test_vectors_are_stored_without_transactions_too():
+    store = Plain(InMemoryStore())
+    tree = MemoryTree(store, embedder=FakeEmbedder())
+    await tree.write("memory://a", "the mast is spruce", wait=True)
+    assert await store.get_embedding(("memory", "chunks", "a"), "00000000")
+    assert await tree.drain() == 0
+
+
+async def test_an_archive_holds_no_secret():
+    tree = MemoryTree(InMemoryStore())
+    said = [
+        {"role": "user", "content": "My password is hunter2-and-more."},
+        {"role": "user", "content": "The mast\ud800 is spruce."},
+    ]
+    done = await tree.commit("s", said)
+    archived = str((await tree.read(str(done.archived_uri))).data)
+    assert "hunter2" not in archived
+    assert "(left out" in archived
+    assert "The mast? is spruce." in archived
+    record, _ = await tree._sessions.record("s")
+    assert record.said == ("The mast? is spruce.",)
 
 
 async def test_two_commits_at_once_archive_once():

@@ -202,5 +202,7 @@ def _close(
         return
     # A loop may run in this thread, and another one cannot run beside it.
     thread = threading.Thread(target=lambda: asyncio.run(backend.discard(resource)), daemon=True)
-    thread.start()
-    thread.join(_SECONDS)
+    # At the end of the interpreter, no thread starts.
+    with suppress(RuntimeError):
+        thread.start()
+        thread.join(_SECONDS)

@@ -35,7 +35,6 @@ FIELDS: Final = Fields(
 _SNIPPET: Final = 300
 _BEFORE: Final = 80
 _FEWEST: Final = 40
-_MOST_ROUNDS: Final = 20
 _SESSION_WEIGHT: Final = 0.3
 _USED_BONUS: Final = 0.05
 _WORD: Final = re.compile(r"\w+")
@@ -67,14 +66,15 @@ class TreeSearch:
         if not spaces or not top_k or not query.strip():
             return []
         page, offset = max(_FEWEST, 4 * top_k), 0
-        for _ in range(_MOST_ROUNDS):
+        while True:
             found = await self.hybrid.search(spaces, query, page, offset=offset, recursive=True)
             current = await self._current(found)
             for hit in found:
                 self._take(hit, query, target, current, best)
             if len(best) >= top_k or len(found) < page:
                 break
-            offset += page
+            # An entry may have any number of chunks.
+            offset, page = offset + page, 2 * page
         # The order is that of the ranking; the score is what can be compared.
         return list(best.values())[:top_k]
 

@@ -13,7 +13,7 @@ from locus_memory.errors import MemoryConflict, MemoryNotFound, VersionConflictE
 from locus_memory.resources.operations import (
     WriteMode,
 )
-from locus_memory.resources.storing.nodes import Entry, is_folder, prepared
+from locus_memory.resources.storing.nodes import Entry, Text, is_folder, prepared
 from locus_memory.resources.storing.places import Path
 from locus_memory.resources.storing.plans import Operation, Plans
 from locus_memory.resources.uri import MemoryURI
@@ -60,14 +60,7 @@ async def written(plans: Plans, operations: list[Operation]) -> None:
         return
     for each in operations:
         if isinstance(each, Put):
-            await plans.store.put(
-                each.namespace,
-                each.key,
-                each.value,
-                each.metadata,
-                if_version=each.if_version,
-                text=each.text,
-            )
+            await plans.store.put_batch([each])
         else:
             await plans.store.delete(each.namespace, each.key, if_version=each.if_version)
 
@@ -97,6 +90,7 @@ class TreeWriter:
         Raises:
             MemoryConflict: The path is a folder, or below an entry, or `create` found an entry.
         """
+        made: list[Text] = []
 
         async def once() -> tuple[Entry, bool]:
             item = await self._entry_item(path)
@@ -107,9 +101,11 @@ class TreeWriter:
             facts = (old.metadata if old else {}) if metadata is None else metadata
             if old is not None and (old.content, dict(old.metadata)) == (whole, dict(facts)):
                 return old, False
-            text = await prepared(whole, path[-1])
+            if not made or made[0].content != whole:
+                # Kept for the next attempt: a long text takes a while.
+                made[:] = [await prepared(whole, path[-1])]
             at = self._now().isoformat(timespec="microseconds")
-            entry, operations = await self._plans.put(path, item, text, facts, at)
+            entry, operations = await self._plans.put(path, item, made[0], facts, at)
             await written(self._plans, operations)
             await self._settle(path, is_new=item is None)
             return entry, True
