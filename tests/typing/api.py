@@ -111,7 +111,6 @@ from locus_memory.checkpoint.base import AnyState
 from locus_memory.conversation import Fault, repair, validate
 from locus_memory.faces import BlockingCheckpointer, BlockingStore
 from locus_memory.memory import ExtractionOptions, RecallOptions
-from locus_memory.resources import backends as memory_backends
 from locus_memory.resources import (
     FailureKind,
     MemoryExecutionFailure,
@@ -119,6 +118,7 @@ from locus_memory.resources import (
     MemoryOpRead,
     MemoryReadResult,
 )
+from locus_memory.resources import backends as memory_backends
 
 version: str = __version__
 
