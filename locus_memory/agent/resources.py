@@ -24,6 +24,7 @@ from locus_memory.resources.backends.base import MemoryBackend, MemoryStoreSpec
 from locus_memory.resources.backends.handle import MemoryStoreHandle
 from locus_memory.resources.results import MemoryHit
 from locus_memory.resources.tree import MemoryTree
+from locus_memory.resources.uri import as_uri
 from locus_memory.resources.verbs import MemoryVerbs
 from locus_memory.state import AgentState
 from locus_memory.store.item import check_limit
@@ -55,6 +56,7 @@ class ResourceSettings:
 
     Raises:
         ConfigurationError: A value is invalid.
+        InvalidMemoryURI: The root is no URI.
     """
 
     inject: bool = True
@@ -67,6 +69,7 @@ class ResourceSettings:
     def __post_init__(self) -> None:
         if self.commit not in _COMMITS:
             raise ConfigurationError(f"commit is 'never', 'run' or 'close', not {self.commit!r}")
+        as_uri(self.root)
         check_limit(self.top_k, "top_k")
         check_limit(self.token_budget, "token_budget")
         if not 0 <= self.min_score <= 1:

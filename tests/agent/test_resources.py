@@ -15,6 +15,7 @@ from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import (
     BackendUnavailableError,
     ConfigurationError,
+    InvalidArgumentError,
     MemoryAccessDenied,
     MemoryBackendError,
 )
@@ -168,8 +169,8 @@ def test_what_is_no_tree_is_refused():
     ):
         with pytest.raises(ConfigurationError):
             Agent(FakeModel([]), **options)
-    for wrong in ({"commit": "always"}, {"min_score": 2}):
-        with pytest.raises(ConfigurationError):
+    for wrong in ({"commit": "always"}, {"min_score": 2}, {"root": "a"}, {"top_k": -1}):
+        with pytest.raises((ConfigurationError, InvalidArgumentError)):
             ResourceSettings(**wrong)
 
 
