@@ -1,4 +1,7 @@
-"""Storms on one tree: writers that are killed, and writers in several processes at once."""
+"""Storms on one tree: writers that are killed, and writers in several processes at once.
+
+The state machine of the suite also runs for many lives.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import settings
 
+from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.resources.tree import MemoryTree
 from locus_memory.resources.uri import MemoryURI
+from locus_memory.testing.tree_suite.model import TREE_LIVES, live
 from tests.resources.test_kills import storm
 
 KILLS = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
@@ -51,6 +57,11 @@ def test_writers_in_four_processes_never_make_a_name_an_entry_and_a_folder(tmp_p
     writers = [subprocess.Popen([*command, str(n)]) for n in range(4)]
     assert [writer.wait() for writer in writers] == [0] * 4
     asyncio.run(check(path))
+
+
+def test_a_tree_behaves_like_a_dict_for_many_lives(tmp_path):
+    lives = settings(TREE_LIVES, max_examples=150, stateful_step_count=50)
+    live(SQLiteStore(tmp_path / "tree.db"), lives)
 
 
 async def check(path):

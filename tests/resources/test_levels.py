@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.conversation.tokens import estimate_tokens
-from locus_memory.errors import ModelAnswerError, ModelUnavailableError
+from locus_memory.errors import MemoryTimeout, ModelAnswerError, ModelUnavailableError
 from locus_memory.events import collect
+from locus_memory.messages import Message
 from locus_memory.resources.levels.modelled import modelled_levels
 from locus_memory.resources.levels.rules import cut, first_sentence, levels_of
 from locus_memory.resources.tree import MemoryTree
@@ -192,3 +193,32 @@ async def test_one_entry_of_many_chunks_hides_no_other():
             "memory://long",
             "memory://other",
         }
+
+
+async def test_a_slow_model_never_gives_a_new_text_the_levels_of_an_old_one():
+    allowed = {"one": asyncio.Event(), "two": asyncio.Event()}
+
+    async def slow(messages, **_):
+        word = "one" if "text one" in messages[1].content else "two"
+        await allowed[word].wait()
+        return Message.assistant(answer(f"levels of {word}"))
+
+    async with MemoryTree(InMemoryStore(), model=slow) as tree:
+        await tree.write("memory://a", "text one")
+        reading = asyncio.create_task(tree.read("memory://a", "abstract"))
+        await asyncio.sleep(0.01)
+        with pytest.raises(MemoryTimeout):
+            await tree.write("memory://a", "text two", wait=True, timeout_seconds=0.01)
+        allowed["one"].set()
+        # The read began with the old text, and answers for it.
+        assert (await reading).data == "levels of one"
+        await asyncio.sleep(0.01)
+        allowed["two"].set()
+        assert (await tree.read("memory://a", "abstract")).data == "levels of two"
+        assert await tree.drain() == 0
+        entry, _ = await tree._plans.entry(("a",))
+        assert entry.levels.abstract == "levels of two"
+        assert [each.uri for each in (await tree.find("levels of one")).hits] == ["memory://a"]
+        space = ("memory", "chunks", "a")
+        chunks = await tree.store.scan(space)
+        assert [each.value["content"] for each in chunks] == ["text two", "levels of two"]

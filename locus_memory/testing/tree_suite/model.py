@@ -25,7 +25,7 @@ from locus_memory.testing.fakes import FakeClock
 from locus_memory.testing.store_suite.base import PROPERTY
 from locus_memory.testing.tree_suite.base import TreeSuite
 
-__all__ = ["TREE_LIVES", "TreeModelTests"]
+__all__ = ["TREE_LIVES", "TreeModelTests", "live"]
 
 TREE_LIVES: Final = settings(PROPERTY, max_examples=12, stateful_step_count=25)
 
@@ -66,7 +66,7 @@ class TreeModel(RuleBasedStateMachine):
     @rule(path=_paths, text=_words, mode=_modes)
     def write(self, path: Path_, text: str, mode: WriteMode) -> None:
         """Write an entry."""
-        call = self.tree.write(MemoryURI(path), text, mode=mode)
+        call = self.tree.write(str(MemoryURI(path)), text, mode=mode)
         if self.is_blocked(path) or (mode == "create" and path in self.entries):
             with pytest.raises(MemoryConflict):
                 self.run(call)
@@ -79,7 +79,7 @@ class TreeModel(RuleBasedStateMachine):
     @rule(path=_paths)
     def read(self, path: Path_) -> None:
         """Read an entry."""
-        call = self.tree.read(MemoryURI(path))
+        call = self.tree.read(str(MemoryURI(path)))
         if path not in self.entries:
             with pytest.raises(MemoryNotFound):
                 self.run(call)
@@ -159,8 +159,8 @@ class TreeModelTests(TreeSuite):
         await asyncio.to_thread(live, self.make_store(clock, tmp_path))
 
 
-def live(manager: AbstractAsyncContextManager[BaseStore]) -> None:
-    """Run the state machine on the store of `manager`."""
+def live(manager: AbstractAsyncContextManager[BaseStore], lives: settings = TREE_LIVES) -> None:
+    """Run the state machine on the store of `manager`, for so many lives."""
     serial = itertools.count()
     with asyncio.Runner() as runner:
         store = runner.run(manager.__aenter__())
@@ -170,6 +170,6 @@ def live(manager: AbstractAsyncContextManager[BaseStore]) -> None:
                 super().__init__(store, runner, serial)
 
         try:
-            run_state_machine_as_test(Bound, settings=TREE_LIVES)
+            run_state_machine_as_test(Bound, settings=lives)
         finally:
             runner.run(manager.__aexit__(None, None, None))
