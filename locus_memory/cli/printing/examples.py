@@ -26,7 +26,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory chat trip --user ada --model gpt-4o-mini",
             "echo 'Where do I live?' | locus-memory chat --user ada --scripted",
         ),
-        "presets": ("locus-memory presets", "locus-memory --url @prod threads"),
+        "presets": ("locus-memory presets --json",),
         "memories": (
             "locus-memory memories --user ada --sources",
             "locus-memory memories --all-users --query 'walnuts nuts'",
@@ -120,14 +120,14 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             """locus-memory search tides --filter '{"speaker": "Wren"}' --embedder local""",
         ),
         "reembed": ("locus-memory reembed turns/second-wind --embedder local --include-unmarked",),
-        "tree": ("locus-memory tree", "locus-memory tree memory://resources --depth 4"),
+        "tree": ("locus-memory tree --user noor", "locus-memory tree --user noor --depth 4"),
         "cat": (
             "locus-memory cat memory://notes/boat",
-            "locus-memory cat memory://resources --level overview",
+            "locus-memory cat memory://notes --level overview",
         ),
         "find": (
-            "locus-memory find 'what is the mast made of?'",
-            "locus-memory find tides --under memory://resources --limit 3",
+            "locus-memory find 'allergic to walnuts' --user noor",
+            "locus-memory find Berlin --user noor --under memory://memories --limit 3",
         ),
         "models": (
             "locus-memory models",

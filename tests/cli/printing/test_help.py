@@ -68,6 +68,8 @@ def test_examples_work_on_the_database_of_the_demo(copied, run):
             "old.json",
             "demo",
             "locomo10.json",
+            "memory://notes/boat",
+            "memory://notes",
         }
         if needs.intersection(words) or set(words) & {"|", "<", ">", "eval", "chat"}:
             continue
@@ -81,7 +83,7 @@ def test_commands_come_in_groups(ok):
     titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)
     assert titles == [
         "Options", "Getting started", "Memories", "Threads and checkpoints",
-        "Store items", "Local models", "Examples",
+        "Store items", "Resources", "Local models", "Examples",
     ]  # fmt: skip
 
 
