@@ -115,9 +115,18 @@ if TYPE_CHECKING:
     from locus_memory.errors import InvalidEmbeddingError as InvalidEmbeddingError
     from locus_memory.errors import InvalidFilterError as InvalidFilterError
     from locus_memory.errors import InvalidKeyError as InvalidKeyError
+    from locus_memory.errors import InvalidMemoryURI as InvalidMemoryURI
     from locus_memory.errors import InvalidMessageError as InvalidMessageError
     from locus_memory.errors import InvalidNamespaceError as InvalidNamespaceError
     from locus_memory.errors import LocusMemoryError
+    from locus_memory.errors import MemoryAccessDenied as MemoryAccessDenied
+    from locus_memory.errors import MemoryBackendError as MemoryBackendError
+    from locus_memory.errors import MemoryBackendNotFound as MemoryBackendNotFound
+    from locus_memory.errors import MemoryConflict as MemoryConflict
+    from locus_memory.errors import MemoryExtractionFailed as MemoryExtractionFailed
+    from locus_memory.errors import MemoryNotFound as MemoryNotFound
+    from locus_memory.errors import MemoryStoreClosed as MemoryStoreClosed
+    from locus_memory.errors import MemoryTimeout as MemoryTimeout
     from locus_memory.errors import MissingDriverError as MissingDriverError
     from locus_memory.errors import ModelAnswerError as ModelAnswerError
     from locus_memory.errors import ModelError as ModelError
@@ -127,6 +136,8 @@ if TYPE_CHECKING:
     from locus_memory.errors import StoreCapabilityError as StoreCapabilityError
     from locus_memory.errors import UnknownOptionError as UnknownOptionError
     from locus_memory.errors import UnknownProviderError as UnknownProviderError
+    from locus_memory.errors import UnsetVariableError as UnsetVariableError
+    from locus_memory.errors import UnsupportedMemoryOp as UnsupportedMemoryOp
     from locus_memory.errors import ValueNotSerializableError as ValueNotSerializableError
     from locus_memory.errors import VersionConflictError as VersionConflictError
     from locus_memory.events import Event as Event
@@ -158,6 +169,7 @@ if TYPE_CHECKING:
     from locus_memory.messages import Message, Role
     from locus_memory.messages import ToolCall as ToolCall
     from locus_memory.messages import ToolResult as ToolResult
+    from locus_memory.probing import preferred as preferred
     from locus_memory.registry import as_checkpointer as as_checkpointer
     from locus_memory.registry import as_store as as_store
     from locus_memory.registry import (
@@ -169,6 +181,8 @@ if TYPE_CHECKING:
     )
     from locus_memory.registry import list_checkpointers as list_checkpointers
     from locus_memory.registry import list_stores as list_stores
+    from locus_memory.resources.tree import MemoryTree
+    from locus_memory.resources.uri import MemoryURI as MemoryURI
     from locus_memory.retrieval.embedders.base import Embedder
     from locus_memory.retrieval.embedders.registry import get_embedder
     from locus_memory.retrieval.hybrid import HybridSearch
@@ -211,6 +225,7 @@ else:
             "LLMMemoryManager": "memory.manager",
             "LocusMemoryError": "errors",
             "Memory": "memory.models",
+            "MemoryTree": "resources.tree",
             "MemoryType": "memory.models",
             "Message": "messages",
             "NamespacedStore": "store.view",
@@ -280,6 +295,17 @@ else:
             "MemoryProvider": "memory.providers.descriptor",
             "MemorySearchResult": "memory.models",
             "MemorySettings": "memory.providers.settings",
+            "InvalidMemoryURI": "errors",
+            "MemoryAccessDenied": "errors",
+            "MemoryBackendError": "errors",
+            "MemoryBackendNotFound": "errors",
+            "MemoryConflict": "errors",
+            "MemoryExtractionFailed": "errors",
+            "MemoryNotFound": "errors",
+            "MemoryStoreClosed": "errors",
+            "MemoryTimeout": "errors",
+            "UnsupportedMemoryOp": "errors",
+            "MemoryURI": "resources.uri",
             "MessageAdded": "agent.events",
             "MissingDriverError": "errors",
             "ModelAnswerError": "errors",
@@ -339,6 +365,7 @@ else:
             "Turn": "retrieval.turns",
             "UnknownOptionError": "errors",
             "UnknownProviderError": "errors",
+            "UnsetVariableError": "errors",
             "ValueNotSerializableError": "errors",
             "VersionConflictError": "errors",
             "as_checkpointer": "registry",
@@ -351,6 +378,7 @@ else:
             "list_checkpointers": "registry",
             "list_memory_providers": "memory.providers.registry",
             "list_stores": "registry",
+            "preferred": "probing",
             "register_memory_api": "memory.providers.registry",
             "register_memory_provider": "memory.providers.registry",
         },
@@ -378,6 +406,7 @@ __all__ = [
     "LLMMemoryManager",
     "LocusMemoryError",
     "Memory",
+    "MemoryTree",
     "MemoryType",
     "Message",
     "NamespacedStore",

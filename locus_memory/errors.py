@@ -12,11 +12,22 @@ LocusMemoryError
 ├── ConfigurationError (ValueError)            a bad provider string, option or environment
 │   ├── UnknownProviderError (LookupError)
 │   ├── UnknownOptionError
+│   ├── UnsetVariableError                     a preset needs a variable that is not set
 │   └── MissingDriverError (ImportError)
 ├── StoreCapabilityError (NotImplementedError)
 ├── VersionConflictError                       a conditional write lost
 ├── EncryptionError                            a value that cannot be decrypted
 ├── BlockingCallError (RuntimeError)           a call of `sync` that would wait for itself
+├── MemoryBackendError                         a tree of `memory://` resources failed
+│   ├── MemoryBackendNotFound (LookupError)    no backend of this name, or none is available
+│   ├── UnsupportedMemoryOp (NotImplementedError)
+│   ├── MemoryNotFound (LookupError)           nothing has this URI; never an outage
+│   ├── MemoryConflict (VersionConflictError)  the URI is taken
+│   ├── MemoryAccessDenied (PermissionError)   outside the root, or the system denies it
+│   ├── MemoryExtractionFailed                 a commit took no memories; it is safe to repeat
+│   ├── MemoryStoreClosed (BackendClosedError) a handle was used after its last release
+│   ├── MemoryTimeout (TimeoutError)           the work goes on; it is safe to repeat
+│   └── InvalidMemoryURI (InvalidArgumentError)
 ├── ModelError                                 a chat model failed
 │   ├── ModelUnavailableError (ConnectionError)   no connection, timeout, overloaded: retry
 │   ├── ModelRequestError                      the model's endpoint refused the request
@@ -58,9 +69,18 @@ __all__ = [
     "InvalidEmbeddingError",
     "InvalidFilterError",
     "InvalidKeyError",
+    "InvalidMemoryURI",
     "InvalidMessageError",
     "InvalidNamespaceError",
     "LocusMemoryError",
+    "MemoryAccessDenied",
+    "MemoryBackendError",
+    "MemoryBackendNotFound",
+    "MemoryConflict",
+    "MemoryExtractionFailed",
+    "MemoryNotFound",
+    "MemoryStoreClosed",
+    "MemoryTimeout",
     "MissingDriverError",
     "ModelAnswerError",
     "ModelError",
@@ -70,6 +90,8 @@ __all__ = [
     "StoreCapabilityError",
     "UnknownOptionError",
     "UnknownProviderError",
+    "UnsetVariableError",
+    "UnsupportedMemoryOp",
     "ValueNotSerializableError",
     "VersionConflictError",
 ]
@@ -131,6 +153,10 @@ class UnknownProviderError(ConfigurationError, LookupError):
 
 class UnknownOptionError(ConfigurationError):
     """An option that the backend does not accept; the message lists the known ones."""
+
+
+class UnsetVariableError(ConfigurationError):
+    """A preset names a variable of the environment that is not set."""
 
 
 class MissingDriverError(ConfigurationError, ImportError):
@@ -285,3 +311,92 @@ class BackendCorruptError(BackendError):
 
 class BackendClosedError(BackendError, RuntimeError):
     """The store, checkpointer or backend was used after `close()`."""
+
+
+class MemoryBackendError(LocusMemoryError):
+    """An operation on a tree of `memory://` resources failed."""
+
+
+class MemoryBackendNotFound(MemoryBackendError, LookupError):  # noqa: N818 - a name of the field
+    """No memory backend has this name, or none of the named ones is available.
+
+    Attributes:
+        name: The requested name or names.
+        available: The names of the backends that are available.
+    """
+
+    def __init__(self, name: str, available: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.available = tuple(available)
+        known = ", ".join(map(quote, self.available)) or "none"
+        super().__init__(f"no memory backend {quote(name)} is available; there are: {known}")
+
+
+class UnsupportedMemoryOp(MemoryBackendError, NotImplementedError):  # noqa: N818 - as above
+    """An operation that this memory backend, or this part of its tree, does not support.
+
+    Attributes:
+        op_type: The name of the class of the operation.
+        backend_name: The name of the backend.
+        reason: The reason and the remedy, or `None`.
+    """
+
+    def __init__(self, op_type: str, backend_name: str, reason: str | None = None) -> None:
+        self.op_type = op_type
+        self.backend_name = backend_name
+        self.reason = reason
+        message = f"{backend_name} does not support {op_type}"
+        super().__init__(f"{message}: {reason}" if reason else message)
+
+
+class MemoryNotFound(MemoryBackendError, LookupError):  # noqa: N818 - as above
+    """No entry has this URI, at this level or in this version.
+
+    Attributes:
+        uri: The URI.
+    """
+
+    def __init__(self, uri: str, reason: str | None = None) -> None:
+        self.uri = uri
+        super().__init__(f"{shorten(uri)}: {reason or 'nothing has this URI'}")
+
+
+class MemoryConflict(MemoryBackendError, VersionConflictError):  # noqa: N818 - as above
+    """The URI is taken: by an entry that must not be there, or a folder; nothing was written.
+
+    Attributes:
+        uri: The URI.
+    """
+
+    def __init__(self, uri: str, reason: str = "it exists already") -> None:
+        VersionConflictError.__init__(self, 0, 1)
+        self.uri = uri
+        self.args = (f"{shorten(uri)}: {reason}",)
+
+
+class MemoryAccessDenied(MemoryBackendError, PermissionError):  # noqa: N818 - as above
+    """A URI outside the part of the tree that may be used, or a file that may not be read."""
+
+
+class MemoryExtractionFailed(MemoryBackendError):  # noqa: N818 - as above
+    """The session is archived, but no memories were taken from it; commit it again."""
+
+
+class MemoryStoreClosed(MemoryBackendError, BackendClosedError):  # noqa: N818 - as above
+    """A handle was used after its last release.
+
+    Attributes:
+        handle: The name of the handle.
+    """
+
+    def __init__(self, handle: str) -> None:
+        self.handle = handle
+        super().__init__(f"{handle} is closed: open the backend again")
+
+
+class MemoryTimeout(MemoryBackendError, TimeoutError):  # noqa: N818 - as above
+    """An operation took longer than its `timeout_seconds`; it goes on, and is safe to repeat."""
+
+
+class InvalidMemoryURI(MemoryBackendError, InvalidArgumentError):  # noqa: N818 - as above
+    """A text that is not a `memory://` URI."""

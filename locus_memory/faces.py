@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointerCapabilities
     from locus_memory.memory.base import BaseMemoryManager
     from locus_memory.memory.manager import LLMMemoryManager
+    from locus_memory.resources.backends.handle import MemoryStoreHandle
+    from locus_memory.resources.tree import MemoryTree
     from locus_memory.store.base import BaseStore
     from locus_memory.store.item import Namespace, StoreCapabilities
 
@@ -26,6 +28,8 @@ __all__ = [
     "BlockingBackend",
     "BlockingCheckpointer",
     "BlockingMemoryManager",
+    "BlockingMemoryStore",
+    "BlockingMemoryTree",
     "BlockingStore",
 ]
 
@@ -187,3 +191,56 @@ class BlockingAgent(Blocking, of="locus_memory.agent.loop.Agent"):
         fork = _Blocks(Agent.fork)
         open = _Blocks(Agent.open)
         close = _Blocks(Agent.close)
+
+
+class BlockingMemoryTree(Blocking, of="locus_memory.resources.tree.MemoryTree"):
+    """A blocking face of a tree of resources."""
+
+    if TYPE_CHECKING:
+        pending: int
+        user_id: str | None
+        dispatch = _Blocks(MemoryTree.dispatch)
+        write = _Blocks(MemoryTree.write)
+        read = _Blocks(MemoryTree.read)
+        list = _Blocks(MemoryTree.list)
+        tree = _Blocks(MemoryTree.tree)
+        find = _Blocks(MemoryTree.find)
+        search = _Blocks(MemoryTree.search)
+        add_resource = _Blocks(MemoryTree.add_resource)
+        commit = _Blocks(MemoryTree.commit)
+        delete = _Blocks(MemoryTree.delete)
+        move = _Blocks(MemoryTree.move)
+        history = _Blocks(MemoryTree.history)
+        drain = _Blocks(MemoryTree.drain)
+        open = _Blocks(MemoryTree.open)
+        close = _Blocks(MemoryTree.close)
+
+        def for_user(self, user_id: str) -> BlockingMemoryTree:
+            """Return a blocking face of the tree of one user."""
+            ...
+
+
+class BlockingMemoryStore(Blocking, of="locus_memory.resources.backends.handle.MemoryStoreHandle"):
+    """A blocking face of a handle; `with` acquires and releases it."""
+
+    if TYPE_CHECKING:
+        refcount: int
+        is_closed: bool
+        name: str
+        release = _Blocks(MemoryStoreHandle.release)
+        dispatch = _Blocks(MemoryStoreHandle.dispatch)
+        write = _Blocks(MemoryStoreHandle.write)
+        read = _Blocks(MemoryStoreHandle.read)
+        list = _Blocks(MemoryStoreHandle.list)
+        tree = _Blocks(MemoryStoreHandle.tree)
+        find = _Blocks(MemoryStoreHandle.find)
+        search = _Blocks(MemoryStoreHandle.search)
+        add_resource = _Blocks(MemoryStoreHandle.add_resource)
+        commit = _Blocks(MemoryStoreHandle.commit)
+        delete = _Blocks(MemoryStoreHandle.delete)
+        move = _Blocks(MemoryStoreHandle.move)
+        history = _Blocks(MemoryStoreHandle.history)
+
+        def acquire(self) -> BlockingMemoryStore:
+            """Count one more user, and return this face."""
+            ...

@@ -20,6 +20,7 @@ provider and whose value is a `Provider`.
 | `opensearch`, `opensearch:host:9200` | a cluster, `localhost:9200` by default |
 | `opensearch:https://user:password@host`, `opensearch:host1,host2` | a cluster by its nodes |
 | `oci:bucket`, `oci:bucket/namespace`, `oci://bucket@namespace` | a bucket of OCI Object Storage |
+| `@name` | a preset of `pyproject.toml` or of the configuration file; see `locus_memory.presets` |
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from locus_memory.backends.providers import PROVIDERS, Provider
 from locus_memory.checkpoint.base import AnyState, BaseCheckpointer, StateT
 from locus_memory.errors import ConfigurationError, UnknownProviderError
 from locus_memory.events import emit
+from locus_memory.presets import is_preset, read_preset
 from locus_memory.store.base import BaseStore
 
 if TYPE_CHECKING:
@@ -102,9 +104,42 @@ def resolve_address(where: str) -> tuple[Address, Provider]:
         UnknownProviderError: The provider is not registered.
         ConfigurationError: An invalid provider string or hint.
     """
-    parsed = _parsed(where)
+    parsed = _parsed(_expanded(where, {})[0])
     name, provider = _find(parsed.provider)
     return Address(name, _hint(parsed, name, provider)), provider
+
+
+def _expanded(
+    where: str, options: Mapping[str, Any], part: str | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Return a provider string and options; those of a preset come before the caller's.
+
+    Args:
+        where: A provider string, or the name of a preset.
+        options: The caller's options.
+        part: The `store` or the `checkpointer`, if only one of them is made: options of a preset
+            for the other one are left out.
+
+    Raises:
+        UnknownProviderError: There is no such preset.
+        ConfigurationError: The preset is not valid.
+    """
+    if not is_preset(where):
+        return where, dict(options)
+    preset = read_preset(where)
+    given = preset.filled_options
+    if part is not None:
+        other, factories = (
+            ("checkpointer", _checkpointers) if part == "store" else ("store", _stores)
+        )
+        own = _construction(preset.where, part, _stores if part == "store" else _checkpointers)
+        beside = _construction(preset.where, other, factories)
+        given = {
+            name: value
+            for name, value in given.items()
+            if own is None or own.takes(name) or beside is None or not beside.takes(name)
+        }
+    return preset.where, {**given, **options}
 
 
 def _parsed(where: str) -> Address:
@@ -236,6 +271,7 @@ def get_store(where: str, **options: Any) -> BaseStore:
         MissingDriverError: Its driver is not installed.
         ConfigurationError: An invalid provider string, or a provider without a store.
     """
+    where, options = _expanded(where, options, "store")
     construction = _construction(where, "store", _stores)
     if construction is None:
         raise _has_no(where, "store", list_stores())
@@ -267,6 +303,7 @@ def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer:
         MissingDriverError: Its driver is not installed.
         ConfigurationError: An invalid provider string, or a provider without checkpoints.
     """
+    where, options = _expanded(where, options, "checkpointer")
     construction = _construction(where, "checkpointer", _checkpointers)
     if construction is None:
         raise _has_no(where, "checkpointer", list_checkpointers())
@@ -304,6 +341,7 @@ def open_backend(where: str, **options: Any) -> Backend:
         MissingDriverError: Its driver is not installed.
         ConfigurationError: An invalid provider string.
     """
+    where, options = _expanded(where, options)
     store = _construction(where, "store", _stores)
     checkpointer = _construction(where, "checkpointer", _checkpointers)
     name = _parsed(where).provider

@@ -17,6 +17,8 @@ from locus_memory.faces import (
     BlockingBackend,
     BlockingCheckpointer,
     BlockingMemoryManager,
+    BlockingMemoryStore,
+    BlockingMemoryTree,
     BlockingStore,
 )
 from locus_memory.registry import get_store
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer
     from locus_memory.memory.base import BaseMemoryManager
+    from locus_memory.resources.backends.handle import MemoryStoreHandle
+    from locus_memory.resources.tree import MemoryTree
     from locus_memory.store.base import BaseStore
 
 __all__ = ["Blocking", "Bridge", "blocking"]
@@ -41,6 +45,10 @@ def blocking(target: Backend, *, bridge: Bridge | None = None) -> BlockingBacken
 def blocking(
     target: BaseMemoryManager, *, bridge: Bridge | None = None
 ) -> BlockingMemoryManager: ...
+@overload
+def blocking(target: MemoryTree, *, bridge: Bridge | None = None) -> BlockingMemoryTree: ...
+@overload
+def blocking(target: MemoryStoreHandle, *, bridge: Bridge | None = None) -> BlockingMemoryStore: ...
 @overload
 def blocking(target: Agent, *, bridge: Bridge | None = None) -> BlockingAgent: ...
 @overload
@@ -59,8 +67,8 @@ def blocking(target: object, *, bridge: Bridge | None = None) -> Any:
 
     Returns:
         A `Blocking`: its methods are those of the target, without `await`. A type checker knows
-        the methods of a store, a checkpointer, a backend, a memory manager and an agent; the face
-        of any other object is typed `Any`.
+        the methods of a store, a checkpointer, a backend, a memory manager, an agent, a tree of
+        resources and a handle of one; the face of any other object is typed `Any`.
 
     Raises:
         BlockingCallError: Raised by a method call, see `Bridge.run`.

@@ -29,6 +29,7 @@ ROOMS = {
     "testing": ("testing", ["testing"]),
     "integrity": ("integrity", ["integrity"]),
     "agent": ("agent<br/>tools", ["agent", "tools"]),
+    "resources": ("resources", ["resources"]),
     "memory": ("memory", ["memory"]),
     "documents": ("documents", ["documents"]),
     "conversation": ("conversation", ["conversation"]),
@@ -40,7 +41,7 @@ ROOMS = {
         "retrieval.embedders<br/>retrieval.rerankers",
         ["retrieval.embedders", "retrieval.rerankers", "retrieval.embedding"],
     ),
-    "registry": ("registry", ["registry"]),
+    "registry": ("registry<br/>presets", ["registry", "presets", "probing"]),
     "backends": ("backends: sqlite, postgresql, ...", ["backends"]),
     "shared": ("backends: what they share", []),
     "store": ("store<br/>(contract 1)", ["store"]),
@@ -167,7 +168,9 @@ def test_what_is_imported_by_name_is_a_backend():
     assert {room_of(target.partition(":")[0]) for target in targets} == {"backends"}
 
 
-@pytest.mark.parametrize("room", ["checkpoint", "conversation", "memory", "retrieval", "store"])
+@pytest.mark.parametrize(
+    "room", ["checkpoint", "conversation", "memory", "resources", "retrieval", "store"]
+)
 def test_what_knows_the_contracts_knows_no_backend(room):
     inside = f"locus_memory.{room}"
     found = {

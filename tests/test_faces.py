@@ -16,6 +16,8 @@ from locus_memory.conversation.base import NullManager
 from locus_memory.memory.base import NoopMemoryManager
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.registry import get_checkpointer, get_store, open_backend
+from locus_memory.resources.backends.handle import MemoryStoreHandle
+from locus_memory.resources.tree import MemoryTree
 from locus_memory.store.base import BaseStore
 from locus_memory.sync import Blocking, Bridge, blocking
 
@@ -24,6 +26,8 @@ CLASSES = {
     "BlockingBackend": Backend,
     "BlockingCheckpointer": BaseCheckpointer,
     "BlockingMemoryManager": LLMMemoryManager,
+    "BlockingMemoryStore": MemoryStoreHandle,
+    "BlockingMemoryTree": MemoryTree,
     "BlockingStore": BaseStore,
 }
 
@@ -68,6 +72,7 @@ def test_a_face_is_of_the_class_that_its_type_says():
             (get_checkpointer("memory"), faces.BlockingCheckpointer),
             (open_backend("memory"), faces.BlockingBackend),
             (NoopMemoryManager(), faces.BlockingMemoryManager),
+            (MemoryTree("memory"), faces.BlockingMemoryTree),
             (NullManager(), Blocking),
         ):
             assert type(blocking(target, bridge=bridge)) is face

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     )
     from locus_memory.agent.hooks import Invocation
     from locus_memory.agent.loop import Agent, Usage
+    from locus_memory.agent.resources import ResourceSettings
     from locus_memory.agent.toolkit.documents_tool import documents_tool
     from locus_memory.agent.toolkit.memory_tool import memory_tool
+    from locus_memory.agent.toolkit.resource_tools import resource_tools
     from locus_memory.agent.toolkit.search_tool import memory_tools
 else:
     __getattr__, __dir__ = lazy_names(
@@ -41,6 +43,7 @@ else:
             "Done": "events",
             "Invocation": "hooks",
             "MessageAdded": "events",
+            "ResourceSettings": "resources",
             "Saved": "events",
             "TextDelta": "events",
             "ToolFinished": "events",
@@ -49,6 +52,7 @@ else:
             "documents_tool": "toolkit.documents_tool",
             "memory_tool": "toolkit.memory_tool",
             "memory_tools": "toolkit.search_tool",
+            "resource_tools": "toolkit.resource_tools",
         },
     )
 
@@ -59,6 +63,7 @@ __all__ = [
     "Done",
     "Invocation",
     "MessageAdded",
+    "ResourceSettings",
     "Saved",
     "TextDelta",
     "ToolFinished",
@@ -67,4 +72,5 @@ __all__ = [
     "documents_tool",
     "memory_tool",
     "memory_tools",
+    "resource_tools",
 ]

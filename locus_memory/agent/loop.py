@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import uuid4
 
 from typing_extensions import override
@@ -33,6 +33,7 @@ from locus_memory.agent.managers import (
     checked_placement,
     checked_trimmer,
     memory_of,
+    resource_hooks,
     trimmed,
     with_placement,
 )
@@ -58,6 +59,12 @@ from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import check_limit, check_text
 from locus_memory.tools import Tool, as_tools, failed
+
+if TYPE_CHECKING:
+    from locus_memory.agent.resources import ResourceSettings
+    from locus_memory.resources.backends.base import MemoryBackend, MemoryStoreSpec
+    from locus_memory.resources.backends.handle import MemoryStoreHandle
+    from locus_memory.resources.tree import MemoryTree
 
 __all__ = ["Agent", "Usage"]
 
@@ -101,6 +108,11 @@ class Agent(Resource):
             model is called, or after the answer is saved; `resume` tries again. Extraction in
             the background is not part of a run.
         memory_settings: Whether to recall and to extract, and how much text to recall.
+        resources: A tree of `memory://` resources: a `MemoryTree`, a handle, a `MemoryStoreSpec`, a
+            memory backend, or the name of a backend or a preset, or the provider string of a
+            store. A run with a user has that user's tree.
+        resource_settings: Whether entries that match are shown to the model, and when sessions are
+            committed.
         end_on_error: Whether `on_session_end` is also called for a run that fails or is cancelled.
             By default its messages are extracted with the next run of the thread. A run that
             loses its thread to another one (`CheckpointConflictError`) never has an end.
@@ -140,6 +152,13 @@ class Agent(Resource):
         memory_placement: Literal["system", "user"] = "user",
         on_memory_error: Literal["report", "raise"] = "report",
         memory_settings: MemorySettings | None = None,
+        resources: str
+        | MemoryTree
+        | MemoryStoreHandle
+        | MemoryStoreSpec
+        | MemoryBackend
+        | None = None,
+        resource_settings: ResourceSettings | None = None,
         end_on_error: bool = False,
         before_invocation: Iterable[Callable[[Invocation], Any]] = (),
         after_invocation: Iterable[Callable[[Invocation], Any]] = (),
@@ -171,6 +190,7 @@ class Agent(Resource):
         self._memory = MemoryHooks(self.memory_manager, memory_settings)
         self.documents = self._own(*documents_of(documents))
         self._document_context = document_context
+        self._resources = resource_hooks(resources, resource_settings)
         self.end_on_error = end_on_error
         self._before = InvocationHooks("before_invocation", before_invocation)
         self._after = InvocationHooks("after_invocation", after_invocation)
@@ -297,6 +317,8 @@ class Agent(Resource):
         await self._memory.end(session.state)
         if not session.is_waiting:
             await self._memory.complete(session.state, session.thread_id)
+        if self._resources is not None:
+            await self._resources.end(session.state, session.thread_id)
         self._check_memory(session)
         return await session.finish()
 
@@ -353,6 +375,8 @@ class Agent(Resource):
         prompt = () if self.system_prompt is None else (Message.system(self.system_prompt),)
         view = session.state.model_copy(update={"messages": (*prompt, *thread)})
         seen = await self._memory.recall(view, session.thread_id)
+        if self._resources is not None:
+            seen = await self._resources.recall(seen, session.thread_id)
         seen, session.sources = await with_documents(
             self.documents, seen, thread, self._document_context
         )
@@ -431,6 +455,8 @@ class Agent(Resource):
         async with AsyncExitStack() as stack:
             for each in self._owned:
                 stack.push_async_callback(each.close)
+            if self._resources is not None:
+                stack.push_async_callback(self._resources.close)
             await self._memory.close()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeGuard
 
 from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory._internal.quoting import quote
@@ -18,6 +18,9 @@ from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
 
+if TYPE_CHECKING:
+    from locus_memory.agent.resources import ResourceHooks
+
 __all__ = [
     "PrefetchHook",
     "SessionHooks",
@@ -29,6 +32,7 @@ __all__ = [
     "memory_of",
     "recalled",
     "remember",
+    "resource_hooks",
     "trimmed",
     "with_placement",
 ]
@@ -147,6 +151,26 @@ def _extraction(model: Any) -> dict[str, Any]:
 
 def _has_hooks(where: object) -> TypeGuard[SessionHooks]:
     return hasattr(where, "on_session_start") and hasattr(where, "on_session_end")
+
+
+def resource_hooks(resources: Any, settings: Any) -> ResourceHooks | None:
+    """Return the hooks of an agent's tree, or `None` if it has none.
+
+    Raises:
+        ConfigurationError: It is no tree, or there are settings and no tree.
+    """
+    if resources is None and settings is None:
+        return None
+    if resources is None:
+        raise ConfigurationError("resource_settings need resources=")
+    # Loaded only for agents with a tree.
+    from locus_memory.agent.resources import ResourceHooks, ResourceSettings  # noqa: PLC0415
+
+    if not isinstance(settings, ResourceSettings | None):
+        raise ConfigurationError(
+            f"resource_settings is a ResourceSettings, not {type(settings).__name__}"
+        )
+    return ResourceHooks(resources, settings)
 
 
 def checked_trimmer(manager: Trimmer | None) -> Trimmer | None:

@@ -31,7 +31,7 @@ class Usage:
 
 
 def report_usage(
-    answer: Any, purpose: Literal["answer", "extraction", "gate", "reflection", "tending"]
+    answer: Any, purpose: Literal["answer", "extraction", "gate", "levels", "reflection", "tending"]
 ) -> None:
     """Emit the event `model.answered` with the `usage` of an answer's metadata."""
     metadata = getattr(answer, "metadata", None)

@@ -27,6 +27,7 @@ _MEMORIES: Final = "Memories"
 _THREADS: Final = "Threads and checkpoints"
 _DOCUMENTS: Final = "Documents"
 _ITEMS: Final = "Store items"
+_RESOURCES: Final = "Resources"
 _MODELS: Final = "Local models"
 
 
@@ -39,6 +40,7 @@ class _Top(LazyGroup):
             "doctor": Place("commands.doctor", "doctor", _START),
             "verify": Place("commands.verify", "verify", _START),
             "chat": Place("commands.chat", "chat", _START),
+            "presets": Place("commands.resources", "list_presets", _START),
             "memories": Place("commands.memory.memories", "list_memories", _MEMORIES),
             "remember": Place("commands.memory.memories", "remember", _MEMORIES),
             "history": Place("commands.memory.memories", "history", _MEMORIES),
@@ -66,6 +68,9 @@ class _Top(LazyGroup):
             "reembed": Place("commands.reembed", "reembed", _ITEMS),
             "eval": Place("commands.evaluate", "evaluate", _ITEMS),
             "docs": Place("commands.documents", "commands", _DOCUMENTS),
+            "tree": Place("commands.resources", "tree", _RESOURCES),
+            "cat": Place("commands.resources", "cat", _RESOURCES),
+            "find": Place("commands.resources", "find", _RESOURCES),
             "models": Place("commands.models", "commands", _MODELS),
         }
     )

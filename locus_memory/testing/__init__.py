@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from locus_memory.testing.checkpoints import CheckpointerConformance
     from locus_memory.testing.documents import DocumentConformance
     from locus_memory.testing.fakes import FakeClock, FakeEmbedder
+    from locus_memory.testing.memory_tree import MemoryTreeConformance
     from locus_memory.testing.model import FakeModel
     from locus_memory.testing.store import StoreConformance
 else:
@@ -29,6 +30,7 @@ else:
             "FakeClock": "fakes",
             "FakeEmbedder": "fakes",
             "FakeModel": "model",
+            "MemoryTreeConformance": "memory_tree",
             "StoreConformance": "store",
         },
     )
@@ -39,5 +41,6 @@ __all__ = [
     "FakeClock",
     "FakeEmbedder",
     "FakeModel",
+    "MemoryTreeConformance",
     "StoreConformance",
 ]

@@ -16,12 +16,12 @@ from locus_memory.cli.printing import outcome
 from locus_memory.events import subscribe
 
 COMMANDS = [
-    "demo", "doctor", "verify", "chat",
+    "demo", "doctor", "verify", "chat", "presets",
     "memories", "remember", "history", "undo", "forget", "identity", "episodes", "ingest",
     "consolidate",
     "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import",
     "export",
-    "ls", "get", "put", "rm", "search", "reembed", "eval", "docs", "models",
+    "ls", "get", "put", "rm", "search", "reembed", "eval", "docs", "tree", "cat", "find", "models",
 ]  # fmt: skip
 
 READING = [
@@ -52,6 +52,9 @@ READING = [
     ("docs", "ls"),
     ("docs", "search", "word"),
     ("docs", "rm", "guide.md"),
+    ("tree",),
+    ("cat", "memory://a"),
+    ("find", "word"),
 ]
 
 

@@ -27,6 +27,7 @@ HOMES = [
     *("backends.oracle", "backends.postgresql", "backends.redis", "backends.sqlite"),
     *("integrations.langgraph", "integrations.locus", "integrity", "memory"),
     "memory.providers",
+    *("presets", "probing", "resources", "resources.backends"),
     *("messages", "registry", "retrieval", "retrieval.embedders", "retrieval.rerankers", "store"),
     *("sync", "testing"),
 ]

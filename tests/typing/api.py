@@ -49,7 +49,9 @@ from locus_memory import (
     MemoryProvider,
     MemorySearchResult,
     MemorySettings,
+    MemoryTree,
     MemoryType,
+    MemoryURI,
     Message,
     NamespacedStore,
     NoopMemoryManager,
@@ -96,6 +98,7 @@ from locus_memory import (
     list_memory_providers,
     list_stores,
     open_backend,
+    preferred,
     register_checkpointer,
     register_memory_api,
     register_memory_provider,
@@ -103,6 +106,7 @@ from locus_memory import (
     subscribe,
     tool,
 )
+from locus_memory.agent import ResourceSettings
 from locus_memory.backends.postgresql import PostgreSQLOptions
 from locus_memory.backends.redis import RedisOptions
 from locus_memory.checkpoint.base import AnyState
@@ -120,6 +124,14 @@ from locus_memory.documents import (
 )
 from locus_memory.faces import BlockingCheckpointer, BlockingStore
 from locus_memory.memory import ExtractionOptions, RecallOptions
+from locus_memory.resources import (
+    FailureKind,
+    MemoryExecutionFailure,
+    MemoryMoveResult,
+    MemoryOpRead,
+    MemoryReadResult,
+)
+from locus_memory.resources import backends as memory_backends
 
 version: str = __version__
 
@@ -552,3 +564,23 @@ async def documents() -> None:
     assert_type(own("memory"), DocumentIndex)
     agent = Agent(ScriptedModel(), documents=index)
     assert_type((await agent.run("hello")).sources, tuple[RetrievalResult, ...])
+
+
+async def resources(tree: MemoryTree) -> None:
+    """A tree: typed results of its verbs, and operations as values."""
+    await tree.write(MemoryURI(("a", "b")), "text", mode="append", metadata={"by": "ada"})
+    read = await tree.read("memory://a/b", "abstract")
+    assert_type(read.data, str | bytes)
+    assert_type((await tree.list()).entries[0].size, int | None)
+    assert_type((await tree.find("q")).hits[0].score, float)
+    answer = await tree.dispatch(MemoryOpRead("memory://a"))
+    if isinstance(answer, MemoryExecutionFailure):
+        assert_type(answer.kind, FailureKind)
+    assert_type(tree.for_user("ada"), MemoryTree)
+    assert_type(blocking(tree).read("memory://a"), MemoryReadResult)
+    spec = memory_backends.MemoryStoreSpec(user_id="ada")
+    async with await memory_backends.current().open(spec) as store:
+        assert_type(store.refcount, int)
+        assert_type(await store.move("memory://a", "memory://b"), MemoryMoveResult)
+        Agent(ScriptedModel(), resources=store, resource_settings=ResourceSettings(commit="close"))
+    assert_type(preferred(["@prod", "memory"], probe=True), str)

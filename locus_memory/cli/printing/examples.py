@@ -26,6 +26,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory chat trip --user ada --model gpt-4o-mini",
             "echo 'Where do I live?' | locus-memory chat --user ada --scripted",
         ),
+        "presets": ("locus-memory presets --json",),
         "memories": (
             "locus-memory memories --user ada --sources",
             "locus-memory memories --all-users --query 'walnuts nuts'",
@@ -136,6 +137,15 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         ),
         "docs ls": ("locus-memory docs ls --limit 20",),
         "docs rm": ("locus-memory docs rm guide.pdf", "locus-memory docs rm --all --yes"),
+        "tree": ("locus-memory tree --user noor", "locus-memory tree --user noor --depth 4"),
+        "cat": (
+            "locus-memory cat memory://notes/boat",
+            "locus-memory cat memory://notes --level overview",
+        ),
+        "find": (
+            "locus-memory find 'allergic to walnuts' --user noor",
+            "locus-memory find Berlin --user noor --under memory://memories --limit 3",
+        ),
         "models": (
             "locus-memory models",
             "locus-memory models fetch local",

@@ -86,6 +86,9 @@ def _values(name: str, value: Any) -> Iterator[str]:
 
 
 def _without_password(url: str) -> str:
+    if url.startswith("@"):
+        # The name of a preset.
+        return url
     from locus_memory._internal.providers.address import parse_address  # noqa: PLC0415 - help must be quick
 
     return str(parse_address(url))

@@ -40,6 +40,7 @@ from locus_memory.memory.options import RecallOptions
 from locus_memory.memory.providers.base import is_provider
 from locus_memory.memory.providers.descriptor import MemoryProvider, checked_name
 from locus_memory.memory.providers.manager import ProviderManager
+from locus_memory.presets import is_preset, read_preset
 from locus_memory.registry import list_stores, resolve_address
 
 if TYPE_CHECKING:
@@ -120,6 +121,9 @@ def open_memory_manager(
         options: As there.
         preferred: Options for a class that accepts them.
     """
+    if is_preset(where) and _find(read_preset(where).where) is not None:
+        preset = read_preset(where)
+        where, options = preset.where, {**preset.filled_options, **options}
     provider = _find(where)
     if provider is None:
         return _over_store(where, {**(preferred or {}), **options})

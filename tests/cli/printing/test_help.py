@@ -69,6 +69,8 @@ def test_examples_work_on_the_database_of_the_demo(copied, run):
             "facts.jsonl",
             "demo",
             "locomo10.json",
+            "memory://notes/boat",
+            "memory://notes",
         }
         if needs.intersection(words) or set(words) & {"|", "<", ">", "eval", "chat"}:
             continue
@@ -82,7 +84,7 @@ def test_commands_come_in_groups(ok):
     titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)
     assert titles == [
         "Options", "Getting started", "Memories", "Threads and checkpoints",
-        "Store items", "Local models", "Examples",
+        "Store items", "Resources", "Local models", "Examples",
     ]  # fmt: skip
 
 

@@ -1,0 +1,240 @@
+"""The tree of an agent: what is found goes into the prompt, and sessions are committed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Literal
+
+from locus_memory._internal.neutral import neutralise
+from locus_memory._internal.quoting import quote
+from locus_memory.conversation.roles import BLOCK_CLOSE, BLOCK_MARK, BLOCK_OPENING, is_memory_block
+from locus_memory.conversation.tokens import as_token_counter
+from locus_memory.errors import ConfigurationError, MemoryAccessDenied
+from locus_memory.events import emit
+from locus_memory.memory.inject import fitting
+from locus_memory.memory.providers.hooks import call_hook
+from locus_memory.messages import Message, Role
+from locus_memory.presets import is_preset
+from locus_memory.resources.backends import registry
+from locus_memory.resources.backends.base import MemoryBackend, MemoryStoreSpec
+from locus_memory.resources.backends.handle import MemoryStoreHandle
+from locus_memory.resources.results import MemoryHit
+from locus_memory.resources.tree import MemoryTree
+from locus_memory.resources.uri import as_uri
+from locus_memory.resources.verbs import MemoryVerbs
+from locus_memory.state import AgentState
+from locus_memory.store.item import check_limit
+
+__all__ = ["ResourceHooks", "ResourceSettings"]
+
+_SECONDS: Final = 30.0
+_RECALL_SECONDS: Final = 5.0
+_MOST_OVERVIEWS: Final = 2
+_MOST_SESSIONS: Final = 256
+_COMMITS: Final = ("never", "run", "close")
+
+_SessionName = tuple[str | None, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceSettings:
+    """How an agent uses its tree; an agent accepts them as `resource_settings=`.
+
+    Attributes:
+        inject: Whether to put the best entries for the user's message before the model: their
+            abstracts, and the overviews of the best two.
+        commit: `"run"`: commit the session after each run; `"close"`: when the agent is closed;
+            `"never"`: leave it to the program.
+        root: Only entries here and below are put before the model.
+        top_k: At most this many entries.
+        min_score: Their lowest score, from 0 to 1.
+        token_budget: The most tokens of their lines.
+
+    Raises:
+        ConfigurationError: A value is invalid.
+        InvalidMemoryURI: The root is no URI.
+    """
+
+    inject: bool = True
+    commit: Literal["never", "run", "close"] = "never"
+    root: str = "memory://"
+    top_k: int = 5
+    min_score: float = 0.2
+    token_budget: int = 1_000
+
+    def __post_init__(self) -> None:
+        if self.commit not in _COMMITS:
+            raise ConfigurationError(f"commit is 'never', 'run' or 'close', not {self.commit!r}")
+        as_uri(self.root)
+        check_limit(self.top_k, "top_k")
+        check_limit(self.token_budget, "token_budget")
+        if not 0 <= self.min_score <= 1:
+            raise ConfigurationError(f"min_score is from 0 to 1, not {quote(self.min_score)}")
+
+
+class ResourceHooks:
+    """The tree of an agent in its runs; no failure ends a run.
+
+    Args:
+        resources: A tree, a handle, a spec, a backend, or the name of a backend or of a preset, or
+            a provider string of a store; `None`: there is no tree.
+        settings: How it is used.
+
+    Raises:
+        ConfigurationError: It is something else.
+    """
+
+    def __init__(self, resources: object, settings: ResourceSettings | None) -> None:
+        self._resources = _checked(resources)
+        self._settings = settings or ResourceSettings()
+        self._opened: MemoryVerbs | None = None
+        self._opening = asyncio.Lock()
+        self._used: dict[_SessionName, tuple[str, ...]] = {}
+        self._sessions: OrderedDict[_SessionName, Sequence[Message]] = OrderedDict()
+
+    async def recall(self, state: AgentState, thread_id: str) -> AgentState:
+        """Return the state with what the tree has on the user's message."""
+        if self._resources is None or not self._settings.inject:
+            return state
+        work = partial(self._recalled, state, thread_id)
+        found = await call_hook("recall", work, seconds=_RECALL_SECONDS, report=_report)
+        return state if found is None else _with_lines(state, found)
+
+    async def _recalled(self, state: AgentState, thread_id: str) -> list[str]:
+        said = (each for each in reversed(state.messages) if each.role == Role.USER)
+        query = next((each.content or "" for each in said), "")
+        settings = self._settings
+        user = state.metadata.get("user_id")
+        tree = await self._bound(user)
+        found = await tree.find(query, settings.root, settings.top_k)
+        hits = [each for each in found.hits if each.score >= settings.min_score]
+        self._used[user, thread_id] = tuple(each.uri for each in hits)
+        if len(self._used) > _MOST_SESSIONS:
+            del self._used[next(iter(self._used))]
+        return await self._lines(tree, hits)
+
+    async def _lines(self, tree: MemoryVerbs, hits: Sequence[MemoryHit]) -> list[str]:
+        """Return a line for each abstract, then for the best overviews, within the budget."""
+        levels = ["abstract"] * len(hits) + ["overview"] * min(_MOST_OVERVIEWS, len(hits))
+        wanted = [*hits, *hits[:_MOST_OVERVIEWS]]
+        read = await asyncio.gather(
+            *(
+                tree.read(hit.uri, level)  # type: ignore[arg-type]
+                for hit, level in zip(wanted, levels, strict=True)
+            )
+        )
+        texts = [neutralise(str(each.data)) for each in read]
+        shown = list(dict.fromkeys(texts[: len(hits)]))
+        lines = [
+            f"- {each.uri} ({each.level}): {text}"
+            for each, text in zip(read, texts, strict=True)
+            # A short text is its own abstract.
+            if text and (each.level == "abstract" or text not in shown)
+        ]
+        places, _ = fitting(lines, self._settings.token_budget, as_token_counter(None))
+        return [lines[place] for place in places]
+
+    async def end(self, state: AgentState, thread_id: str) -> None:
+        """Commit the session of a run, or keep it until the agent is closed."""
+        if self._resources is None or self._settings.commit == "never":
+            return
+        name = (state.metadata.get("user_id"), thread_id)
+        if self._settings.commit == "run":
+            await self._commit(name, state.messages)
+            return
+        self._sessions[name] = state.messages
+        self._sessions.move_to_end(name)
+        if len(self._sessions) > _MOST_SESSIONS:
+            await self._commit(*self._sessions.popitem(last=False))
+
+    async def _commit(self, name: _SessionName, messages: Sequence[Message]) -> None:
+        async def work() -> None:
+            tree = await self._bound(name[0])
+            await tree.commit(name[1], list(messages), self._used.pop(name, ()))
+
+        await call_hook("commit", work, seconds=_SECONDS, report=_report)
+
+    async def _bound(self, user_id: str | None) -> MemoryVerbs:
+        """Return the tree of a user.
+
+        Raises:
+            MemoryAccessDenied: The tree belongs to another user.
+        """
+        tree = await self._tree()
+        owner: str | None = getattr(tree, "user_id", None)
+        if user_id is None or owner == user_id:
+            return tree
+        if owner is not None:
+            raise MemoryAccessDenied("the tree of the agent belongs to another user than the run")
+        bound: MemoryVerbs = tree.for_user(user_id)  # type: ignore[attr-defined]
+        return bound
+
+    async def _tree(self) -> MemoryVerbs:
+        """Return the tree, opened with the first use."""
+        async with self._opening:
+            if self._opened is None:
+                self._opened = await _open(self._resources)
+            return self._opened
+
+    async def close(self) -> None:
+        """Commit the sessions that wait, and let go of the tree; what was opened here is closed."""
+        while self._sessions:
+            await self._commit(*self._sessions.popitem(last=False))
+        opened, self._opened = self._opened, None
+        if isinstance(opened, MemoryStoreHandle):
+            await opened.release()
+        elif isinstance(opened, MemoryTree) and opened is not self._resources:
+            await opened.close()
+
+
+def _checked(resources: object) -> object:
+    kinds = (str, MemoryTree, MemoryStoreHandle, MemoryStoreSpec, MemoryBackend)
+    if resources is None or isinstance(resources, kinds):
+        return resources
+    raise ConfigurationError(
+        "resources is a MemoryTree, a handle, a MemoryStoreSpec, a memory backend, or the name of a"
+        f" backend or a preset or a provider string, not {type(resources).__name__}"
+    )
+
+
+async def _open(resources: Any) -> MemoryVerbs:
+    """Return a tree that is open; a handle is acquired."""
+    if isinstance(resources, MemoryTree):
+        return resources
+    if isinstance(resources, MemoryStoreHandle):
+        return resources.acquire()
+    if isinstance(resources, MemoryStoreSpec):
+        name = resources.backend
+        backend = registry.current() if name is None else registry.get(name)
+        return (await backend.open(resources)).acquire()
+    if isinstance(resources, MemoryBackend):
+        return (await resources.open()).acquire()
+    if not is_preset(resources) and resources in registry.list_names():
+        return (await registry.get(resources).open()).acquire()
+    return MemoryTree(resources)
+
+
+def _with_lines(state: AgentState, lines: Sequence[str]) -> AgentState:
+    """Return the state with lines in its block of memories, or in a new one."""
+    if not lines:
+        return state
+    added = "".join(f"{line}\n" for line in lines)
+    messages = list(state.messages)
+    for place, each in enumerate(messages):
+        text = each.content or ""
+        if is_memory_block(each) and text.endswith(BLOCK_CLOSE):
+            whole = f"{text.removesuffix(BLOCK_CLOSE)}{added}{BLOCK_CLOSE}"
+            messages[place] = each.model_copy(update={"content": whole})
+            return state.model_copy(update={"messages": tuple(messages)})
+    place = next((n for n, each in enumerate(messages) if each.role != Role.SYSTEM), len(messages))
+    block = f"{BLOCK_OPENING}{added}{BLOCK_CLOSE}"
+    messages.insert(place, Message(role=Role.SYSTEM, content=block, metadata={BLOCK_MARK: True}))
+    return state.model_copy(update={"messages": tuple(messages)})
+
+
+def _report(hook: str, error: BaseException) -> None:
+    emit("agent.resources_failed", error=error, hook=hook)

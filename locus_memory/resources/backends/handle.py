@@ -1,0 +1,208 @@
+"""Handles: an open store that several agents share, closed by its last release."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import warnings
+import weakref
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from typing_extensions import override
+
+from locus_memory.errors import MemoryBackendError, MemoryStoreClosed
+from locus_memory.events import emit
+from locus_memory.resources.operations import (
+    MemoryOp,
+)
+from locus_memory.resources.results import (
+    MemoryExecutionFailure,
+    MemoryResult,
+)
+from locus_memory.resources.verbs import MemoryVerbs
+
+if TYPE_CHECKING:
+    from locus_memory.resources.backends.base import MemoryBackend
+
+__all__ = ["MemoryStoreHandle"]
+
+_SECONDS: Final = 5.0
+
+
+class _Count:
+    """The count of one handle; safe for threads and tasks, and for use after the handle is gone."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lock = threading.Lock()
+        self.holders = 0
+        self.is_closed = False
+        self.process = os.getpid()
+
+    def acquire(self) -> None:
+        with self.lock:
+            if self.is_closed:
+                raise MemoryStoreClosed(self.name)
+            self.holders += 1
+
+    def release(self) -> bool:
+        """Drop one; returns whether it was the last one, which then is told nobody else."""
+        with self.lock:
+            if self.holders == 0:
+                raise MemoryBackendError(
+                    f"{self.name} was released more often than acquired: release it once for each"
+                    " acquire"
+                )
+            self.holders -= 1
+            self.is_closed = self.holders == 0
+            return self.is_closed
+
+    def abandon(self) -> bool:
+        """Close it without a release; returns whether it was open."""
+        with self.lock:
+            was_open = not self.is_closed
+            self.is_closed = True
+            return was_open
+
+
+class MemoryStoreHandle(MemoryVerbs):
+    """An open store of a memory backend, with a count of those who use it.
+
+    `acquire` adds one and returns the handle; `release` drops one, and the last one closes the
+    store. There is no other way to close it. `async with handle:` acquires and releases; so does
+    `with` on a blocking face. A handle that is collected while it is open closes the store, and
+    warns.
+
+    Args:
+        backend: The backend, which opened it.
+        resource: Whatever the backend needs to serve it.
+        name: Its name, for messages.
+        user_id: The user of the store, if it has one.
+    """
+
+    def __init__(
+        self, backend: MemoryBackend, resource: object, name: str, user_id: str | None = None
+    ) -> None:
+        self.backend = backend
+        self.user_id = user_id
+        self.resource = resource
+        self._count = _Count(name)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        with suppress(RuntimeError):
+            self._loop = asyncio.get_running_loop()
+        self._finalizer = weakref.finalize(
+            self, _abandoned, backend, resource, self._count, self._loop
+        )
+
+    def __repr__(self) -> str:
+        state = "closed" if self._count.is_closed else f"refcount={self.refcount}"
+        return f"{type(self).__name__}({self._count.name!r}, {state})"
+
+    @property
+    @override
+    def backend_name(self) -> str:
+        return self.backend.name
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._count.name
+
+    @property
+    def refcount(self) -> int:
+        """How many use it."""
+        return self._count.holders
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the last one has released it."""
+        return self._count.is_closed
+
+    def acquire(self) -> Self:
+        """Count one more user, and return this handle.
+
+        Raises:
+            MemoryStoreClosed: It is closed.
+        """
+        self._count.acquire()
+        return self
+
+    async def release(self) -> None:
+        """Count one user less; the last one closes the store.
+
+        Raises:
+            MemoryBackendError: Nobody has acquired it.
+        """
+        if self._count.release():
+            self._finalizer.detach()
+            await self.backend.close(self)
+
+    @override
+    async def dispatch(self, op: MemoryOp) -> MemoryResult | MemoryExecutionFailure:
+        """Return the result of an operation, or its failure.
+
+        Raises:
+            UnsupportedMemoryOp: The backend does not take such operations.
+            MemoryStoreClosed: The store is closed.
+        """
+        if self._count.is_closed:
+            raise MemoryStoreClosed(self._count.name)
+        return await self.backend.dispatch(self, op)
+
+    def for_user(self, user_id: str) -> MemoryVerbs:
+        """Return the part of the store that is a user's, for as long as the handle is open.
+
+        Raises:
+            UnsupportedMemoryOp: The backend cannot keep users apart in one store.
+            MemoryStoreClosed: The store is closed.
+        """
+        if self._count.is_closed:
+            raise MemoryStoreClosed(self._count.name)
+        return self.backend.for_user(self, user_id)
+
+    async def __aenter__(self) -> Self:
+        return self.acquire()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.release()
+
+
+def _abandoned(
+    backend: MemoryBackend,
+    resource: object,
+    count: _Count,
+    loop: asyncio.AbstractEventLoop | None,
+) -> None:
+    """Close the store of a handle that was collected while it was open."""
+    if count.process != os.getpid() or not count.abandon():
+        return
+    emit("resource.unclosed", resource=count.name)
+    _close(backend, resource, loop)
+    warnings.warn(
+        f"{count.name} was collected while it was open: release it as often as it was acquired",
+        ResourceWarning,
+        stacklevel=2,
+    )
+
+
+def _close(
+    backend: MemoryBackend, resource: object, loop: asyncio.AbstractEventLoop | None
+) -> None:
+    """Close what a handle stood for: in its event loop, or in one of its own if that has ended."""
+    if loop is not None and loop.is_running():
+        loop.call_soon_threadsafe(lambda: loop.create_task(backend.discard(resource)))
+        return
+    # A loop may run in this thread, and another one cannot run beside it.
+    thread = threading.Thread(target=lambda: asyncio.run(backend.discard(resource)), daemon=True)
+    # At the end of the interpreter, no thread starts.
+    with suppress(RuntimeError):
+        thread.start()
+        thread.join(_SECONDS)

@@ -1,0 +1,134 @@
+"""Work in the background: what a process leaves undone waits in the store for the next one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+from locus_memory._internal.cancellation import kept
+from locus_memory.events import emit, uncollected
+from locus_memory.resources.levels.making import LevelMaker
+from locus_memory.resources.storing.places import Path
+
+__all__ = ["Background", "Refiner"]
+
+_AT_ONCE: Final = 4
+_PAGE: Final = 100
+_DRAIN_SECONDS: Final = 30.0
+
+
+class Background:
+    """The tasks of all views of one tree, at most four at once in each event loop."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    @property
+    def pending(self) -> int:
+        """The number of tasks that run or wait."""
+        return len(self._tasks)
+
+    def start(self, work: Callable[[], Awaitable[Any]]) -> asyncio.Task[Any]:
+        """Start a function in a task."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            # Tasks of a loop that ended never continue.
+            self._loop, self._slots, self._tasks = loop, asyncio.Semaphore(_AT_ONCE), set()
+        task = kept(loop.create_task(self._slotted(work), context=uncollected()))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _slotted(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        async with self._slots:
+            return await work()
+
+    async def wait(self, seconds: float | None = None) -> None:
+        """Wait for the tasks of this event loop, also those that they start."""
+        if self._loop is not asyncio.get_running_loop():
+            return
+        async with asyncio.timeout(seconds):
+            while self._tasks:
+                await asyncio.wait(set(self._tasks))
+
+    async def close(self) -> None:
+        """Wait for at most 30 seconds, then cancel; what is cancelled waits in the store."""
+        try:
+            await self.wait(_DRAIN_SECONDS)
+        except TimeoutError as error:
+            emit("resources.drain_timeout", error=error, pending=self.pending)
+            tasks = set(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Refiner:
+    """Makes the levels and vectors of entries after they are written.
+
+    Args:
+        maker: Makes them.
+        background: The tasks.
+    """
+
+    def __init__(self, maker: LevelMaker, background: Background) -> None:
+        self._maker = maker
+        self._background = background
+        self._started: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether entries have anything that is made later."""
+        return self._maker.plans.has_tasks
+
+    def add(self, path: Path) -> asyncio.Task[Any] | None:
+        """Complete an entry in the background."""
+        return self._background.start(partial(self._tried, path)) if self.is_needed else None
+
+    async def complete(self, path: Path) -> None:
+        """Complete an entry now.
+
+        Raises:
+            Exception: The model, the embedder or the store failed.
+        """
+        if self.is_needed:
+            await self._maker.complete(path)
+
+    async def start(self) -> None:
+        """Take up what an earlier process left; once in each event loop."""
+        loop = asyncio.get_running_loop()
+        if self.is_needed and self._started is not loop:
+            self._started = loop
+            await self._take_up()
+
+    async def drain(self) -> int:
+        """Complete all entries that wait; returns how many still do, because it failed."""
+        if not self.is_needed:
+            return 0
+        await self._background.wait()
+        await self._take_up()
+        await self._background.wait()
+        return len(await self._waiting())
+
+    async def _take_up(self) -> None:
+        for path in await self._waiting():
+            self.add(path)
+
+    async def _waiting(self) -> list[Path]:
+        plans = self._maker.plans
+        found: list[Path] = []
+        after: str | None = None
+        while page := await plans.store.scan(plans.places.tasks, _PAGE, after=after):
+            found += [tuple(item.value["path"]) for item in page]
+            after = page[-1].key
+        return found
+
+    async def _tried(self, path: Path) -> None:
+        try:
+            await self._maker.complete(path)
+        except Exception as error:  # noqa: BLE001 - reported; its task stays in the store
+            emit("resources.refine_failed", error=error)

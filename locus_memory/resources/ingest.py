@@ -1,0 +1,125 @@
+"""Ingestion of files and folders: one entry a file, unchanged files left alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Final
+
+from locus_memory._internal.offload import in_thread
+from locus_memory.documents.ingest.files import File, files_of
+from locus_memory.documents.ingest.formats import read_text
+from locus_memory.documents.ingest.reading import MOST_BYTES, read_bytes, reason_of
+from locus_memory.errors import (
+    LocusMemoryError,
+    MemoryConflict,
+    MemoryNotFound,
+    UnsupportedMemoryOp,
+)
+from locus_memory.resources.levels.modelled import LONGEST_HINT
+from locus_memory.resources.operations import MemoryOpResource
+from locus_memory.resources.results import MemoryResourceResult
+from locus_memory.resources.storing.nodes import Entry, is_folder
+from locus_memory.resources.storing.places import Path
+from locus_memory.resources.storing.writing import TreeWriter
+from locus_memory.resources.uri import MemoryURI
+
+__all__ = ["RESOURCES", "ingested"]
+
+RESOURCES: Final = "resources"
+"""The top folder of what is ingested."""
+
+_URL: Final = "://"
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What was ingested so far."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    chunks: int = 0
+    skipped: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    paths: list[Path] = field(default_factory=list[Path])
+
+
+async def ingested(
+    writer: TreeWriter, backend: str, op: MemoryOpResource, target: MemoryURI | None
+) -> tuple[MemoryResourceResult, list[Path]]:
+    """Write an entry for each file of a source; returns the result and what was written.
+
+    Raises:
+        UnsupportedMemoryOp: The source is a URL.
+        MemoryNotFound: There is no such file.
+        PermissionError: It may not be read.
+    """
+    if _URL in op.source:
+        reason = "a source is a path: save the page to a file first"
+        raise UnsupportedMemoryOp(type(op).__name__, backend, reason)
+    files = await in_thread(_files, op.source)
+    if files is None:
+        raise MemoryNotFound(str(target or RESOURCES), "there is no such file or folder")
+    folder = target or MemoryURI((RESOURCES, _name(op.source)))
+    counts = _Counts()
+    hints = {"reason": op.reason, "instruction": op.instruction}
+    metadata = {name: text[:LONGEST_HINT] for name, text in hints.items() if text}
+    for file in files:
+        try:
+            path = MemoryURI((*folder.segments, *file.source.split("/"))).segments
+            text = await in_thread(_text, file)
+        except (OSError, LocusMemoryError) as error:
+            if FilePath(op.source).name == file.source and len(files) == 1:
+                raise
+            counts.skipped.append((file.source, reason_of(error)))
+            continue
+        await _put(writer, path, text, {**metadata, "source": file.source}, counts)
+    result = MemoryResourceResult(
+        str(folder.as_folder),
+        counts.added,
+        counts.updated,
+        counts.unchanged,
+        tuple(counts.skipped),
+        counts.chunks,
+    )
+    return result, counts.paths
+
+
+async def _put(
+    writer: TreeWriter, path: Path, text: str, metadata: dict[str, str], counts: _Counts
+) -> None:
+    known = await writer.item(path)
+    try:
+        entry, is_changed = await writer.write(path, text, "replace", metadata)
+    except MemoryConflict as error:
+        counts.skipped.append((metadata["source"], str(error)))
+        return
+    counts.paths.append(path)
+    if known is not None and not is_folder(known):
+        if not is_changed or Entry.from_value(known.value).digest == entry.digest:
+            counts.unchanged += 1
+            return
+        counts.updated += 1
+    else:
+        counts.added += 1
+    counts.chunks += entry.chunks
+
+
+def _name(where: str) -> str:
+    return FilePath(where).expanduser().resolve().name or "files"
+
+
+def _files(where: str) -> list[File] | None:
+    """Return the files of a source; `None`: there is no such source."""
+    source = FilePath(where).expanduser()
+    return files_of(source) if source.exists() else None
+
+
+def _text(file: File) -> str:
+    """Return the text of a file.
+
+    Raises:
+        OSError: It cannot be read.
+        LocusMemoryError: It has no text, or its format needs an extra.
+    """
+    return read_text(file.source, read_bytes(file.path, MOST_BYTES)).text

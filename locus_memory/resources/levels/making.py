@@ -1,0 +1,176 @@
+"""The levels and vectors of entries that a model or an embedder makes, and those of folders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from locus_memory.chat.base import ChatModel
+from locus_memory.errors import MemoryNotFound, VersionConflictError
+from locus_memory.events import emit
+from locus_memory.resources.levels.modelled import HINTS, modelled_levels
+from locus_memory.resources.levels.rules import Levels, folder_levels, levels_of
+from locus_memory.resources.storing.nodes import Entry, digest_of, prepared
+from locus_memory.resources.storing.places import Path, name_of_task
+from locus_memory.resources.storing.plans import (
+    Operation,
+    Plans,
+    abstract_put,
+)
+from locus_memory.resources.storing.writing import TreeWriter, written
+from locus_memory.resources.uri import MemoryURI
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.marks import embedded_put
+from locus_memory.retrieval.embedding import embed
+from locus_memory.store.base import has_semantic_search
+from locus_memory.store.item import Delete, Put
+
+__all__ = ["LevelMaker"]
+
+_MOST_CHILDREN: Final = 50
+_MOST_NAMES: Final = 10
+_BATCH: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LevelMaker:
+    """A maker of levels and vectors; what it writes holds only for the text that it read.
+
+    Attributes:
+        plans: The plans of the tree.
+        writer: The writer of the tree.
+        embedder: Makes the vectors of chunks; `None`: there are none.
+        model: Makes the levels; `None`: rules do, with each write.
+    """
+
+    plans: Plans
+    writer: TreeWriter
+    embedder: Embedder | None = None
+    model: ChatModel | None = None
+
+    async def complete(self, path: Path) -> None:
+        """Make what an entry lacks, and end its task; an entry that is gone needs nothing.
+
+        Raises:
+            ModelError: The model failed; the entry keeps its task.
+            BackendError: The store failed.
+        """
+        tasks, name = self.plans.places.tasks, name_of_task(path)
+        if not await self.plans.store.exists(tasks, name):
+            return
+        try:
+            entry, version = await self.plans.entry(path)
+        except MemoryNotFound:
+            await self.plans.store.delete(tasks, name)
+            return
+        levels = entry.levels or await self._modelled(entry)
+        made = replace(entry, levels=levels)
+        operations = [
+            self.plans.node_put(path, made, version),
+            *await self._chunks(path, made),
+            Delete(namespace=tasks, key=name),
+        ]
+        try:
+            await written(self.plans, operations)
+        except VersionConflictError:
+            # Another write came first, and has a task of its own; or the levels are made already.
+            item = await self.plans.item(path)
+            if item is not None and item.value.get("revision") == entry.revision:
+                await self.complete(path)
+
+    async def _modelled(self, entry: Entry) -> Levels:
+        if self.model is None:
+            return levels_of(entry.content, entry.digest)
+        hints = {name: entry.metadata.get(name, "") for name in HINTS}
+        return await modelled_levels(self.model, entry.content, entry.digest, hints)
+
+    async def _chunks(self, path: Path, entry: Entry) -> list[Operation]:
+        """Return the puts of the chunks with their vectors, and of an abstract by a model."""
+        places = self.plans.places
+        puts: list[Put] = []
+        if entry.levels is not None and entry.levels.made_by == "model":
+            puts.append(abstract_put(places, path, entry.digest, entry.levels.abstract))
+        if self.embedder is None or not await has_semantic_search(self.plans.store):
+            return list(puts)
+        text = await prepared(entry.content, path[-1])
+        puts += self.plans.chunk_puts(path, text)
+        done: list[Operation] = []
+        for start in range(0, len(puts), _BATCH):
+            batch = puts[start : start + _BATCH]
+            vectors = await embed(self.embedder, [each.text or "" for each in batch], "document")
+            done += [
+                embedded_put(put, vector, self.embedder)
+                for put, vector in zip(batch, vectors, strict=True)
+            ]
+        return done
+
+    async def levels(self, path: Path, entry: Entry) -> Levels:
+        """Return the levels of an entry, made now if need be; a failing model leaves it to rules.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        if entry.levels is not None:
+            return entry.levels
+        try:
+            made = await self._modelled(entry)
+        except Exception as error:  # noqa: BLE001 - reported; the rules must do
+            emit("resources.levels_failed", error=error)
+            return levels_of(entry.content, entry.digest)
+        await self._keep(path, entry, made)
+        return made
+
+    async def _keep(self, path: Path, entry: Entry, made: Levels) -> None:
+        """Store the levels of an entry, unless it changed meanwhile."""
+        try:
+            now, version = await self.plans.entry(path)
+            if now.digest != entry.digest or now.levels is not None:
+                return
+            node = self.plans.node_put(path, replace(now, levels=made), version)
+            abstract = abstract_put(self.plans.places, path, made.digest, made.abstract)
+            await written(self.plans, [node, *([abstract] if made.made_by == "model" else [])])
+        except (VersionConflictError, MemoryNotFound):
+            return
+
+    async def folder(self, path: Path) -> Levels:
+        """Return the levels of a folder, from the abstracts of its first 50 children.
+
+        Raises:
+            MemoryNotFound: There is no such folder.
+            BackendError: The store failed.
+        """
+        children = await self._children(path)
+        if not children and path:
+            raise MemoryNotFound(str(MemoryURI(path, is_folder=True)))
+        lines = "\n".join(f"{name}\n{abstract}" for name, abstract in children)
+        digest = digest_of(lines)
+        if self.model is None or not children:
+            return folder_levels(children, digest)
+        stored = await self.plans.store.get(*self.plans.levels_name(path))
+        known = Levels.from_value(stored, digest)
+        if known is not None:
+            return known
+        try:
+            made = await modelled_levels(self.model, lines, digest)
+        except Exception as error:  # noqa: BLE001 - reported; the rules must do
+            emit("resources.levels_failed", error=error)
+            return folder_levels(children, digest)
+        namespace, key = self.plans.levels_name(path)
+        await self.plans.store.put(namespace, key, made.to_value(), text="")
+        return made
+
+    async def _children(self, path: Path) -> Sequence[tuple[str, str]]:
+        """Return the names and the abstracts of the first children; of a folder, some names."""
+        found: list[tuple[str, str]] = []
+        async for child in self.writer.children(path):
+            if len(found) == _MOST_CHILDREN:
+                break
+            below = (*path, child.name)
+            if child.is_dir:
+                names = await self.writer.names(below, _MOST_NAMES)
+                found.append((f"{child.name}/", ", ".join(names)))
+            else:
+                levels = await self.levels(below, Entry.from_value(child.item.value))
+                found.append((child.name, levels.abstract))
+        return found

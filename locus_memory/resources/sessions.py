@@ -1,0 +1,214 @@
+"""Commits of sessions: an archive of what was said, and memories taken from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from locus_memory._internal.offload import in_thread
+from locus_memory.errors import MemoryExtractionFailed
+from locus_memory.events import emit
+from locus_memory.memory.extraction.thread import Cursor, text_of
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.secrets.detection import find_secret
+from locus_memory.memory.sessions.ingestion import said_messages
+from locus_memory.resources.operations import (
+    MemoryOpCommit,
+)
+from locus_memory.resources.storing.nodes import prepared
+from locus_memory.resources.storing.places import Path
+from locus_memory.resources.storing.plans import Plans
+from locus_memory.resources.storing.writing import retried, written
+from locus_memory.store.item import Put
+
+__all__ = ["SESSIONS", "Fact", "SessionRecord", "Sessions"]
+
+Fact = tuple[str, str, str]
+
+SESSIONS: Final = "sessions"
+"""The top folder of the archives."""
+
+_MOST_USED: Final = 200
+_MOST_SAID: Final = 3
+_LONGEST_SAID: Final = 1_000
+_LEFT_OUT: Final = "(left out, since it looks like a secret)"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """What is known of a committed session.
+
+    Attributes:
+        cursor: How much of it is archived.
+        said: The last three messages of the user.
+        used: The URIs of the entries that helped.
+    """
+
+    cursor: Cursor = field(default_factory=Cursor)
+    said: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
+
+
+class Sessions:
+    """The archives of one tree.
+
+    Args:
+        plans: The plans of the tree.
+        manager: Returns the memory manager that extracts.
+        now: Returns the moment, UTC.
+    """
+
+    def __init__(
+        self,
+        plans: Plans,
+        manager: Callable[[], LLMMemoryManager],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._plans = plans
+        self._manager = manager
+        self._now = now
+
+    async def record(self, session_id: str) -> tuple[SessionRecord, int]:
+        """Return what is known of a session, and the version of its item; 0: nothing."""
+        places = self._plans.places
+        item = await self._plans.store.get_item(places.sessions, session_id)
+        if item is None:
+            return SessionRecord(), 0
+        value = item.value
+        cursor = Cursor.from_value(value["cursor"])
+        return SessionRecord(cursor, tuple(value["said"]), tuple(value["used"])), item.version
+
+    async def commit(self, op: MemoryOpCommit) -> Path | None:
+        """Archive what is new in a session, and queue it for extraction.
+
+        The queue comes first: a process that ends between both leaves messages that are extracted
+        and are still to be archived, and the next commit archives them.
+
+        Returns:
+            The path of the archive; `None` if nothing is new.
+
+        Raises:
+            InvalidArgumentError: The messages are not messages.
+            BackendError: The store failed; commit again.
+        """
+        said = said_messages([_plain(each) for each in op.messages])
+        await self._manager().add(said, thread_id=op.session_id)
+        return await retried(lambda: self._archived(op, said))
+
+    async def _archived(self, op: MemoryOpCommit, said: Sequence[Any]) -> Path | None:
+        known, version = await self.record(op.session_id)
+        start, before = known.cursor.unseen(said)
+        new = said[start:]
+        used = tuple(dict.fromkeys((*known.used, *map(str, op.used_uris))))[-_MOST_USED:]
+        if not new and used == known.used:
+            return None
+        spoken = await in_thread(_spoken, new)
+        value = {
+            "cursor": known.cursor.after(said, start, before).to_value(),
+            "said": [*known.said, *_of_user(spoken)][-_MOST_SAID:],
+            "used": list(used),
+        }
+        cursor = Put(
+            namespace=self._plans.places.sessions,
+            key=op.session_id,
+            value=value,
+            if_version=version,
+            text="",
+        )
+        if not new:
+            await written(self._plans, [cursor])
+            return None
+        now = self._now()
+        at = now.isoformat(timespec="microseconds")
+        path = await self._free(op.session_id, now.strftime("%Y%m%dT%H%M%S.%fZ"))
+        text = await prepared(transcript(spoken), path[-1])
+        _, operations = await self._plans.put(path, None, text, {"session": op.session_id}, at)
+        await written(self._plans, [*operations, cursor])
+        return path
+
+    async def _free(self, session_id: str, time: str) -> Path:
+        """Return a path that nothing has: the clock may stand still."""
+        path, count = (SESSIONS, session_id, time), 1
+        while await self._plans.item(path) is not None:
+            count += 1
+            path = (SESSIONS, session_id, f"{time}-{count}")
+        return path
+
+    async def extracted(self, session_id: str, before: Collection[Fact]) -> int:
+        """Extract now; returns how many memories of the session were written since.
+
+        Args:
+            session_id: The session.
+            before: What `facts` returned before the commit.
+
+        Raises:
+            MemoryExtractionFailed: Messages still wait, since the extractor failed.
+        """
+        if await self._manager().sync_now():
+            raise MemoryExtractionFailed(
+                "the session is archived, and the extractor failed: commit it again"
+            )
+        return len(await self.facts(session_id) - set(before))
+
+    async def facts(self, session_id: str) -> set[Fact]:
+        """Return the type, the key and the content of each memory of a session."""
+        return {
+            (memory.type.value, memory.key, memory.content)
+            async for memory in self._manager().memories()
+            if memory.metadata.get("thread_id") == session_id
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A message as it is archived.
+
+    Attributes:
+        role: Who said it.
+        text: Its text; `None` if it looks like it holds a secret.
+    """
+
+    role: str
+    text: str | None
+
+
+def transcript(messages: Sequence[Spoken]) -> str:
+    """Return messages as Markdown, a paragraph each."""
+    return "\n\n".join(
+        f"**{each.role}**: {_LEFT_OUT if each.text is None else each.text}" for each in messages
+    )
+
+
+def _spoken(messages: Sequence[Any]) -> list[Spoken]:
+    """Return messages as they are archived: secrets are left out, as memories leave them out."""
+    found: list[Spoken] = []
+    for message in messages:
+        # Half characters, which no database can store, become question marks.
+        text = text_of(message).encode("utf-8", "replace").decode()
+        kind = find_secret(text)
+        if kind is not None:
+            emit("memory.secret_dropped", type="archive", kind=kind)
+        found.append(Spoken(str(message.role), None if kind else text))
+    return found
+
+
+def _of_user(messages: Sequence[Spoken]) -> list[str]:
+    texts = [each.text or "" for each in messages if each.role == "user"]
+    return [text[:_LONGEST_SAID] for text in texts if text.strip()]
+
+
+def _plain(message: Any) -> Any:
+    """Return a message; parts become its text."""
+    if not isinstance(message, Mapping) or "parts" not in message:
+        return message
+    fields = {name: value for name, value in message.items() if name != "parts"}
+    parts: Any = message["parts"]
+    texts = [_text_of_part(each) for each in parts] if isinstance(parts, list | tuple) else []
+    return {"content": "\n".join(filter(None, texts)), **fields}
+
+
+def _text_of_part(part: Any) -> str:
+    text = part.get("text") if isinstance(part, Mapping) else part
+    return text if isinstance(text, str) else ""

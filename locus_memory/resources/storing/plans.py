@@ -1,0 +1,302 @@
+"""The writes of each change of a tree, with the conditions under which they hold.
+
+Each plan reads, and returns operations that the store does all at once, if nothing that was read
+has changed. A name is one item: an entry or a folder, so a writer of each meets the other. A folder
+is written again, unchanged, when a child of it comes or goes; so one writer that finds a folder
+empty, and another that puts a child into it, meet as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from locus_memory.errors import MemoryConflict, MemoryNotFound
+from locus_memory.resources.storing.nodes import FOLDER, Entry, Text, is_folder
+from locus_memory.resources.storing.places import Path, Places, name_of_task
+from locus_memory.resources.uri import MemoryURI
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Delete, Namespace, Put, StoreItem
+
+__all__ = ["ABSTRACT", "MOST_VERSIONS", "Operation", "Plans", "abstract_put", "chunk_key"]
+
+Operation = Put | Delete
+
+ABSTRACT: Final = "abstract"
+"""The key of the chunk that holds an abstract by a model; those of the text are numbers."""
+
+MOST_VERSIONS: Final = 10
+"""How many past versions of an entry are kept."""
+
+_FOLDER_LEVELS: Final = "folder"
+
+
+def chunk_key(index: int) -> str:
+    """Return the key of a chunk of a text."""
+    return f"{index:08d}"
+
+
+def version_key(version: int) -> str:
+    """Return the key of a past version; keys are in the order of the versions."""
+    return f"{version:012d}"
+
+
+def abstract_put(places: Places, path: Path, digest: str, abstract: str) -> Put:
+    """Return the put of the abstract of an entry, as searches find it."""
+    return _chunk_put(places, path, ABSTRACT, _Piece(digest, abstract, abstract))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of an entry, as searches find it.
+
+    Attributes:
+        digest: The digest of the text of the entry.
+        text: The text that is indexed, with its headings.
+        content: The text that is shown.
+    """
+
+    digest: str
+    text: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """The plans of one tree.
+
+    Attributes:
+        store: The store.
+        places: The places of the tree.
+        has_tasks: Whether an entry has levels or vectors that are made later.
+        has_model: Whether a model makes the levels.
+    """
+
+    store: BaseStore
+    places: Places
+    has_tasks: bool = False
+    has_model: bool = False
+
+    async def item(self, path: Path) -> StoreItem | None:
+        """Return the item of an entry or a folder."""
+        return await self.store.get_item(*self.places.node(path)) if path else None
+
+    async def entry(self, path: Path) -> tuple[Entry, int]:
+        """Return an entry and the version of its item.
+
+        Raises:
+            MemoryNotFound: There is none; a folder is none.
+        """
+        item = await self.item(path)
+        if item is None or is_folder(item):
+            reason = None if item is None else "it is a folder, which has no detail"
+            raise MemoryNotFound(str(MemoryURI(path)), reason)
+        return Entry.from_value(item.value), item.version
+
+    async def put(
+        self, path: Path, item: StoreItem | None, text: Text, metadata: Mapping[str, str], at: str
+    ) -> tuple[Entry, list[Operation]]:
+        """Return the new entry, and the writes that put it in place of an item."""
+        old = None if item is None else Entry.from_value(item.value)
+        levels = None if self.has_model else text.levels
+        if old is not None and old.digest == text.digest:
+            levels = old.levels
+        new = Entry(
+            text.content,
+            dict(metadata),
+            text.digest,
+            text.size,
+            1 if old is None else old.revision + 1,
+            len(text.chunks),
+            levels,
+            at,
+        )
+        folders = [] if old is not None else await self.entering(path)
+        version = 0 if item is None else item.version
+        is_same = old is not None and old.digest == text.digest
+        return new, [
+            *self._task(path, new),
+            *folders,
+            self.node_put(path, new, version),
+            *([] if is_same else self._chunk_writes(path, text, old)),
+            *self._history_writes(path, old),
+        ]
+
+    def node_put(self, path: Path, entry: Entry, version: int) -> Put:
+        """Return the put of an entry's item alone."""
+        namespace, key = self.places.node(path)
+        value = entry.to_value()
+        return Put(namespace=namespace, key=key, value=value, if_version=version, text="")
+
+    def _chunk_writes(self, path: Path, text: Text, old: Entry | None) -> list[Operation]:
+        before = 0 if old is None else old.chunks
+        space = self.places.chunks(path)
+        gone = [chunk_key(index) for index in range(len(text.chunks), before)]
+        if old is not None and self._is_modelled(old):
+            gone.append(ABSTRACT)
+        deletes = [Delete(namespace=space, key=key) for key in gone]
+        return [*self.chunk_puts(path, text), *deletes]
+
+    def chunk_puts(self, path: Path, text: Text) -> list[Put]:
+        """Return the puts of the chunks of a text, without vectors."""
+        return [
+            _chunk_put(
+                self.places, path, chunk_key(n), _Piece(text.digest, each.text, each.content)
+            )
+            for n, each in enumerate(text.chunks)
+        ]
+
+    def _is_modelled(self, entry: Entry) -> bool:
+        return entry.levels is not None and entry.levels.made_by == "model"
+
+    def _history_writes(self, path: Path, old: Entry | None) -> list[Operation]:
+        if old is None:
+            return []
+        space = self.places.history(path)
+        value = {**old.to_value(), "levels": None}
+        kept = version_key(old.revision)
+        put = Put(namespace=space, key=kept, value=value, text="")
+        last = old.revision - MOST_VERSIONS
+        dropped = [Delete(namespace=space, key=version_key(last))] if last > 0 else []
+        return [put, *dropped]
+
+    def _task(self, path: Path, entry: Entry) -> list[Operation]:
+        if not self.has_tasks:
+            return []
+        value = {"path": list(path), "revision": entry.revision}
+        key = name_of_task(path)
+        return [Put(namespace=self.places.tasks, key=key, value=value, text="")]
+
+    async def entering(self, path: Path) -> list[Operation]:
+        """Return the writes of the folders that a new child at a path needs.
+
+        Raises:
+            MemoryConflict: A part of the path is an entry.
+        """
+        found: list[Operation] = []
+        for depth in range(len(path) - 1, 0, -1):
+            folder = path[:depth]
+            item = await self.item(folder)
+            if item is not None and not is_folder(item):
+                raise MemoryConflict(str(MemoryURI(folder)), "it is an entry, and no folder")
+            found.append(self.folder_put(folder, 0 if item is None else item.version))
+            if item is not None:
+                break
+        return found[::-1]
+
+    def folder_put(self, path: Path, version: int) -> Put:
+        """Return the put of a folder."""
+        namespace, key = self.places.node(path)
+        return Put(namespace=namespace, key=key, value=FOLDER, if_version=version, text="")
+
+    async def leaving(self, path: Path) -> list[Operation]:
+        """Return the writes of the folders when the child at a path goes: empty ones go as well."""
+        found: list[Operation] = []
+        for depth in range(len(path) - 1, 0, -1):
+            folder = path[:depth]
+            # First the folder, then its children: a child that comes between is noticed.
+            item = await self.item(folder)
+            if item is None or not is_folder(item):
+                break
+            names = await self.store.list_keys(self.places.children(folder), 2)
+            if set(names) - {path[depth]}:
+                found.append(self.folder_put(folder, item.version))
+                break
+            namespace, key = self.places.node(folder)
+            found.append(Delete(namespace=namespace, key=key, if_version=item.version))
+            space, name = self.levels_name(folder)
+            found.append(Delete(namespace=space, key=name))
+        return found
+
+    async def delete(self, path: Path) -> list[Operation]:
+        """Return the writes that delete an entry, its chunks and its past versions.
+
+        Raises:
+            MemoryNotFound: There is no entry.
+        """
+        entry, version = await self.entry(path)
+        namespace, key = self.places.node(path)
+        return [
+            Delete(namespace=namespace, key=key, if_version=version),
+            *await self._removal(path, entry),
+            *await self.leaving(path),
+        ]
+
+    async def _removal(self, path: Path, entry: Entry) -> list[Operation]:
+        chunks, past = self.places.chunks(path), self.places.history(path)
+        keys = [*map(chunk_key, range(entry.chunks)), ABSTRACT]
+        versions = await self.store.list_keys(past, 2 * MOST_VERSIONS)
+        task = Delete(namespace=self.places.tasks, key=name_of_task(path))
+        return [
+            *(Delete(namespace=chunks, key=key) for key in keys),
+            *(Delete(namespace=past, key=key) for key in versions),
+            *([task] if self.has_tasks else []),
+        ]
+
+    async def move(self, path: Path, target: Path, text: Text) -> list[Operation]:
+        """Return the writes that move an entry.
+
+        Args:
+            path: The entry.
+            target: Its new path.
+            text: Its text, with the chunks that it has there.
+
+        Raises:
+            MemoryNotFound: There is no entry.
+            MemoryConflict: The target is taken.
+        """
+        entry, version = await self.entry(path)
+        if await self.item(target) is not None:
+            raise MemoryConflict(str(MemoryURI(target)))
+        if entry.digest != text.digest:
+            return []
+        coming = await self.entering(target)
+        kept = {(each.namespace, each.key) for each in coming}
+        kept |= {self.places.node(target[:depth]) for depth in range(1, len(target))}
+        going = [
+            each
+            for each in await self.leaving(path)
+            if (each.namespace, each.key) not in kept and not self._is_levels(each, kept)
+        ]
+        moved = replace(entry, chunks=len(text.chunks))
+        namespace, key = self.places.node(path)
+        return [
+            Delete(namespace=namespace, key=key, if_version=version),
+            *await self._removal(path, entry),
+            *going,
+            *coming,
+            self.node_put(target, moved, 0),
+            *self._chunk_writes(target, text, None),
+            *self._moved_abstract(target, moved),
+            *await self._moved_history(path, target),
+            *self._task(target, moved),
+        ]
+
+    def _is_levels(self, operation: Operation, kept: set[tuple[Namespace, str]]) -> bool:
+        """Whether an operation deletes the levels of a folder that stays."""
+        part = len(self.places.root)
+        path = operation.namespace[part + 1 :]
+        is_levels = operation.namespace[part] == "folders"
+        return is_levels and bool(path) and self.places.node(path) in kept
+
+    def _moved_abstract(self, target: Path, entry: Entry) -> list[Operation]:
+        if not self._is_modelled(entry) or entry.levels is None:
+            return []
+        return [abstract_put(self.places, target, entry.digest, entry.levels.abstract)]
+
+    async def _moved_history(self, path: Path, target: Path) -> list[Operation]:
+        past = await self.store.scan(self.places.history(path), 2 * MOST_VERSIONS)
+        space = self.places.history(target)
+        return [Put(namespace=space, key=each.key, value=each.value, text="") for each in past]
+
+    def levels_name(self, path: Path) -> tuple[Namespace, str]:
+        """Return the item of the levels of a folder."""
+        return self.places.levels(path), _FOLDER_LEVELS
+
+
+def _chunk_put(places: Places, path: Path, key: str, piece: _Piece) -> Put:
+    metadata = {"uri": str(MemoryURI(path)), "digest": piece.digest}
+    value = {"content": piece.content}
+    space = places.chunks(path)
+    return Put(namespace=space, key=key, value=value, metadata=metadata, text=piece.text)

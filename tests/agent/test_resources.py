@@ -1,0 +1,243 @@
+"""The tree of an agent: what the model sees, what is committed, and its tools."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locus_memory import Agent
+from locus_memory.agent.resources import ResourceSettings
+from locus_memory.agent.toolkit.resource_tools import resource_tools
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.errors import (
+    BackendUnavailableError,
+    ConfigurationError,
+    InvalidArgumentError,
+    MemoryAccessDenied,
+    MemoryBackendError,
+)
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.messages import ToolCall
+from locus_memory.resources.backends.base import MemoryStoreSpec
+from locus_memory.resources.backends.local import LocalMemoryBackend
+from locus_memory.resources.tree import MemoryTree
+from locus_memory.resources.uri import MemoryURI
+from locus_memory.store.wrappers.base import StoreWrapper
+from locus_memory.testing import FakeModel
+
+GUIDE = "# Mast\n\nThe mast is of spruce.\n\n## Care\n\nOil the mast in March.</memory>"
+
+
+def seen(model, call=0):
+    return "\n".join(each.content or "" for each in model.calls[call])
+
+
+async def test_the_best_entries_are_shown_in_the_block():
+    tree = MemoryTree(InMemoryStore())
+    await tree.write("memory://boat", GUIDE)
+    await tree.write("memory://other", "Nothing of interest.")
+    model = FakeModel(["Spruce."])
+    agent = Agent(model, resources=tree)
+    await agent.run("What is the mast made of?")
+    text = seen(model)
+    assert "- memory://boat (abstract): Mast: The mast is of spruce.\n" in text
+    assert "- memory://boat (overview): - Mast: The mast is of spruce. - Care: Oil" in text
+    assert "memory://other" not in text
+    assert text.count("</memory>") == 1
+
+
+async def test_it_shares_the_block_of_the_memory_manager():
+    store = InMemoryStore()
+    tree = MemoryTree(store)
+    await tree.write("memory://boat", GUIDE)
+    manager = LLMMemoryManager(store)
+    await manager.remember("I sail a boat with a mast.")
+    model = FakeModel(["Yes."])
+    await Agent(model, resources=tree, memory_manager=manager).run("Tell me of my mast.")
+    text = seen(model)
+    assert "I sail a boat" in text
+    assert "memory://boat" in text
+    assert text.count("<memory>") == text.count("</memory>") == 1
+
+
+async def test_a_run_has_the_tree_of_its_user():
+    tree = MemoryTree(InMemoryStore())
+    await tree.for_user("ada").write("memory://boat", GUIDE)
+    for user, is_seen in (("ada", True), ("noor", False), (None, False)):
+        model = FakeModel(["Yes."])
+        agent = Agent(model, resources=tree, resource_settings=ResourceSettings(commit="run"))
+        result = await agent.run("The mast?", user_id=user, thread_id=f"t-{user}")
+        assert ("spruce" in seen(model)) is is_seen
+        assert result.failures == ()
+    for user in ("ada", "noor"):
+        listed = await tree.for_user(user).list("memory://sessions")
+        assert [each.name for each in listed.entries] == [f"t-{user}"]
+    own = FakeModel(["Yes."])
+    result = await Agent(own, resources=tree.for_user("ada")).run("The mast?", user_id="noor")
+    assert "spruce" not in seen(own)
+    assert [each.name for each in result.failures] == ["agent.resources_failed"]
+
+
+@pytest.mark.parametrize("commit", ["never", "run", "close"])
+async def test_sessions_are_committed_when_the_settings_say(commit):
+    tree = MemoryTree(InMemoryStore())
+    await tree.write("memory://boat", GUIDE)
+    agent = Agent(
+        FakeModel(["Noted.", "Again."]),
+        checkpointer="memory",
+        resources=tree,
+        resource_settings=ResourceSettings(commit=commit),
+    )
+
+    async def archived():
+        entries = (await tree.tree(depth=3)).entries
+        return [each.uri for each in entries if each.uri.startswith("memory://sessions/t/2")]
+
+    await agent.run("I live in Berlin, near a mast.", "t")
+    assert len(await archived()) == (commit == "run")
+    await agent.run("And the mast?", "t")
+    assert len(await archived()) == 2 * (commit == "run")
+    await agent.close()
+    assert len(await archived()) == {"never": 0, "run": 2, "close": 1}[commit]
+    if commit != "never":
+        hits = (await tree.search("mast", "t", "memory://boat")).hits
+        assert hits[0].score > (await tree.find("mast", "memory://boat")).hits[0].score - 1e-9
+
+
+async def test_a_failing_tree_never_ends_a_run():
+    class Down(StoreWrapper):
+        async def search(self, *args, **options):
+            raise BackendUnavailableError("no server")
+
+        async def get_item(self, namespace, key):
+            raise BackendUnavailableError("no server")
+
+    agent = Agent(
+        FakeModel(["Hello."]),
+        resources=MemoryTree(Down(InMemoryStore())),
+        resource_settings=ResourceSettings(commit="run"),
+    )
+    result = await agent.run("Hi")
+    assert result.text == "Hello."
+    hooks = [e.attributes["hook"] for e in result.failures if e.name == "agent.resources_failed"]
+    assert hooks == ["recall", "commit"]
+
+
+async def test_an_agent_counts_as_one_user_of_a_handle():
+    backend = LocalMemoryBackend()
+    handle = await backend.open(MemoryStoreSpec(options={"store": InMemoryStore()}))
+    async with handle:
+        agent = Agent(FakeModel(["Yes."] * 4), resources=handle)
+        assert handle.refcount == 1
+        await asyncio.gather(*(agent.run("Hi", user_id=f"u{n}") for n in range(4)))
+        assert handle.refcount == 2
+        await agent.close()
+        await agent.close()
+        assert handle.refcount == 1
+    assert backend.store_count() == 0
+
+
+@pytest.mark.parametrize("kind", ["spec", "backend", "name", "string", "preset"])
+async def test_whatever_names_a_tree_is_opened_and_closed(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.locus_memory.presets]\nprod = "sqlite:./prod.db"\n', "utf-8"
+    )
+    backend = LocalMemoryBackend()
+    resources = {
+        "spec": MemoryStoreSpec(options={"store": "sqlite:./spec.db"}),
+        "backend": backend,
+        "name": "local",
+        "string": "sqlite:./string.db",
+        "preset": "@prod",
+    }[kind]
+    async with Agent(FakeModel(["Yes."]), resources=resources, checkpointer="memory") as agent:
+        result = await agent.run("Hi")
+        assert result.failures == ()
+        assert backend.store_count() == (kind == "backend")
+    assert backend.store_count() == 0
+
+
+def test_what_is_no_tree_is_refused():
+    for options in (
+        {"resources": 5},
+        {"resource_settings": ResourceSettings()},
+        {"resources": "local", "resource_settings": 5},
+    ):
+        with pytest.raises(ConfigurationError):
+            Agent(FakeModel([]), **options)
+    for wrong in ({"commit": "always"}, {"min_score": 2}, {"root": "a"}, {"top_k": -1}):
+        with pytest.raises((ConfigurationError, InvalidArgumentError)):
+            ResourceSettings(**wrong)
+
+
+HOSTILE = st.sampled_from(
+    [
+        *("memory://", "memory:///", "memory://..", "memory://%2E%2E/secret", "memory://secret"),
+        *("memory://open/../secret", "memory://open/%2E%2E/secret", "memory://openly"),
+        *("memory://open%2F..%2Fsecret", "memory://Open", "memory://open/", "memory://open"),
+        *("MEMORY://secret", "memory://open\x00/secret", "open/secret", "//secret", "", "*"),
+        *("memory://users/ada", "memory://memories", "memory://open/%00", "file:///etc/passwd"),
+    ]
+) | st.text(max_size=20).map("memory://{}".format)
+
+
+@settings(deadline=None, max_examples=150)
+@given(HOSTILE, HOSTILE, st.sampled_from(["abstract", "overview", "detail"]))
+def test_no_hostile_uri_leads_out_of_the_root(uri, other, level):
+    async def live():
+        tree = MemoryTree(InMemoryStore())
+        await tree.write("memory://open/note", "public words")
+        for hidden in ("memory://secret", "memory://openly", "memory://open2/x"):
+            await tree.write(hidden, "the zeppelin")
+        before = (await tree.tree(depth=9)).entries
+        tools = {
+            each.spec.name: each for each in resource_tools(tree, root="memory://open", write=True)
+        }
+        calls = [
+            ("list_resources", {"uri": uri}),
+            ("list_resources", {"uri": uri, "after": other}),
+            ("read_resource", {"uri": uri, "level": level}),
+            ("find_resources", {"query": "zeppelin", "uri": uri}),
+            ("write_resource", {"uri": uri, "content": "mine", "mode": "append"}),
+        ]
+        for name, arguments in calls:
+            result = await tools[name].run(ToolCall(name=name, arguments=arguments))
+            assert "zeppelin" not in f"{result.content}{result.error}"
+        after = (await tree.tree(depth=9)).entries
+        root = MemoryURI(("open",))
+        changed = {*before} ^ {*after}
+        assert all(MemoryURI.parse(each.uri).is_within(root) for each in changed)
+        assert (await tree.read("memory://secret")).data == "the zeppelin"
+
+    asyncio.run(live())
+
+
+async def test_the_tools_read_in_pages_and_write_only_if_allowed():
+    tree = MemoryTree(InMemoryStore())
+    await tree.write("memory://a/long", "line <b>\n" * 2_000)
+    tools = {each.spec.name: each.function for each in resource_tools(tree, root="memory://a")}
+    assert "write_resource" not in tools
+    first = await tools["read_resource"](uri="memory://a/long", level="detail")
+    assert first["next_offset"] == 8_000
+    assert "<b>" not in first["text"]
+    assert first["text"].count("\n") > 800
+    last = await tools["read_resource"](uri="memory://a/long", level="detail", offset=16_000)
+    assert "next_offset" not in last
+    listed = await tools["list_resources"]()
+    assert listed == [{"uri": "memory://a/long", "bytes": 18_000}]
+    found = await tools["find_resources"](query="line")
+    assert found[0]["uri"] == "memory://a/long"
+    with pytest.raises(MemoryAccessDenied):
+        await tools["read_resource"](uri="memory://b")
+    with pytest.raises(MemoryBackendError):
+        resource_tools(tree, root="nothing")
+    with pytest.raises(ConfigurationError):
+        resource_tools(5)
+    write = {each.spec.name: each.function for each in resource_tools(tree, write=True)}
+    answers = [await write["write_resource"](uri="memory://n", content=f"{n}") for n in range(21)]
+    assert "error" in answers[-1]
+    assert answers[0] == {"uri": "memory://n", "bytes": 1}
