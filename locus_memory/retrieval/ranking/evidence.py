@@ -114,7 +114,7 @@ class Evidence:
         ]
         gains = neighbour_gains(own, [each.place for each in passages])
         weight = options.neighbour_weight
-        weight *= neighbour_share([each.words for each in passages], options)
+        weight *= neighbour_share([each.text for each in passages], options)
         return cls(
             text=text,
             vector=vector,

@@ -156,7 +156,7 @@ def test_scores_of_passages_lie_between_zero_and_one(documents, passage):
 
 
 def test_neighbours_weigh_less_among_long_texts():
-    short, long = [words("tea " * 10)] * 3, [words("tea " * 400)] * 3
+    short, long = ["letter " * 10] * 3, ["black " * 400] * 3
     assert neighbour_share(short, DEFAULT) == 1
     assert neighbour_share(long, DEFAULT) == pytest.approx(0.1)
     assert neighbour_share(long, SearchOptions(neighbour_words=0)) == 1
