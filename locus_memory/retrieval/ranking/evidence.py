@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from locus_memory.retrieval.options import SearchOptions
-from locus_memory.retrieval.ranking.agreement import search_weights
 from locus_memory.retrieval.ranking.asker import meant
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.retrieval.ranking.fields import Passage
-from locus_memory.retrieval.ranking.fusion import min_max
+from locus_memory.retrieval.ranking.fusion import min_max, search_weights
 from locus_memory.retrieval.ranking.query import Query
 from locus_memory.retrieval.ranking.score import (
     date_factor,

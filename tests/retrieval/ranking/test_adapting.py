@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory.retrieval.options import SearchOptions
-from locus_memory.retrieval.ranking.agreement import correlation, search_weights
 from locus_memory.retrieval.ranking.asker import is_question, meant, person_of
 from locus_memory.retrieval.ranking.fields import Fields, Words
+from locus_memory.retrieval.ranking.fusion import correlation, search_weights
 from locus_memory.retrieval.ranking.query import read_query
 from locus_memory.retrieval.ranking.ranking import rank
 from locus_memory.retrieval.ranking.score import date_factor, neighbour_share, word_scores
