@@ -33,7 +33,7 @@ class SearchOptions:
         vector_weight: The weight of the vector search.
         word_weight: The weight of the item's own words, without neighbours.
         adaptive: Whether both searches weigh less for a query that they answer badly; see
-            `locus_memory.retrieval.ranking.agreement`.
+            `locus_memory.retrieval.ranking.fusion`.
         passage_words: A longer text counts by its best passage of about this many words; 0: whole.
         neighbour_weight: The weight of a good neighbour of the item in a conversation.
         neighbour_words: If the candidates are longer on average, neighbours weigh less in

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from locus_memory.retrieval.options import SearchOptions
-from locus_memory.retrieval.ranking.agreement import search_weights
 from locus_memory.retrieval.ranking.asker import meant
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.retrieval.ranking.fields import Passage
-from locus_memory.retrieval.ranking.fusion import min_max
+from locus_memory.retrieval.ranking.fusion import min_max, search_weights
 from locus_memory.retrieval.ranking.query import Query
 from locus_memory.retrieval.ranking.score import (
     date_factor,
@@ -114,7 +113,7 @@ class Evidence:
         ]
         gains = neighbour_gains(own, [each.place for each in passages])
         weight = options.neighbour_weight
-        weight *= neighbour_share([each.words for each in passages], options)
+        weight *= neighbour_share([each.text for each in passages], options)
         return cls(
             text=text,
             vector=vector,

@@ -18,7 +18,7 @@ from datetime import date
 from typing import Final
 
 from locus_memory.retrieval.ranking.asker import is_question
-from locus_memory.retrieval.ranking.fields import Passage
+from locus_memory.retrieval.ranking.fields import Passage, stems_of_names
 from locus_memory.retrieval.ranking.query import Query
 from locus_memory.store.text import STOP_WORDS
 from locus_memory.store.words.porter import stem
@@ -107,12 +107,13 @@ def _statement(query: Query, passage: Passage) -> _Statement | None:
     counts = passage.words.counts
     if passage.day is None or passage.words.length > _LONGEST or is_question(passage.text):
         return None
+    # The name of the speaker is no subject.
+    names = stems_of_names(passage.speakers, "")
+    subject = [entry for entry in query.meanings if names.isdisjoint(entry)]
     asked = {
-        number
-        for number, entry in enumerate(query.meanings)
-        if any(word in counts for word in entry)
+        number for number, entry in enumerate(subject) if any(word in counts for word in entry)
     }
-    least = -(-len(query.meanings) // 2)
+    least = max(1, -(-len(subject) // 2))
     words = counts.keys() - _STOP_STEMS
     return _Statement(passage.speakers, passage.day, asked, words, least)
 

@@ -23,6 +23,7 @@ __all__ = [
 
 _K1: Final = 1.2
 _B: Final = 0.75
+_WORD: Final = 6
 _LONG: Final = 1.5
 """A document of fewer passages than this is whole."""
 
@@ -132,12 +133,13 @@ def date_factor(query: Query, day: date | None, options: SearchOptions) -> float
     return 1.0
 
 
-def neighbour_share(documents: Sequence[Words], options: SearchOptions) -> float:
+def neighbour_share(texts: Sequence[str], options: SearchOptions) -> float:
     """Return the share of the weight of neighbours that is left for items of this length.
 
-    A short turn needs the turns around it to be understood, and a long one does not.
+    A short turn needs the turns around it to be understood, and a long one does not. A word counts
+    as six characters, so that scripts without spaces are no exception.
     """
-    mean = sum(each.length for each in documents) / (len(documents) or 1)
+    mean = sum(map(len, texts)) / _WORD / (len(texts) or 1)
     return min(1.0, options.neighbour_words / mean) if options.neighbour_words and mean else 1.0
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory.retrieval.options import SearchOptions
-from locus_memory.retrieval.ranking.agreement import correlation, search_weights
 from locus_memory.retrieval.ranking.asker import is_question, meant, person_of
 from locus_memory.retrieval.ranking.fields import Fields, Words
+from locus_memory.retrieval.ranking.fusion import correlation, search_weights
 from locus_memory.retrieval.ranking.query import read_query
 from locus_memory.retrieval.ranking.ranking import rank
 from locus_memory.retrieval.ranking.score import date_factor, neighbour_share, word_scores
@@ -156,7 +156,7 @@ def test_scores_of_passages_lie_between_zero_and_one(documents, passage):
 
 
 def test_neighbours_weigh_less_among_long_texts():
-    short, long = [words("tea " * 10)] * 3, [words("tea " * 400)] * 3
+    short, long = ["letter " * 10] * 3, ["black " * 400] * 3
     assert neighbour_share(short, DEFAULT) == 1
     assert neighbour_share(long, DEFAULT) == pytest.approx(0.1)
     assert neighbour_share(long, SearchOptions(neighbour_words=0)) == 1

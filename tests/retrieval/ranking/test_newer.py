@@ -72,6 +72,15 @@ def test_another_subject_does_not_rise():
     assert keys(found)[0] == "Ida lives in Rome"
 
 
+def test_the_name_of_a_speaker_is_no_subject():
+    older = item("Ada: the sloop is old", "2022-01-01", speaker="Ada")
+    newer = item("Ada: the planks are in", "2023-01-01", speaker="Ada")
+    query = "What is Ada allergic to?"
+    assert keys(ranked(query, older, newer)) == keys(
+        ranked(query, older, newer, options=SearchOptions(newer=False))
+    )
+
+
 @pytest.mark.parametrize(
     ("query", "is_now"),
     [
