@@ -28,6 +28,7 @@ async def readable(
     namespace: Namespace,
     decode: Callable[[StoreItem], _T],
     *,
+    prefix: str | None = None,
     after: str | None = None,
     descending: bool = False,
     page: int = _PAGE,
@@ -42,13 +43,16 @@ async def readable(
         namespace: The namespace, without its descendants.
         decode: Returns the value of an item; raises `ValueError`, `TypeError` or `LookupError` for
             a value of another form.
+        prefix: Only keys that start with this prefix.
         after: Only keys that follow this one in the chosen order.
         descending: From the last key to the first.
         page: How many items one query reads.
     """
     while True:
         try:
-            items = await store.scan(namespace, page, after=after, descending=descending)
+            items = await store.scan(
+                namespace, page, prefix=prefix, after=after, descending=descending
+            )
         except DAMAGE:
             break
         for item in items:
@@ -57,8 +61,13 @@ async def readable(
         if len(items) < page:
             return
         after = items[-1].key
-    async for found in _one_by_one(store, namespace, decode, after, descending=descending):
-        yield found
+    for key in sorted(await all_keys(store, namespace, prefix), reverse=descending):
+        if after is not None and (key >= after if descending else key <= after):
+            continue
+        # One query for many items fails on a damaged one.
+        alone = await get_readable(store, namespace, key, decode)
+        if alone is not None:
+            yield alone
 
 
 async def get_readable(
@@ -73,29 +82,14 @@ async def get_readable(
     return None if item is None else _decoded(item, decode)
 
 
-async def all_keys(store: BaseStore, namespace: Namespace) -> list[str]:
+async def all_keys(store: BaseStore, namespace: Namespace, prefix: str | None = None) -> list[str]:
     """Return every key of a namespace in ascending order, those of damaged items included."""
     keys: list[str] = []
-    while page := await store.list_keys(namespace, _PAGE, after=keys[-1] if keys else None):
+    while page := await store.list_keys(
+        namespace, _PAGE, prefix=prefix, after=keys[-1] if keys else None
+    ):
         keys += page
     return keys
-
-
-async def _one_by_one(
-    store: BaseStore,
-    namespace: Namespace,
-    decode: Callable[[StoreItem], _T],
-    after: str | None,
-    *,
-    descending: bool,
-) -> AsyncIterator[tuple[StoreItem, _T]]:
-    """Yield what `readable` does, where one query for many items fails on a damaged one."""
-    for key in sorted(await all_keys(store, namespace), reverse=descending):
-        if after is not None and (key >= after if descending else key <= after):
-            continue
-        found = await get_readable(store, namespace, key, decode)
-        if found is not None:
-            yield found
 
 
 def _decoded(item: StoreItem, decode: Callable[[StoreItem], _T]) -> tuple[StoreItem, _T] | None:
