@@ -10,14 +10,14 @@ from locus_memory.events import emit
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, StoreItem
 
-__all__ = ["DAMAGE", "all_keys", "get_readable", "readable", "tell_unreadable"]
+__all__ = ["DAMAGE", "NOT_OURS", "all_keys", "get_readable", "readable", "tell_unreadable"]
 
 _PAGE: Final = 500
 
 DAMAGE: Final = (BackendCorruptError, EncryptionError)
 """What a store raises for an item that is damaged, or that no key decrypts."""
 
-_NOT_OURS: Final = (ValueError, TypeError, LookupError)
+NOT_OURS: Final = (ValueError, TypeError, LookupError)
 """What a `decode` raises for a value that another program wrote."""
 
 _T = TypeVar("_T")
@@ -95,7 +95,7 @@ async def all_keys(store: BaseStore, namespace: Namespace, prefix: str | None = 
 def _decoded(item: StoreItem, decode: Callable[[StoreItem], _T]) -> tuple[StoreItem, _T] | None:
     try:
         return item, decode(item)
-    except _NOT_OURS as error:
+    except NOT_OURS as error:
         tell_unreadable(item.namespace, item.key, error)
         return None
 

@@ -16,7 +16,7 @@ HOMES = [
     *("backends.file", "backends.inmemory", "backends.oci", "backends.opensearch"),
     *("backends.oracle", "backends.postgresql", "backends.redis", "backends.sqlite"),
     *("integrations.anthropic", "integrations.langgraph", "integrations.locus"),
-    "integrations.openai_agents",
+    *("integrations.openai_agents", "integrations.pydantic_ai"),
     *("integrity", "memory"),
     "memory.providers",
     *("messages", "registry", "retrieval", "retrieval.embedders", "retrieval.rerankers", "store"),

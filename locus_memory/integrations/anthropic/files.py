@@ -16,7 +16,7 @@ from anthropic.lib.tools import ToolError
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
-from locus_memory.integrations.reading import DAMAGE, readable, tell_unreadable
+from locus_memory.integrations.reading import DAMAGE, NOT_OURS, readable, tell_unreadable
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem, quick_put
 
@@ -81,7 +81,7 @@ class Files:
         try:
             item = await self.store.get_item(self._files, path) if path else None
             return None if item is None else _file(item)
-        except (*DAMAGE, ValueError, TypeError, LookupError) as error:
+        except (*DAMAGE, *NOT_OURS) as error:
             tell_unreadable(self._files, path, error)
             raise ToolError(f"The file /memories/{path} is damaged and cannot be read.") from error
 
