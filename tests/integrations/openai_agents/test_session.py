@@ -303,22 +303,23 @@ WRITER = """
 import asyncio, sys
 from locus_memory.integrations.openai_agents import LocusSession
 
-async def main(where, name, rounds):
+async def main(where, sessions, name, rounds):
     print("ready", flush=True)
     sys.stdin.readline()
-    async with LocusSession("ada", where) as session:
-        for turn in range(rounds):
-            await session.add_items([
-                {"role": "user", "content": name}, {"role": "assistant", "content": str(turn)}
-            ])
+    for each in sessions.split(","):
+        async with LocusSession(each, where) as session:
+            for turn in range(rounds):
+                await session.add_items([
+                    {"role": "user", "content": name}, {"role": "assistant", "content": str(turn)}
+                ])
 
-asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])))
 """
 
 
-def together(where, rounds):
-    """Let two processes append to one session at the same time."""
-    command = [sys.executable, "-c", WRITER, where]
+def together(where, rounds, sessions="ada"):
+    """Let two processes append to the same sessions, separated by commas, at the same time."""
+    command = [sys.executable, "-c", WRITER, where, sessions]
     writers = [
         subprocess.Popen(
             [*command, name, str(rounds)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -328,5 +329,5 @@ def together(where, rounds):
     for each in writers:
         assert each.stdout.readline() == "ready\n"
     for each in writers:
-        each.communicate("go\n", timeout=60)
+        each.communicate("go\n", timeout=300)
     assert [each.returncode for each in writers] == [0, 0]

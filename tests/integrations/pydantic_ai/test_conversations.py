@@ -251,7 +251,9 @@ class TestConflicts:
 
     def test_two_processes_lose_nothing(self, tmp_path):
         where = f"sqlite:{tmp_path / 'test.db'}"
-        writers = [subprocess.Popen([sys.executable, "-c", WRITER, where, name]) for name in "ab"]
+        writers = [
+            subprocess.Popen([sys.executable, "-c", WRITER, where, name, "ada"]) for name in "ab"
+        ]
         assert [each.wait(60) for each in writers] == [0, 0]
 
         async def read():
@@ -271,18 +273,22 @@ from pydantic_ai.conversation_store import ConversationConflict
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 from locus_memory.integrations.pydantic_ai import LocusConversationStore
 
-async def main(where, name):
+async def main(where, name, conversations):
     async with LocusConversationStore(where) as store:
-        number = 0
-        while number < 20:
-            conversation = await store.load("ada") or Conversation(conversation_id="ada")
-            part = UserPromptPart(content=f"{name}{number}")
-            conversation.messages.append(ModelRequest(parts=[part]))
-            try:
-                await store.save(conversation)
-            except ConversationConflict:
-                continue
-            number += 1
+        for each in conversations.split(","):
+            await write(store, name, each)
+
+async def write(store, name, each):
+    number = 0
+    while number < 20:
+        conversation = await store.load(each) or Conversation(conversation_id=each)
+        part = UserPromptPart(content=f"{name}{number}")
+        conversation.messages.append(ModelRequest(parts=[part]))
+        try:
+            await store.save(conversation)
+        except ConversationConflict:
+            continue
+        number += 1
 
 asyncio.run(main(*sys.argv[1:]))
 """
