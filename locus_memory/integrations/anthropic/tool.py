@@ -16,7 +16,7 @@ from locus_memory.backends.base import Backend
 from locus_memory.integrations.anthropic import editing
 from locus_memory.integrations.anthropic.editing import check_whole, relative
 from locus_memory.integrations.anthropic.files import Files, FileVersion
-from locus_memory.registry import as_store
+from locus_memory.integrations.owned import OverStore
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_namespace
 from locus_memory.sync import blocking
@@ -37,7 +37,7 @@ __all__ = ["AsyncLocusMemoryTool", "LocusMemoryTool"]
 _NAMESPACE: Final = ("anthropic_memory",)
 
 
-class AsyncLocusMemoryTool(BetaAsyncAbstractMemoryTool):
+class AsyncLocusMemoryTool(OverStore, BetaAsyncAbstractMemoryTool):
     """The memory tool of `anthropic` that keeps its files in any store of the library.
 
     Its answers are those of the SDK's `BetaAsyncLocalFilesystemMemoryTool`; the size of a folder is
@@ -65,8 +65,7 @@ class AsyncLocusMemoryTool(BetaAsyncAbstractMemoryTool):
     ) -> None:
         super().__init__(cache_control=cache_control)
         check_namespace(namespace)
-        self._store, self._owned = as_store(where)
-        self._files = Files(self._store, namespace)
+        self._files = Files(self._take(where), namespace)
 
     @override
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
@@ -147,27 +146,6 @@ class AsyncLocusMemoryTool(BetaAsyncAbstractMemoryTool):
             ToolError: The path is not below `/memories`.
         """
         await self._files.redact(relative(path, "path"), number)
-
-    async def open(self) -> None:
-        """Connect and set up now, rather than on first use."""
-        await self._store.open()
-
-    async def close(self) -> None:
-        """Close the store of a provider string."""
-        if self._owned:
-            await self._store.close()
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
 
 class LocusMemoryTool(BetaAbstractMemoryTool):

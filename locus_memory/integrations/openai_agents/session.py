@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, cast
 
 from agents import SessionSettings, TResponseInputItem
 from agents.memory.session import (
@@ -16,7 +15,7 @@ from locus_memory.backends.base import Backend
 from locus_memory.errors import InvalidArgumentError, ValueNotSerializableError
 from locus_memory.integrations.openai_agents.branches import Branches
 from locus_memory.integrations.openai_agents.log import Log, Tail
-from locus_memory.registry import as_store
+from locus_memory.integrations.owned import OverStore
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_identifier, check_limit, check_namespace
 from locus_memory.store.item import check_ttl as checked_ttl
@@ -27,7 +26,7 @@ __all__ = ["LocusSession"]
 _NAMESPACE: Final = ("openai_agents",)
 
 
-class LocusSession(Branches):
+class LocusSession(OverStore, Branches):
     """A `Session` of the OpenAI Agents SDK that keeps its items in any store of the library.
 
     ```python
@@ -72,9 +71,7 @@ class LocusSession(Branches):
         )
         place = (*check_namespace(namespace), session_id)
         check_identifier(branch, "branch")
-        self._ttl = checked_ttl(ttl)
-        self._store, self._owned = as_store(where)
-        super().__init__(self._store, place, self._ttl, branch)
+        super().__init__(self._take(where), place, checked_ttl(ttl), branch)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.session_id!r}, {self._store!r})"
@@ -112,23 +109,6 @@ class LocusSession(Branches):
     async def clear_session(self) -> None:
         """Delete the items of the branch, the damaged ones included; other branches stay."""
         await self._log.clear()
-
-    async def close(self) -> None:
-        """Close the store of a provider string."""
-        if self._owned:
-            await self._store.close()
-
-    async def __aenter__(self) -> Self:
-        await self._store.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def _get_compaction_snapshot(
         self, limit: int, *, prune_prefix: Callable[[TResponseInputItem], bool] | None = None

@@ -7,8 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 from pydantic_ai.conversation_store import (
@@ -29,6 +28,7 @@ from locus_memory.errors import (
     ValueNotSerializableError,
     VersionConflictError,
 )
+from locus_memory.integrations.owned import OverStore
 from locus_memory.integrations.pydantic_ai.chains import Chain, Path, parts_of, segments_of
 from locus_memory.integrations.reading import (
     DAMAGE,
@@ -37,7 +37,6 @@ from locus_memory.integrations.reading import (
     readable,
     tell_unreadable,
 )
-from locus_memory.registry import as_store
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import (
     Delete,
@@ -75,7 +74,7 @@ class _Stored:
     version: int | None = 0
 
 
-class LocusConversationStore(ConversationStore):
+class LocusConversationStore(OverStore, ConversationStore):
     """A `ConversationStore` of Pydantic AI that keeps conversations in any store of the library.
 
     Each message is stored once: a branch and a fork share the messages before them. A history that
@@ -101,7 +100,7 @@ class LocusConversationStore(ConversationStore):
         self, where: str | BaseStore | Backend, *, namespace: Namespace = _NAMESPACE
     ) -> None:
         check_namespace(namespace)
-        self._store, self._owned = as_store(where)
+        self._take(where)
         self._records = (*namespace, "records")
         self._places = (*namespace, "places")
         self._segments = (*namespace, "segments")
@@ -198,27 +197,6 @@ class LocusConversationStore(ConversationStore):
         parts = parts_of(path, limit)
         read = await asyncio.gather(*(self._part(*part) for part in parts))
         return [entry for part in read for entry in part]
-
-    async def open(self) -> None:
-        """Connect and set up now, rather than on first use."""
-        await self._store.open()
-
-    async def close(self) -> None:
-        """Close the store of a provider string."""
-        if self._owned:
-            await self._store.close()
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def _stored(self, conversation_id: str) -> _Stored:
         check_identifier(conversation_id, "conversation_id")

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from locus_memory._internal.providers.drivers import require
 from locus_memory.backends.base import Backend
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
+from locus_memory.integrations.owned import OverStore
 from locus_memory.integrations.reading import get_readable, readable
-from locus_memory.registry import as_store
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import (
     Namespace,
@@ -67,7 +66,7 @@ class _File:
     metadata: str | None
 
 
-class LocusMemoryStore:
+class LocusMemoryStore(OverStore):
     """A memory store of Pydantic AI's harness that keeps files in any store of the library.
 
     It is a `MemoryStore`, a `MetadataMemoryStore` and a `SearchableMemoryStore`; it answers and
@@ -95,7 +94,7 @@ class LocusMemoryStore:
     ) -> None:
         check_namespace(namespace)
         _harness()
-        self._store, self._owned = as_store(where)
+        self._take(where)
         self._files = (*namespace, "files")
         self._receipts = (*namespace, "receipts")
 
@@ -251,27 +250,6 @@ class LocusMemoryStore:
         return _harness().MemorySearchResult(
             matches=result.matches, scanned=result.scanned, truncated=result.truncated or cut
         )
-
-    async def open(self) -> None:
-        """Connect and set up now, rather than on first use."""
-        await self._store.open()
-
-    async def close(self) -> None:
-        """Close the store of a provider string."""
-        if self._owned:
-            await self._store.close()
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def _change(
         self,
