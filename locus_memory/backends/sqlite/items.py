@@ -370,7 +370,9 @@ def scan(
     connection: sqlite3.Connection, scope: Scope, keys: KeyRange, limit: int
 ) -> list[StoreItem]:
     """Return full items of one namespace in key order."""
-    return [item_of(row) for row in _scan(connection, scope, keys, limit, whole=True)]
+    # All rows are read first: one that is refused would leave the statement, and its old snapshot.
+    rows = list(_scan(connection, scope, keys, limit, whole=True))
+    return [item_of(row) for row in rows]
 
 
 def scan_keys(
@@ -395,7 +397,7 @@ def newest(
     where, values = compile_filter(condition, metadata="i.metadata", value="i.value")
     statement = queries.newest_items(where, recursive=scope.recursive)
     values |= scope.bound_values | {"limit": page.limit, "offset": page.offset}
-    return [scored(row) for row in connection.execute(statement, values)]
+    return [scored(row) for row in connection.execute(statement, values).fetchall()]
 
 
 def items_of_vectors(
