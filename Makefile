@@ -12,6 +12,8 @@ READY := $(VENV)/.ready
 DEMO_READY := $(if $(wildcard $(VENV)/.ready),$(VENV)/.ready,$(VENV)/.demo-ready)
 PEERS := $(VENV)/.peers
 LIVE := $(VENV)/.live
+# Pydantic AI's harness needs another release of Pydantic AI than the rest.
+HARNESS := .venv-pydantic-ai-harness
 # More arguments for the tool of a target, such as `make test ARGS="-k sqlite"`.
 ARGS ?=
 # How many processes share the tests; each starts the servers that it needs. `JOBS=0` is one.
@@ -32,7 +34,7 @@ PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
 PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CACHE_DIR PIP_DISABLE_PIP_VERSION_CHECK
 
-.PHONY: help setup demo quick test live bench bench-peers coverage lint types docs all clean
+.PHONY: help setup demo quick test harness live bench bench-peers coverage lint types docs all clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -68,6 +70,9 @@ quick: $(READY) ## run the tests that are fast and start no server
 test: $(READY) ## run all tests, with the servers that pip installed
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(ARGS)
 
+harness: $(HARNESS)/.ready ## run the tests of the adapter for Pydantic AI's harness
+	$(HARNESS)/bin/python -m pytest tests/integrations/pydantic_ai_harness --noconftest $(ARGS)
+
 live: $(LIVE) ## run the long tests with real processes and servers
 	$(BIN)/python -m pytest integration --numprocesses 2 --dist loadfile $(ARGS)
 
@@ -76,6 +81,11 @@ bench: $(READY) ## measure speed and size, in ratios
 
 bench-peers: $(PEERS) ## measure ours beside LangGraph's and the Locus SDK's own
 	$(BIN)/python tests/benchmarks/peers.py $(ARGS)
+
+$(HARNESS)/.ready: pyproject.toml | $(MADE)
+	$(BIN)/python -m venv $(HARNESS)
+	$(HARNESS)/bin/python -m pip install --quiet --editable '.[harness-test]'
+	@touch $@
 
 $(LIVE): $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[live]'
@@ -101,7 +111,7 @@ types: $(READY) ## check the types, of the public API's use too
 docs: $(READY) ## build the documentation into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file .mkdocs.yml
 
-all: lint types docs test live bench ## everything but the demo
+all: lint types docs test harness live bench ## everything but the demo
 
 clean: ## remove everything that was made here
 	rm -rf $(VENV) .venv-* .cache .demo build dist .coverage .hypothesis .mypy_cache \

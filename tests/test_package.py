@@ -55,6 +55,7 @@ HEAVY = [
     *("sqlite3", "redis", "asyncpg", "psycopg", "pgvector", "opensearchpy", "oci", "oracledb"),
     *("numpy", "pydantic", "orjson", "cryptography", "typer", "rich", "asyncio", "opentelemetry"),
     *("pytest", "hypothesis", "tenacity", "onnxruntime", "tokenizers", "langgraph", "locus"),
+    *("agents", "anthropic", "pydantic_ai", "openai"),
 ]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from checkpoints import against_raw, cold_load, large_states, saves, sizes
 from conversation_managers import applied, asks
 from documents import documents
+from frameworks import framework_appends, framework_crowd, framework_imports
 from imports import imports
 from injection import budgets
 from memory_manager import sessions, turns
@@ -39,6 +40,9 @@ MEASURES = (
     asks,
     applied,
     imports,
+    framework_appends,
+    framework_imports,
+    framework_crowd,
     server_sizes,
     server_saves,
     server_crowd,

@@ -35,7 +35,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["content-length"]))
-        self.server.requests.append((self.path, dict(self.headers.items()), json.loads(body)))
+        # The names of headers differ between versions of the client in their case.
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.requests.append((self.path, headers, json.loads(body)))
         self.server.asked.set()
         reply = self.server.replies.pop(0)
         self.close_connection = reply.cut or reply.waits

@@ -44,7 +44,7 @@ class TestRequests:
         await chat(messages, tools=[ADD])
         path, headers, body = endpoint.requests[0]
         assert path == "/v1/chat/completions"
-        assert "not-needed" in headers["Authorization"]
+        assert "not-needed" in headers["authorization"]
         assert body == {
             "model": "tiny",
             "messages": [
@@ -327,7 +327,7 @@ class TestKeys:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
         async with OpenAIChat("tiny") as model:
             await model(ASK)
-        sent = [headers["Authorization"] for _, headers, _ in endpoint.requests]
+        sent = [headers["authorization"] for _, headers, _ in endpoint.requests]
         assert sent == ["Bearer not-needed", "Bearer sk-env"]
 
 

@@ -141,7 +141,7 @@ class TestStreams:
         ("last", "error"),
         [
             ({"error": {"message": "out of memory"}}, "out of memory"),
-            (None, "connection was lost"),
+            (None, "connection was lost|Connection error"),
             ("{not json", "not JSON"),
         ],
     )

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from heapq import heapify, heappop, heapreplace
-from itertools import islice
 from typing import Any, Final, NamedTuple, Self
 
 from locus_memory._internal.quoting import quote
-from locus_memory.backends.selection import KeyRange, Page
+from locus_memory.backends.selection import KeyRange
 from locus_memory.backends.sqlite import queries
-from locus_memory.backends.sqlite.search.filters import compile_filter
 from locus_memory.errors import BackendCorruptError, VersionConflictError
 from locus_memory.store.checksum import (
     has_vector,
@@ -31,7 +28,6 @@ from locus_memory.store.encoding import (
     namespace_upper_bound,
     prefix_upper_bound,
 )
-from locus_memory.store.filters import Condition
 from locus_memory.store.item import (
     Namespace,
     StoreItem,
@@ -49,7 +45,6 @@ __all__ = [
     "item_of_hit",
     "items_of_vectors",
     "namespaces",
-    "newest",
     "read_item",
     "read_values",
     "read_vector",
@@ -432,50 +427,6 @@ def _scan(
     conditions, bound = _conditions(keys)
     statement = queries.scan_items(conditions, whole=whole, descending=keys.descending)
     return connection.execute(statement, {**scope.bound_values, **bound, "limit": limit})
-
-
-def newest(
-    connection: sqlite3.Connection, scope: Scope, condition: Condition, page: Page
-) -> list[StoreItem]:
-    """Return the items that satisfy the condition, the newest write first."""
-    where, values = compile_filter(condition, metadata="i.metadata", value="i.value")
-    values |= scope.bound_values | {"limit": page.limit, "offset": page.offset}
-    if not scope.recursive:
-        return [scored(row) for row in connection.execute(queries.newest_items(where), values)]
-    found = islice(_merged(connection, queries.newest_of(where), values), page.offset, None)
-    wanted = [item for _, item in islice(found, page.limit)]
-    rows = connection.execute(queries.ITEMS, {"ids": json.dumps(wanted)})
-    # The rows come in the order of the ids.
-    return [item_of(row[1:]) for row in rows]
-
-
-def _merged(
-    connection: sqlite3.Connection, statement: str, values: Mapping[str, Any]
-) -> Iterator[tuple[int, int]]:
-    """Yield the revisions and ids of the items of all namespaces, the newest write first.
-
-    A namespace is read only when its newest write may be the next one.
-    """
-    queue: list[tuple[int, int, sqlite3.Cursor | None]] = [
-        (-newest, namespace, None)
-        for namespace, newest in connection.execute(queries.NEWEST_WRITES, values)
-        if newest is not None
-    ]
-    heapify(queue)
-    items: dict[int, int] = {}
-    while queue:
-        newest, namespace, rows = queue[0]
-        if rows is None:
-            rows = connection.execute(statement, {**values, "namespace": namespace})
-        else:
-            yield -newest, items[namespace]
-        following = rows.fetchone()
-        if following is None:
-            heappop(queue)
-            continue
-        revision, items[namespace] = following
-        # No two items have one revision, so cursors are never compared.
-        heapreplace(queue, (-revision, namespace, rows))
 
 
 def items_of_vectors(

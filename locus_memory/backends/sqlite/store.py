@@ -16,6 +16,7 @@ from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.backends.sqlite import items, queries
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.items import Address, Row, Scope
+from locus_memory.backends.sqlite.newest import newest
 from locus_memory.backends.sqlite.search.candidates import Found, Held, ItemCache
 from locus_memory.backends.sqlite.search.texts import TextSearch
 from locus_memory.errors import ConfigurationError
@@ -182,7 +183,7 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
     @override
     async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
         scope, condition = self._scope_of(selection), selection.condition
-        return await self._database.read(lambda c: items.newest(c, scope, condition, page))
+        return await self._database.read(lambda c: newest(c, scope, condition, page))
 
     @override
     async def _search_text(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from json import JSONDecodeError
 from types import ModuleType
 from typing import Any, Final
@@ -47,13 +47,12 @@ def translated(openai: ModuleType, model: str, secrets: Sequence[str]) -> Genera
         model: The model's name, for the text.
         secrets: Strings that no error may contain.
     """
-    httpx = import_module("httpx")
     try:
         yield
     except openai.OpenAIError as error:
         raised, reason = _class(openai, error), _reason(error)
         cause: Exception | None = error
-    except httpx.HTTPError as error:
+    except _transport_errors() as error:
         # The client translates these only before a stream begins.
         raised, reason = ModelUnavailableError, f"the connection was lost: {error}"
         cause = error
@@ -68,6 +67,12 @@ def translated(openai: ModuleType, model: str, secrets: Sequence[str]) -> Genera
     # A traceback shows the cause, so a cause with a secret is dropped.
     safe = all(secret not in str(cause) for secret in secrets)
     raise raised(f"model {quote(model)}: {text}") from (cause if safe else None)
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    """Return what the client's HTTP library raises: httpx, or httpx2 since version 3."""
+    loaded = (sys.modules.get(name) for name in ("httpx", "httpx2"))
+    return tuple(module.HTTPError for module in loaded if module is not None)
 
 
 def _class(openai: ModuleType, error: Any) -> type[ModelError]:

@@ -123,6 +123,31 @@ async def test_a_damaged_row_is_named_and_not_quoted(tmp_path, damage):
         assert await store.get(("other",), "k000 2") == {"n": 2}
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda store: store.scan(HERE),
+        lambda store: store.search(HERE, limit=100),
+        lambda store: store.search(HERE[:1], limit=100, recursive=True),
+        lambda store: store.search(HERE, "said"),
+        lambda store: store.get_batch([(HERE, f"k{number:03}") for number in range(100)]),
+    ],
+)
+async def test_reads_after_a_damaged_row_see_later_writes(tmp_path, read):
+    """An error that the caller still has holds no snapshot of the file."""
+    path = tmp_path / "memory.db"
+    await fill(path)
+    for number in range(40, 60):
+        change(path, f"UPDATE items SET checksum = checksum + 1 WHERE id = {number}")
+    async with SQLiteStore(path, clock=lambda: 1_000.0) as store:
+        with pytest.raises(BackendCorruptError) as caught:
+            await read(store)
+        for number in range(20):
+            await store.put(("new",), f"{number}", {"n": number})
+            assert await store.get(("new",), f"{number}") == {"n": number}
+        assert caught.value.__traceback__ is not None
+
+
 async def test_the_error_names_the_namespace_and_the_key(tmp_path):
     path = tmp_path / "memory.db"
     async with SQLiteStore(path) as store:

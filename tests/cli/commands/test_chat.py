@@ -35,7 +35,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.server.requests.append((dict(self.headers.items()), body))
+        # The names of headers differ between versions of the client in their case.
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.requests.append((headers, body))
         answer = self.server.answers.pop(0)
         if answer is None:
             self.server.asked.set()
@@ -271,7 +273,7 @@ def test_the_environment_names_the_endpoint_and_its_key(ok, endpoint, monkeypatc
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
     endpoint.answers += ["Hello."]
     assert ok("chat", "--model", "tiny", "--no-memory", stdin=b"hello\n").out == "Hello. \n"
-    assert endpoint.requests[0][0]["Authorization"] == "Bearer sk-secret"
+    assert endpoint.requests[0][0]["authorization"] == "Bearer sk-secret"
 
 
 def test_the_model_sees_a_window(ok, endpoint):

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
+from traceback import clear_frames
 from typing import Any, Final
 
 from locus_memory.backends.sqlite.connection.driver_errors import translate
@@ -188,6 +189,10 @@ class Reader(_Worker):
         connection.execute("BEGIN")
         try:
             job.result = job.work(connection)
+        except BaseException as error:
+            # A cursor in its frames has an open statement, whose snapshot later reads would see.
+            clear_frames(error.__traceback__)
+            raise
         finally:
             roll_back(connection)
 
