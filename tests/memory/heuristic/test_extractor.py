@@ -38,6 +38,13 @@ FACTS = {
     "We have three children": ("user", "count:children", "The user has three children."),
     "I'm allergic to peanuts.": ("user", "allergy:peanuts", "The user is allergic to peanuts."),
     "I have a nut allergy": ("user", "allergy:nut", "The user has a nut allergy."),
+    "I have an allergy to bees.": ("user", "allergy:bees", "The user is allergic to bees."),
+    "I have a really severe allergy to hazelnuts!": (
+        "user",
+        "allergy:hazelnuts",
+        "The user is allergic to hazelnuts.",
+    ),
+    "I have a severe nut allergy": ("user", "allergy:nut", "The user has a nut allergy."),
     "I'm a strict vegan": ("user", "diet", "The user is vegan."),
     "I don't eat pork": ("user", "diet:no pork", "The user does not eat or drink pork."),
     "I like tea": ("user", "likes:tea", "The user likes tea."),
