@@ -201,7 +201,7 @@ _HEALTH: Final = (
         each=True,
     ),
     _user(
-        r"I have an? (?:<DEGREE> )*allergy to <REALLY>"
+        r"I(?:'ve| have)(?: got)? an? (?:<DEGREE> )*allergy to <REALLY>"
         r"(?P<x><LIST>)<LISTEND>",
         "allergy:{x}",
         "The user is allergic to {x}.",
@@ -209,7 +209,7 @@ _HEALTH: Final = (
         each=True,
     ),
     _user(
-        r"I have an? (?:\w+ )??(?!(?:<DEGREE>) )(?P<x>[\w-]+) allergy(?! to\b)",
+        r"I(?:'ve| have)(?: got)? an? (?:\w+ )??(?!(?:<DEGREE>) )(?P<x>[\w-]+) allergy(?! to\b)",
         "allergy:{x}",
         "The user has {an} {x} allergy.",
         0.95,

@@ -112,6 +112,24 @@ async def test_a_fact_and_its_slot(text):
     assert 0 < change.importance <= 1
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("I'm allergic to nuts, which is annoying.", ["nuts"]),
+        ("I am allergic to bees, unfortunately.", ["bees"]),
+        ("I'm allergic to nuts, by the way.", ["nuts"]),
+        ("I'm allergic to nuts, especially walnuts.", ["nuts", "walnuts"]),
+        ("I'm allergic to nuts, sadly, and to milk.", ["nuts", "milk"]),
+        ("I've got an allergy to nuts, and to milk as well.", ["nuts", "milk"]),
+        ("I have a severe allergy to nuts and jelly, honestly.", ["nuts", "jelly"]),
+        ("I'm allergic to thatch, whey and etchings.", ["thatch", "whey", "etchings"]),
+    ],
+)
+async def test_an_aside_in_a_list_is_no_thing_of_it(said, kept):
+    contents = [change.content for change in await extract(said)]
+    assert contents == [f"The user is allergic to {thing}." for thing in kept]
+
+
 async def test_several_facts_of_one_sentence():
     changes = await extract("My name is Ada and I live in Berlin, but I'm from Sweden.")
     assert {change.key for change in changes} == {"name", "home", "origin"}
