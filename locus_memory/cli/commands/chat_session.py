@@ -36,6 +36,7 @@ from locus_memory.events import Event, subscribe
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.options import TendingOptions
 from locus_memory.messages import Role
 from locus_memory.registry import open_backend
 from locus_memory.store.item import check_identifier
@@ -47,6 +48,9 @@ Model = OpenAIChat | ScriptedModel
 _COMMAND: Final = re.compile(r"/[a-z]+")
 _UNFINISHED: Final = frozenset(("user", "assistant", "tool"))
 """The kinds of an agent's checkpoints, except the last one of a run."""
+
+_PATIENCE: Final = 60.0
+"""Seconds to wait at the end for the model that reads the conversation."""
 
 _TOLD: Final = ("memory.", "agent.memory")
 """Prefixes of the events that the chat reports."""
@@ -112,11 +116,13 @@ class ChatSession:
         await stack.enter_async_context(backend)
         if isinstance(self.model, OpenAIChat):
             await stack.enter_async_context(self.model)
+        notes = _Notes()
+        # Told until the manager is closed, which extracts from the conversation.
+        stack.callback(subscribe(notes.tell))
         manager = None
         if self.prefix is not None:
-            extractor = self._extractor()
-            manager = open_manager(backend.store, self.prefix, extractor)
-            stack.callback(_tell_of_the_rest, manager)
+            manager = self._manager(backend)
+            stack.callback(notes.tell_of_the_rest, manager)
             await stack.enter_async_context(manager)
         agent = Agent(
             self.model,
@@ -126,6 +132,12 @@ class ChatSession:
             conversation_manager=SlidingWindowManager(self.window),
         )
         return _Talk(self, backend, agent, manager, thread_id)
+
+    def _manager(self, backend: Backend) -> LLMMemoryManager:
+        """Return a manager as that of `Agent`; it waits for a model that reads a whole session."""
+        prefix, extractor = str(self.prefix), self._extractor()
+        tending = TendingOptions()
+        return open_manager(backend.store, prefix, extractor, tending, patience=_PATIENCE)
 
     def _extractor(self) -> LLMExtractor | HeuristicExtractor:
         if isinstance(self.model, ScriptedModel):
@@ -148,7 +160,7 @@ class _Talk:
         manager: LLMMemoryManager | None,
         thread_id: str,
     ) -> None:
-        self.is_interactive = sys.stdin.isatty() and sys.stdout.isatty()
+        self.is_interactive = _is_interactive()
         self._asked = asked
         self._as_json = asked.session.as_json
         self._backend = backend
@@ -161,7 +173,6 @@ class _Talk:
     def run(self, runner: asyncio.Runner) -> int:
         """Answer every line; returns the number of messages without an answer."""
         failures = 0
-        unsubscribe = subscribe(self._tell)
         try:
             is_cut_off = runner.run(self._look_at_thread())
             self._greet()
@@ -177,9 +188,16 @@ class _Talk:
             runner.run(self._survived(self._keep()))
             raise
         finally:
-            unsubscribe()
             self._end_line()
+        self._wait()
         return failures
+
+    def _wait(self) -> None:
+        """Tell why the end of the chat takes a moment, if it does."""
+        if self._manager is None or not isinstance(self._asked.model, OpenAIChat):
+            return
+        if self.is_interactive and self._manager.pending:
+            note("memory: the model reads the conversation; Ctrl-C leaves that to the next chat")
 
     def _greet(self) -> None:
         if not self._asked.quiet:
@@ -251,7 +269,6 @@ class _Talk:
             self._show_text(result.text)
             self._end_line()
             self._show_result(result)
-        await self._drain()
 
     async def _answer(self, line: str) -> None:
         stream = self._agent.stream(line, self._thread_id, user_id=self._user)
@@ -260,12 +277,6 @@ class _Talk:
                 self._show(event)
         finally:
             await stream.aclose()
-        await self._drain()
-
-    async def _drain(self) -> None:
-        # Drain now: the event loop does not run while the chat waits for a line.
-        if self._manager is not None:
-            await self._manager.drain()
 
     async def _keep(self) -> None:
         """Queue the messages of an interrupted run for extraction.
@@ -274,6 +285,9 @@ class _Talk:
         """
         if self._manager is not None and await self._backend.checkpointer.exists(self._thread_id):
             await self._manager.on_session_end(await self._agent.state(self._thread_id))
+            if not isinstance(self._asked.model, OpenAIChat):
+                # Rules take no time, and the interrupt may have come in the midst of them.
+                await self._manager.drain()
 
     def _show(self, event: AgentEvent) -> None:
         if isinstance(event, TextDelta):
@@ -319,22 +333,18 @@ class _Talk:
         if self._manager is None:
             note("this chat runs with --no-memory")
             return
+        # What the model has not read yet is read now.
+        await self._manager.drain()
         document = await collect(self._backend, self._manager, [self._user])
         render = partial(render_memories, with_user=False, with_sources=False)
         render(console(), document=document)
         if document["more"]:
             note(f"{document['more']} more: locus-memory memories --offset {document['next']}")
 
-    def _tell(self, event: Event) -> None:
-        """Print a note about new memories or an error of the memory."""
-        if not event.name.startswith(_TOLD):
-            return
-        if event.error is not None:
-            note(f"memory: {event.name} ({type(event.error).__name__}: {event.error})")
-        elif event.name == "memory.extracted" and self.is_interactive:
-            count = event.attributes.get("memories", 0)
-            if count:
-                note(f"new memories: {count}; /memories shows them")
+
+def _is_interactive() -> bool:
+    """Return whether stdin and stdout are a terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _read() -> str | None:
@@ -345,6 +355,27 @@ def _read() -> str | None:
         raise CommandError(f"stdin: not UTF-8 (byte {error.start} of a line)") from None
 
 
-def _tell_of_the_rest(manager: LLMMemoryManager) -> None:
-    if manager.pending:
-        note("memory: the last messages stay queued; the next chat extracts from them")
+class _Notes:
+    """The notes about what the memory does, from its events."""
+
+    def __init__(self) -> None:
+        self._is_interactive = _is_interactive()
+        self._has_failed = False
+
+    def tell(self, event: Event) -> None:
+        """Print a note about new memories or an error of the memory."""
+        if not event.name.startswith(_TOLD):
+            return
+        if event.error is not None:
+            self._has_failed = True
+            if event.name != "memory.drain_timeout":
+                note(f"memory: {event.name} ({type(event.error).__name__}: {event.error})")
+        elif event.name == "memory.extracted" and self._is_interactive:
+            count = event.attributes.get("memories", 0)
+            if count:
+                note(f"new memories: {count}; /memories shows them")
+
+    def tell_of_the_rest(self, manager: LLMMemoryManager) -> None:
+        """Print a note about messages that could not be read; a short session waits in silence."""
+        if self._has_failed and manager.pending:
+            note("memory: the last messages stay queued; the next chat extracts from them")

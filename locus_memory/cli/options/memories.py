@@ -68,11 +68,13 @@ def open_manager(
     prefix: str,
     extractor: Extractor | Callable[..., Any] | None = None,
     tending: TendingOptions | None = None,
+    *,
+    patience: float = _PATIENCE,
 ) -> LLMMemoryManager:
     """Return a manager of the memories in the namespace that `--namespace` names.
 
     It never evicts a memory: the limit is the application's to set. It extracts in the
-    background: drain it.
+    background: drain it. On exit it waits for `patience` seconds.
     """
     # Help must be quick.
     from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415
@@ -84,7 +86,7 @@ def open_manager(
         namespace_prefix=parse_namespace(prefix),
         max_memories=_NO_LIMIT,
         history_limit=_NO_LIMIT,
-        extraction=ExtractionOptions(extract_mode="background", drain_timeout=_PATIENCE),
+        extraction=ExtractionOptions(extract_mode="background", drain_timeout=patience),
         tending=tending,
     )
 

@@ -43,6 +43,16 @@ _NAMED_SLOTS: Final = frozenset(
     {"name", "home", "job", "employer", "birthday", "age", "diet", "goal"}
 )
 _SPLIT: Final = re.compile(r",? and |,? or |, ?")
+_BEFORE_A_THING: Final = re.compile(
+    r"(?i)(?:(?:and|or|to|also|especially|particularly|mainly|mostly|even|sadly|unfortunately) )+"
+)
+# What stands between commas in a list and is no thing of it.
+_ASIDE: Final = re.compile(
+    r"(?i)(?:which|who|that|as|by the way|btw|of course|in fact|for (?:example|instance|sure)"
+    r"|I (?:am|have)"
+    r"|(?:honestly|unfortunately|sadly|luckily|thankfully|fortunately|obviously|apparently"
+    r"|actually|really|among (?:others|other things)|etc\.?|and so on|so on)$)(?:\b|$)"
+)
 _PLEASE: Final = re.compile(r"(?i),? please$")
 # The groups of a pattern that are checked one by one, or are no part of a fact.
 _NO_FACT: Final = frozenset({"x", "to", "near"})
@@ -209,14 +219,20 @@ def _retracted(
 def _filled(rule: Rule, found: re.Match[str], sentence: Sentence) -> Iterator[MemoryChange]:
     """Yield the memories of a match: its words inserted into the rule's templates."""
     words = {name: _words(rule, value or "") for name, value in found.groupdict().items()}
-    things = _SPLIT.split(words["x"]) if rule.each else [words.get("x", "")]
+    things = _listed(words["x"]) if rule.each else [words.get("x", "")]
     others = [value for name, value in words.items() if name not in _NO_FACT and value]
     if not all(map(rule.check, others)):
         return
-    for thing in filter(None, map(str.strip, things)) if rule.each else things:
+    for thing in things:
         change = _memory(rule, {**words, "x": thing}, sentence)
         if rule.check(thing) and len(change.content) <= _LONGEST_CONTENT:
             yield change
+
+
+def _listed(value: str) -> list[str]:
+    """Return the things of a list, without asides: "nuts, which is bad, and especially milk"."""
+    things = (_BEFORE_A_THING.sub("", thing.strip()) for thing in _SPLIT.split(value))
+    return [thing for thing in things if thing and not _ASIDE.match(thing)]
 
 
 def _words(rule: Rule, value: str) -> str:

@@ -43,6 +43,12 @@ _PIECES: Final = {
     r"|everything|something|anything|stuff|things|myself|each|both|one|so|too|to|just|not|having"
     r"|knowing|being|making|some|any|such)\b|[^.,;:!?]*\b(?:this|these|those|here|him|it|you"
     r"|your)\b",
+    # Before what somebody is allergic to: no pronoun and no joke follows.
+    "REALLY": r"(?!(?:it|that|this|them|(?:hard )?work|mondays?|mornings?|bullshit|nonsense|people"
+    r"|effort|exercise|stupidity|drama|meetings|fun|you)\b)",
+    "DEGREE": r"(?:really|very|quite|rather|pretty|fairly|severe|mild|serious|slight|strong|bad"
+    r"|nasty|terrible|horrible|awful|major|minor|moderate|chronic|dangerous|deadly|fatal|extreme"
+    r"|life[- ]threatening|known|diagnosed|lifelong|new)",
     "KIN": r"wife|husband|partner|spouse|girlfriend|boyfriend|fianc[e\u00e9]e?|mother|mom|mum"
     r"|father|dad"
     r"|boss|manager|therapist|doctor",

@@ -193,8 +193,7 @@ _FAMILY: Final = (
 
 _HEALTH: Final = (
     _user(
-        r"<IM> <ADV>(?:\w+ly )?allergic to (?!(?:it|that|this|them|(?:hard )?work|mondays?"
-        r"|mornings?|bullshit|nonsense|people|effort|exercise|stupidity|drama|meetings|fun|you)\b)"
+        r"<IM> <ADV>(?:\w+ly )?allergic to <REALLY>"
         r"(?P<x><LIST>)<LISTEND>",
         "allergy:{x}",
         "The user is allergic to {x}.",
@@ -202,7 +201,15 @@ _HEALTH: Final = (
         each=True,
     ),
     _user(
-        r"I have an? (?:\w+ )??(?P<x>[\w-]+) allergy",
+        r"I(?:'ve| have)(?: got)? an? (?:<DEGREE> )*allergy to <REALLY>"
+        r"(?P<x><LIST>)<LISTEND>",
+        "allergy:{x}",
+        "The user is allergic to {x}.",
+        0.95,
+        each=True,
+    ),
+    _user(
+        r"I(?:'ve| have)(?: got)? an? (?:\w+ )??(?!(?:<DEGREE>) )(?P<x>[\w-]+) allergy(?! to\b)",
         "allergy:{x}",
         "The user has {an} {x} allergy.",
         0.95,

@@ -27,6 +27,7 @@ __all__ = [
     "Vitals",
     "VitalsBook",
     "VitalsChange",
+    "least_salience",
     "version_of",
     "vitals_put",
     "written_at",
@@ -256,6 +257,11 @@ class Vitals:
             return cls(**{**value, **listed})
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError("a stored value that is not a record of vitals") from error
+
+
+def least_salience(memory: Memory, floor: float) -> float:
+    """Return the salience below which time alone brings no memory: the floor, if it endures."""
+    return floor if importance_of(memory) >= ENDURING else 0.0
 
 
 def _groups(names: Sequence[str]) -> Iterable[Sequence[str]]:

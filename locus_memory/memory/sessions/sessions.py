@@ -85,7 +85,7 @@ class Sessions:
                 # A function reads the parts of a session one by one: nothing is won by waiting.
                 least=LEAST if extraction.distils or extraction.is_by_rules else 0,
             ),
-            note=note if extraction.distils else None,
+            note=note if extraction.distils or extraction.is_by_rules else None,
         )
         ingestion = Ingestion(queue, worker, distillation, record)
         return cls(queue, worker, ledger.now, ingestion, distillation)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from locus_memory.memory.layers.vitals import ENDURING, Vitals, written_at
+from locus_memory.memory.layers.vitals import ENDURING, Vitals, least_salience, written_at
 from locus_memory.memory.ledger.revision import importance_of
 from locus_memory.memory.models import Memory, is_expired
 from locus_memory.memory.moments import days_between, read_moment
@@ -30,7 +30,7 @@ def tended(memory: Memory, vitals: Vitals, mentions: int, now: str, floor: float
     """
     if vitals.retired_at is not None:
         vitals = vitals.revived(memory, now)
-    vitals = vitals.decayed(now, floor if _endures(memory) else 0.0)
+    vitals = vitals.decayed(now, least_salience(memory, floor))
     return vitals.promoted(mentions, now) if mentions >= _MENTIONS else vitals
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.extraction import check_length
-from locus_memory.memory.layers.vitals import Vitals, VitalsBook
+from locus_memory.memory.layers.vitals import Vitals, VitalsBook, least_salience
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import (
     EXPIRES_AT,
@@ -20,6 +20,7 @@ from locus_memory.memory.models import (
     is_expired,
 )
 from locus_memory.memory.moments import as_moment
+from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.store.item import check_key
 
@@ -32,6 +33,7 @@ class SingleMemories:
     _ledger: Ledger
     _scope: Scope
     _vitals: VitalsBook
+    _tending: TendingOptions
 
     async def history(self, key: str, type: MemoryType | str | None = None) -> list[Memory]:  # noqa: A002 - the field's word
         """Return all versions of a memory: the current one, then past ones, newest first.
@@ -168,7 +170,11 @@ class SingleMemories:
         """
         now = self._ledger.now()
         found = await self._vitals.of(self._scope, memories)
-        return [found[current_key(each.type, each.key)].decayed(now) for each in memories]
+        floor = self._tending.salience_floor
+        return [
+            found[current_key(each.type, each.key)].decayed(now, least_salience(each, floor))
+            for each in memories
+        ]
 
     async def feedback(
         self,

@@ -19,6 +19,7 @@ from locus_memory.messages import Message, ToolCall
 from locus_memory.registry import open_backend
 
 RULES = "(without --model, the scripted model answers by a few rules)\n"
+LONG = "I live in Lyon, in the old town above the river, and I moved there three years ago."
 WAITS = "(memory: the last messages stay queued; the next chat extracts from them)\n"
 
 # A job in the background ignores interrupts, and so do its children, if they are not told.
@@ -300,10 +301,37 @@ def test_an_error_of_the_endpoint_is_a_line_and_the_chat_goes_on(run, ok, endpoi
     ]
 
 
+def test_what_the_user_fixed_reaches_the_model_and_small_talk_costs_nothing_else(ok, endpoint):
+    ok("remember", "The user lives in Lyon.", "--user", "ada", "--key", "home")
+    ok("identity", "add", "Always answer in English.", "--user", "ada")
+    endpoint.answers += ["391.", "Hi."]
+    model = ("--model", "tiny", "--base-url", endpoint.url)
+    ok("chat", "--user", "ada", *model, stdin=b"What is 17 times 23?\n")
+    ok("chat", "--user", "bob", *model, stdin=b"What is 17 times 23?\n")
+    (asked,), (of_bob,) = (body["messages"] for _, body in endpoint.requests)
+    assert "Always answer in English." in asked["content"]
+    assert "Lyon" not in asked["content"]
+    assert of_bob["content"] == "What is 17 times 23?"
+
+
+def test_a_chat_is_one_session_which_costs_one_call_and_is_one_episode(ok, endpoint):
+    home = {"type": "user", "key": "home", "content": "The user lives in Lyon.", "messages": [1]}
+    told = {"changes": [home | {"op": "add"}], "identity": []}
+    told["episode"] = {"summary": "The user lives in Lyon, and sails."}
+    endpoint.answers += ["Noted.", "Noted, too.", json.dumps(told)]
+    model = ("--model", "tiny", "--base-url", endpoint.url)
+    result = ok("chat", "t", "--user", "ada", *model, stdin=f"{LONG}\nI sail.\n".encode())
+    assert (result.err, len(endpoint.requests)) == ("", 3)
+    (memory,) = ok("memories", "--user", "ada", "--json").json["memories"]
+    assert memory["content"] == "The user lives in Lyon."
+    (episode,) = ok("episodes", "--user", "ada", "--json").json["episodes"]
+    assert (episode["summary"], episode["turns"]) == ("The user lives in Lyon, and sails.", [1, 4])
+
+
 def test_memory_that_fails_is_a_line_and_the_answer_stands(run, endpoint):
     endpoint.answers += ["Noted.", *[400] * 5]
     model = ("--model", "tiny", "--base-url", endpoint.url)
-    result = run("chat", "t", *model, stdin=b"I live in Lyon.\n")
+    result = run("chat", "t", *model, stdin=LONG.encode())
     assert (result.code, result.out) == (0, "Noted. \n")
     *failed, last = result.err.splitlines(keepends=True)
     assert failed
@@ -335,7 +363,7 @@ def test_an_interrupt_while_the_model_answers_leaves_what_was_said(ok, run, endp
     assert endpoint.asked.wait(60)
     chat.send_signal(signal.SIGINT)
     out, err = chat.communicate()
-    assert (chat.returncode, out, err) == (130, "", WAITS)
+    assert (chat.returncode, out, err) == (130, "", "")
     assert messages(ok, "t") == [("user", "I live in Lyon.")]
     resumed = run("chat", "t", "--scripted")
     assert (resumed.code, resumed.out) == (0, "Noted.\n")

@@ -38,6 +38,13 @@ FACTS = {
     "We have three children": ("user", "count:children", "The user has three children."),
     "I'm allergic to peanuts.": ("user", "allergy:peanuts", "The user is allergic to peanuts."),
     "I have a nut allergy": ("user", "allergy:nut", "The user has a nut allergy."),
+    "I have an allergy to bees.": ("user", "allergy:bees", "The user is allergic to bees."),
+    "I have a really severe allergy to hazelnuts!": (
+        "user",
+        "allergy:hazelnuts",
+        "The user is allergic to hazelnuts.",
+    ),
+    "I have a severe nut allergy": ("user", "allergy:nut", "The user has a nut allergy."),
     "I'm a strict vegan": ("user", "diet", "The user is vegan."),
     "I don't eat pork": ("user", "diet:no pork", "The user does not eat or drink pork."),
     "I like tea": ("user", "likes:tea", "The user likes tea."),
@@ -103,6 +110,24 @@ async def test_a_fact_and_its_slot(text):
     assert (change.op, change.sources) == ("add", (1,))
     assert (change.type, change.key, change.content) == FACTS[text]
     assert 0 < change.importance <= 1
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("I'm allergic to nuts, which is annoying.", ["nuts"]),
+        ("I am allergic to bees, unfortunately.", ["bees"]),
+        ("I'm allergic to nuts, by the way.", ["nuts"]),
+        ("I'm allergic to nuts, especially walnuts.", ["nuts", "walnuts"]),
+        ("I'm allergic to nuts, sadly, and to milk.", ["nuts", "milk"]),
+        ("I've got an allergy to nuts, and to milk as well.", ["nuts", "milk"]),
+        ("I have a severe allergy to nuts and jelly, honestly.", ["nuts", "jelly"]),
+        ("I'm allergic to thatch, whey and etchings.", ["thatch", "whey", "etchings"]),
+    ],
+)
+async def test_an_aside_in_a_list_is_no_thing_of_it(said, kept):
+    contents = [change.content for change in await extract(said)]
+    assert contents == [f"The user is allergic to {thing}." for thing in kept]
 
 
 async def test_several_facts_of_one_sentence():

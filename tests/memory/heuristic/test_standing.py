@@ -44,6 +44,9 @@ WRONG = {
     ],
     "jokes": [
         "I'm allergic to Mondays.",
+        "I have an allergy to Mondays.",
+        "I have a severe allergy.",
+        "I have a mild allergy to it.",
         "I'm allergic to tests lol",
         "I like spiders, just kidding.",
         "I like spiders. Just kidding!",

@@ -366,3 +366,33 @@ async def test_a_function_reads_a_short_session_before_the_process_ends(either):
         await manager.on_session_end(run_of(turns_of("A cat.")))
     async with LLMMemoryManager(either, extract_fn=of_cats, tending=TendingOptions()) as manager:
         assert [each.key async for each in manager.memories()] == ["cat"]
+
+
+class Interrupted(HeuristicExtractor):
+    """Rules whose first reading takes too long."""
+
+    def __init__(self):
+        super().__init__()
+        self.began = asyncio.Event()
+
+    async def extract(self, messages, existing=()):
+        if not self.began.is_set():
+            self.began.set()
+            await asyncio.sleep(3600)
+        return await super().extract(messages, existing)
+
+
+async def test_a_run_that_is_cancelled_while_rules_read_it_is_read_by_close(either, clock):
+    rules = Interrupted()
+    async with LLMMemoryManager(
+        either, extract_fn=rules, tending=TendingOptions(), clock=clock
+    ) as manager:
+        run = asyncio.create_task(manager.on_session_end(run_of(turns_of("I live in Lyon."))))
+        await rules.began.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        assert [memory async for memory in manager.memories()] == []
+    async with LLMMemoryManager(either, clock=clock) as manager:
+        contents = [memory.content async for memory in manager.memories()]
+    assert contents == ["The user lives in Lyon."]
