@@ -69,6 +69,8 @@ def test_examples_work_on_the_database_of_the_demo(copied, run):
             "facts.jsonl",
             "demo",
             "locomo10.json",
+            "./handbook",
+            "guide.pdf",
             "memory://notes/boat",
             "memory://notes",
         }
@@ -84,7 +86,7 @@ def test_commands_come_in_groups(ok):
     titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)
     assert titles == [
         "Options", "Getting started", "Memories", "Threads and checkpoints",
-        "Store items", "Resources", "Local models", "Examples",
+        "Store items", "Documents", "Resources", "Local models", "Examples",
     ]  # fmt: skip
 
 
