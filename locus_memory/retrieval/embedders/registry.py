@@ -60,13 +60,15 @@ def as_embedder(where: object) -> Embedder:
     """
     if isinstance(where, str):
         return get_embedder(where)
-    if callable(dim := getattr(where, "dim", None)) and not isinstance(where, type | Embedder):
+    if not isinstance(where, type | Embedder):
+        dim: Any = getattr(where, "dim", None)
         embed: Any = getattr(where, "embed", None)
-        if callable(embed):
+        if callable(dim) and callable(embed):
             name = getattr(where, "name", None)
             kind = type(where)
             named = name if isinstance(name, str) else f"{kind.__module__}.{kind.__qualname__}"
-            return CallableEmbedder(embed, name=named, dimension=int(dim()))
+            dimension: Any = dim()
+            return CallableEmbedder(embed, name=named, dimension=int(dimension))
     if not isinstance(where, Embedder) or isinstance(where, type):
         raise ConfigurationError(
             "an embedder has a name, a dimension and embed(texts, kind=...); "

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -109,7 +109,7 @@ def test_a_dry_run_shows_what_it_says_and_a_real_one_does_not(ok, told):
 def test_a_key(ok, fails, told):
     out = ok("forget", "home", "--user", "ada").out
     assert re.search(r"^memories +1  user home", out, re.MULTILINE)
-    assert "past versions       1  user home" in out
+    assert re.search(r"^past versions +1  user home", out, re.MULTILINE)
     assert out.endswith(
         "thread 'thread of ada' still holds the source messages; --threads erases it too\n"
     )
