@@ -16,7 +16,13 @@ from locus_memory._internal.providers.drivers import require
 from locus_memory.backends.base import Backend
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.integrations.owned import OverStore
-from locus_memory.integrations.reading import get_readable, readable
+from locus_memory.integrations.reading import (
+    DAMAGE,
+    NOT_OURS,
+    get_readable,
+    readable,
+    tell_unreadable,
+)
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import (
     Namespace,
@@ -260,12 +266,14 @@ class LocusMemoryStore(OverStore):
     ) -> MemoryMutation:
         """Write or delete a file, with the receipt of the operation."""
         while True:
-            done = None if operation is None else await self.get_operation(operation)
-            if done is not None:
+            if (done := await self._done(operation)) is not None:
                 return done
             current, stored = await self._current(path)
             existed = current is not None and current.content is not None
             if (current.version if current and existed else None) != expected:
+                # The same operation may have been done since the first look.
+                if (done := await self._done(operation)) is not None:
+                    return done
                 verb = "deleted" if file is None else "written"
                 raise _harness().MemoryConflictError(
                     f"memory path {path!r} changed before it could be {verb}"
@@ -281,13 +289,24 @@ class LocusMemoryStore(OverStore):
                 continue
             return mutation
 
+    async def _done(self, operation: MemoryOperation | None) -> MemoryMutation | None:
+        return None if operation is None else await self.get_operation(operation)
+
     async def _current(self, path: str) -> tuple[_File | None, int | None]:
-        """Return a file and the version of its item; `None` for both if it is damaged."""
-        found = await get_readable(self._store, self._files, path, _file_of)
-        if found is not None:
-            return found[1], found[0].version
-        damaged = path in await self._store.list_keys(self._files, 1, prefix=path)
-        return None, None if damaged else 0
+        """Return a file and the version of its item, which is 0 if there is none.
+
+        A damaged one is told and read as missing; its version is `None` if it cannot be read.
+        """
+        version: int | None = None
+        try:
+            item = await self._store.get_item(self._files, path)
+            if item is None:
+                return None, 0
+            version = item.version
+            return _file_of(item), version
+        except (*DAMAGE, *NOT_OURS) as error:
+            tell_unreadable(self._files, path, error)
+            return None, version
 
     def _put(self, path: str, file: _File | None, stored: int | None) -> Put:
         """Return the put of a file, or of what a deleted one leaves: its version is not reused."""
