@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Self
 
 from locus_memory.memory.planning.everyday import CALENDAR_AND_LANGUAGES, EVERYDAY
-from locus_memory.retrieval.ranking.query import read_query
+from locus_memory.retrieval.ranking.query import both_ends, read_query
 from locus_memory.store.text import STOP_WORDS, tokens
 
 __all__ = ["Names"]
@@ -57,8 +57,8 @@ class Names:
 
         No other fact has a name that is in the message.
         """
-        said = frozenset(tokens(read_query(message).text))
-        return cls.of((), (fact for fact in facts if _may_name(fact[:_LOOKED_AT], said)))
+        said = frozenset(tokens(both_ends(message)))
+        return cls.of((), (fact for fact in facts if not said.isdisjoint(_named_in(fact))))
 
     def are_in(self, text: str) -> bool:
         """Return whether a message has one of the names."""
@@ -74,9 +74,10 @@ class Names:
         return any(run in self.whole for run in runs) or not self.parts.isdisjoint(query.names)
 
 
-def _may_name(fact: str, said: AbstractSet[str]) -> bool:
-    """Return whether a capitalised word of a fact is one of these folded words."""
-    return not said.isdisjoint(tokens(" ".join(_CAPITALISED.findall(fact))))
+@lru_cache(maxsize=4096)
+def _named_in(fact: str) -> frozenset[str]:
+    """Return the folded words of a fact that are capitalised; the same facts are found often."""
+    return frozenset(tokens(" ".join(_CAPITALISED.findall(fact[:_LOOKED_AT]))))
 
 
 def _is_plain(word: str) -> bool:

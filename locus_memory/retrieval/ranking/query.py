@@ -11,7 +11,7 @@ from locus_memory.retrieval.ranking.asker import Person, is_question, person_of
 from locus_memory.retrieval.ranking.dates import Period, find_dates
 from locus_memory.store.text import STOP_WORDS, query_meanings, query_words, stem, tokens
 
-__all__ = ["Query", "read_query"]
+__all__ = ["Query", "both_ends", "read_query"]
 
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _ENDS: Final = frozenset(".?!:;\n\"'“‘(")  # noqa: RUF001 - quotation marks start a sentence, too
@@ -68,7 +68,7 @@ def read_query(text: str, *, today: date | None = None, most_words: int | None =
     Raises:
         InvalidArgumentError: `text` is not a string of whole characters.
     """
-    ends = _both_ends(text)
+    ends = both_ends(text)
     found = query_words(ends)
     kept = _longest(found, most_words)
     terms = ends if kept is found else " ".join(kept)
@@ -84,7 +84,8 @@ def read_query(text: str, *, today: date | None = None, most_words: int | None =
     )
 
 
-def _both_ends(text: str) -> str:
+def both_ends(text: str) -> str:
+    """Return the part of a text that is read as a question."""
     if len(text) <= 2 * _LOOKED_AT:
         return text
     return f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
