@@ -244,6 +244,71 @@ async def test_an_older_snapshot_is_served_as_it_was(store, tmp_path):
                 assert search(old, condition) == ["0", "1", "2", "3", "4", "5"]
 
 
+async def test_a_filter_that_a_newer_snapshot_evaluated_hides_nothing_from_an_older_one(
+    store, tmp_path
+):
+    """Few of many vectors are deleted, so that their codes stay in memory for a while."""
+    puts = [Put(namespace=NS, key=f"{n:02}", value={"n": n}, embedding=[1, n]) for n in range(40)]
+    await store.put_batch(puts)
+    cache = VectorCache(2**20)
+    cache._exact = 0
+    target, scope = unit([1.0, 0.0]).tobytes(), Scope.of(NS, 0.0, recursive=False)
+
+    def search(connection, condition):
+        query = VectorQuery(target, None, parse_filter(condition))
+        return [hit.item.key for hit in search_vectors(connection, cache, scope, query, Page(3))]
+
+    path = tmp_path / "store.db"
+    with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(path)) as new:
+        for connection in (old, new):
+            opening.register_functions(connection)
+        old.execute("BEGIN")
+        assert search(old, None) == ["00", "01", "02"]
+        await store.delete(NS, "01")
+        for condition in (None, {"n": {"$lt": 100}}):
+            for _ in range(2):
+                assert search(new, condition) == ["00", "02", "03"]
+                assert search(old, condition) == ["00", "01", "02"]
+
+
+async def test_a_namespace_that_comes_and_goes_is_never_found_twice(store, tmp_path):
+    """Its items stay, and its vectors are of another dimension for a while."""
+    others = [Put(namespace=NS, key=f"{n:03}", value=n, embedding=[-1, n]) for n in range(200)]
+    few = [Put(namespace=OTHER, key=f"{n}", value=n, embedding=[1, n]) for n in range(4)]
+    await store.put_batch([*others, *few])
+    cache = VectorCache(2**20)
+    cache._exact = 0
+    target, scope = unit([1.0, 0.0]).tobytes(), Scope.of(NS, 0.0, recursive=True)
+
+    def search(connection):
+        query = VectorQuery(target, None, parse_filter(None))
+        return [hit.item.key for hit in search_vectors(connection, cache, scope, query, Page(4))]
+
+    path = tmp_path / "store.db"
+    with (
+        closing(sqlite3.connect(path)) as first,
+        closing(sqlite3.connect(path)) as second,
+        closing(sqlite3.connect(path)) as new,
+    ):
+        for connection in (first, second, new):
+            opening.register_functions(connection)
+        first.execute("BEGIN")
+        assert search(first) == ["0", "1", "2", "3"]
+        await store.put_batch([Put(namespace=OTHER, key="0", value=0, embedding=[1, 9.0])])
+        second.execute("BEGIN")
+        assert search(second) == ["1", "2", "3", "0"]
+        for n in range(4):
+            await store.put(OTHER, f"{n}", n)
+        assert search(new)[0] == "199"
+        assert search(second) == ["1", "2", "3", "0"]
+        assert search(first) == ["0", "1", "2", "3"]
+        await store.put_batch([Put(namespace=OTHER, key="2", value=0, embedding=[1, 1.0])])
+        assert search(new)[0] == "2"
+        for connection, keys in ((second, ["1", "2", "3", "0"]), (first, ["0", "1", "2", "3"])):
+            assert search(connection) == keys
+            assert search(connection) == keys
+
+
 async def test_many_deletes_are_noticed(store, monkeypatch):
     monkeypatch.setattr("locus_memory.backends.sqlite.queries.LOST_KEPT", 1_024)
     puts = [Put(namespace=NS, key=f"{n:04}", value=n, embedding=[1.0, n]) for n in range(1_300)]
