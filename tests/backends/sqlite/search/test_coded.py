@@ -20,7 +20,7 @@ from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.backends.sqlite.search import code_blocks, code_cache, coded, codes
 from locus_memory.backends.sqlite.search.vectors import VectorCache, VectorQuery, search_vectors
 from locus_memory.backends.sqlite.store import SQLiteStore
-from locus_memory.errors import BackendCorruptError
+from locus_memory.errors import BackendCorruptError, BackendWriteError
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import Put
 from locus_memory.testing.fakes import FakeClock
@@ -389,6 +389,39 @@ async def test_a_file_without_codes_gets_them_however_often_that_is_interrupted(
         assert await store._database.read(
             lambda c: c.execute(stored).fetchall()
         ) == await judge._database.read(lambda c: c.execute(stored).fetchall())
+
+
+async def test_a_file_without_codes_that_is_read_only_says_what_to_do(tmp_path):
+    current, path = tmp_path / "current.db", tmp_path / "former.db"
+    async with SQLiteStore(current) as store:
+        await store.put_with_embedding(NS, "a", 1, [1.0, 0.0])
+    before_codes(path, current)
+    with pytest.raises(BackendWriteError, match=r"schema 2, .* open a copy"):
+        opening.Settings(str(path), 1.0, "normal")._prepared(f"{path.as_uri()}?mode=ro")
+
+
+@pytest.mark.parametrize("left_open", [True, False])
+async def test_all_who_open_a_file_without_codes_at_once_find_everything(tmp_path, left_open):
+    """Threads and stores that open it while one of them makes the codes."""
+    current, path = tmp_path / "current.db", tmp_path / "former.db"
+    async with SQLiteStore(current) as store:
+        puts = [Put(namespace=NS, key=f"{n}", value=n, embedding=[1.0, n]) for n in range(300)]
+        await store.put_batch(puts)
+    before_codes(path, current)
+    with closing(sqlite3.connect(path)) as former:
+        if left_open:
+            assert former.execute("SELECT latest FROM revisions").fetchone() == (300,)
+        stores = [only_codes(SQLiteStore(path)) for _ in range(4)]
+        writes = [each.put_with_embedding(NS, "new", 0, [1.0, 0.0]) for each in stores]
+        reads = [each.search_by_embedding(NS, [1.0, 7.0], 3) for each in stores for _ in range(2)]
+        found = await asyncio.gather(*writes, *reads)
+        assert all(hits[0].item.key == "7" for hits in found[4:])
+        for each in stores:
+            hits = await each.search_by_embedding(NS, [1.0, 0.0], 2)
+            assert {hit.item.key for hit in hits} == {"new", "0"}
+            await each.close()
+        with pytest.raises(sqlite3.OperationalError, match="latest"):
+            former.execute("UPDATE revisions SET latest = latest + 1")
 
 
 CODE_OF_A_SINE = (
