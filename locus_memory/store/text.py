@@ -203,7 +203,9 @@ def tokens_of_all(values: Sequence[Any], texts: Sequence[str | None]) -> list[li
             found.append(seen)
         found.append(_END)
     joined = "\n".join(found)
-    if joined.count(_END) != len(values) or len(joined) > _PIECE * len(values):
+    lengths = list(map(len, joined.split(_END)))
+    if len(lengths) != len(values) + 1 or max(lengths) > _PIECE:
+        # The language of a long text is that of each piece.
         return [tokens(indexed(*each)) for each in zip(values, texts, strict=True)]
     if not joined.isascii():
         return [tokens(part) for part in joined.split(_END)[:-1]]
