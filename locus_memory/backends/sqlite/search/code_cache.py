@@ -103,7 +103,8 @@ class CodeCache:
     @property
     def size(self) -> int:
         """The size of the cache in bytes."""
-        return sum(codes.rows.size for codes in self._held.values())
+        # Others add codes and drop them meanwhile; a list is made at once.
+        return sum(codes.rows.size for codes in list(self._held.values()))
 
     def fits(self, count: int, dimension: int) -> bool:
         """Return whether the cache can hold so many codes."""

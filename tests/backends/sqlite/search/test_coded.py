@@ -328,6 +328,20 @@ async def test_many_deletes_are_noticed(store, monkeypatch):
         assert await store._database.read(lambda c, q=query: c.execute(q).fetchone()) == (0,)
 
 
+def test_the_size_of_the_cache_is_read_while_others_change_it():
+    cache = code_cache.CodeCache(2**20)
+
+    class Changing(code_blocks.CodeRows):
+        @property
+        def size(self):
+            cache._held["other", False, 2] = code_cache.Codes(code_blocks.CodeRows(), {})
+            return 1
+
+    for name in "ab":
+        cache._held[name, False, 2] = code_cache.Codes(Changing(), {})
+    assert cache.size == 2
+
+
 async def test_a_damaged_code_is_an_error(store, tmp_path):
     await store.put_with_embedding(NS, "a", 1, [1.0, 0.0])
     with closing(sqlite3.connect(tmp_path / "store.db")) as connection, connection:
