@@ -397,7 +397,12 @@ def _unseen(
 
 def _capped(window: Sequence[Ranked], ceiling: float) -> list[Ranked]:
     """Return a later window, with scores capped at those before it."""
-    return [each._replace(score=min(each.score, ceiling)) for each in window]
+    return [each if each.score <= ceiling else _lowered(each, ceiling) for each in window]
+
+
+def _lowered(ranked: Ranked, score: float) -> Ranked:
+    parts = ranked.parts and replace(ranked.parts, capped=ranked.score - score)
+    return ranked._replace(score=score, parts=parts)
 
 
 def _hit(ranked: Ranked, *, kept: bool) -> Hit:

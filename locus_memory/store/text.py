@@ -26,6 +26,7 @@ from locus_memory.store.words.variants import pairs, variants
 
 __all__ = [
     "STOP_WORDS",
+    "count_searchable",
     "count_tokens",
     "index_text",
     "indexed",
@@ -176,6 +177,17 @@ def count_tokens(text: str) -> Counter[str]:
     return counts
 
 
+def count_searchable(text: str) -> Counter[str]:
+    """Return how often each word of the result of `searchable` occurs, as SQLite counts them.
+
+    Its variants are among its words already, whatever version made it.
+    """
+    counts: Counter[str] = Counter()
+    for piece in _pieces(text):
+        counts.update(map(stem, _split(_fold(piece))))
+    return counts
+
+
 def tokens_of_all(values: Sequence[Any], texts: Sequence[str | None]) -> list[list[str]]:
     """Return `tokens(indexed(value, text))` of each, in three quarters of the time.
 
@@ -191,7 +203,9 @@ def tokens_of_all(values: Sequence[Any], texts: Sequence[str | None]) -> list[li
             found.append(seen)
         found.append(_END)
     joined = "\n".join(found)
-    if joined.count(_END) != len(values) or len(joined) > _PIECE * len(values):
+    lengths = list(map(len, joined.split(_END)))
+    if len(lengths) != len(values) + 1 or max(lengths) > _PIECE:
+        # The language of a long text is that of each piece.
         return [tokens(indexed(*each)) for each in zip(values, texts, strict=True)]
     if not joined.isascii():
         return [tokens(part) for part in joined.split(_END)[:-1]]
@@ -220,9 +234,14 @@ def _words(text: str) -> list[str]:
 
 
 def _plain_words(text: str) -> list[str]:
+    return _split(text if text.isascii() else segment(_fold(text)))
+
+
+def _split(text: str) -> list[str]:
+    """Return the words of a text that is folded, or ASCII."""
     if text.isascii():
         return text.encode().translate(_FOLDED).decode().split()
-    return _WORD.findall(segment(_fold(text)))
+    return _WORD.findall(text)
 
 
 def _with_variants(text: str, words: list[str]) -> list[str]:

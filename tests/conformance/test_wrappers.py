@@ -17,6 +17,7 @@ class TestEncryptingStore(StoreConformance):
 
 # What is about words and not about meaning: any text is a little like any other.
 LEXICAL = """
+    test_words_of_any_language_find_what_has_one_of_their_stems
     test_text_search_sees_it_too
     test_it_finds_the_items_with_a_word
     test_any_of_the_words_will_do

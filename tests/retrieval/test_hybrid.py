@@ -459,6 +459,16 @@ async def test_of_many_words_the_longest_are_searched_for(store):
     ]
 
 
+async def test_the_parts_make_the_score_on_every_page(store, embedder):
+    """Also where the score of a later window is lowered."""
+    await talk(store, embedder, [f"tea {'and tea ' * (n % 5)}{n}" for n in range(30)])
+    search = HybridSearch(store, embedder, options=SearchOptions(depth=4))
+    hits = (await search.search(PLACE, "tea 3, tea 20 or tea 29", 30, explain=True)).hits
+    assert any(hit.parts.capped for hit in hits)
+    assert any("later window" in hit.parts.describe() for hit in hits)
+    assert [hit.parts.score for hit in hits] == pytest.approx([hit.score for hit in hits])
+
+
 async def test_what_supersedes_stands_above_what_was_superseded(store, embedder):
     await store.put(PLACE, "old", "Ana lives in the town of Bergen")
     await store.put(PLACE, "other", "Bo lives in a town")

@@ -252,6 +252,13 @@ def test_the_tokens_of_all_are_those_of_each(items):
     assert tokens_of_all(values, texts) == [tokens(indexed(*item)) for item in items]
 
 
+def test_the_language_of_a_long_text_among_short_ones_is_that_of_its_pieces():
+    text = "the cats of the house were " * 3_000 + "ich und die Katzen sind nicht " * 3_000
+    found = tokens_of_all([text, "a", "b", "c", "d"], [None] * 5)
+    assert found[0] == tokens(text)
+    assert "katz" in found[0]
+
+
 @pytest.mark.parametrize("text", ["\ud800", 5])
 def test_each_text_of_all_is_checked(text):
     with pytest.raises(InvalidArgumentError):

@@ -37,7 +37,6 @@ __all__ = [
     "LOST",
     "LOST_KEPT",
     "NAMESPACE",
-    "NEWEST_ITEM",
     "NEWEST_WRITES",
     "REMOVE_CODE",
     "REMOVE_EMPTY",
@@ -252,7 +251,6 @@ def count_word(match: str) -> tuple[str, tuple[str]]:
 TEXTS: Final = """
     SELECT i.id, i.text FROM json_each(?) AS wanted CROSS JOIN items AS i ON i.id = wanted.value"""
 TEXT_TOTALS: Final = "SELECT block FROM texts_data WHERE id = 1"
-NEWEST_ITEM: Final = "SELECT coalesce(max(id), 0) FROM items"
 
 
 VECTOR_IDS: Final = """

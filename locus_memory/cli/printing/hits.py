@@ -133,10 +133,11 @@ def _reasons(parts: Explanation, hit: Hit) -> list[str]:
     if len(sums[0]) > _ROOM and not sums[1]:
         sums[1] = "in total"
     lines = list(filter(None, sums))
-    lines[-1] += f" = {parts.score:.2f}"
+    whole = parts.score + parts.capped
+    lines[-1] += f" = {whole:.2f}"
     if parts.rerank is not None:
         lines.append(f"blended with reranker {parts.rerank:.3g}: {score:.2f}")
-    elif f"{score:.2f}" != f"{parts.score:.2f}":
+    elif f"{score:.2f}" != f"{whole:.2f}":
         # A long search ranks its candidates window by window.
         lines.append(f"from a later window, so capped at {score:.2f}")
     if parts.superseded_by is not None:

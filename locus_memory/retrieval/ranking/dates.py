@@ -135,8 +135,9 @@ def _named_periods(text: str) -> Iterator[Period]:
 
 
 def _named_period(parts: dict[str, str | None]) -> Period | None:
-    name = (parts["month"] or "").lower().rstrip(".")
-    month = int(name) if name.isdigit() else _MONTH_NUMBERS[name]
+    name = (parts["month"] or "").casefold().rstrip(".")
+    # Regardless of case, "i" also matches a dotless one, which no folding changes.
+    month = int(name) if name.isdigit() else _MONTH_NUMBERS.get(name.replace("\u0131", "i"), 0)
     day = int(parts.get("day") or 0)
     year = int(parts.get("year") or _LEAP_YEAR)
     every_year = parts.get("year") is None
@@ -163,12 +164,12 @@ def _relative_periods(text: str, today: date) -> Iterator[Period]:
 
 
 def _near(match: re.Match[str], today: date) -> Period:
-    day = today - timedelta(days=match["what"].lower() == "yesterday")
+    day = today - timedelta(days=match["what"].casefold() == "yesterday")
     return Period(day, day)
 
 
 def _last(match: re.Match[str], today: date) -> Period:
-    what = match["what"].lower()
+    what = match["what"].casefold()
     if what == "week":
         monday = today - timedelta(days=today.weekday() + 7)
         return Period(monday, monday + timedelta(days=6))
@@ -182,8 +183,8 @@ def _last(match: re.Match[str], today: date) -> Period:
 
 
 def _ago(match: re.Match[str], today: date) -> Period:
-    count = int(_NUMBERS.get(match["count"].lower(), 0) or match["count"])
-    unit = match["unit"].lower()
+    count = int(_NUMBERS.get(match["count"].casefold(), 0) or match["count"])
+    unit = match["unit"].casefold()
     if unit == "month":
         return _month_before(today, count)
     day = today - timedelta(days=count * (7 if unit == "week" else 1))

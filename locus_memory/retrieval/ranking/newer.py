@@ -21,6 +21,7 @@ from locus_memory.retrieval.ranking.asker import is_question
 from locus_memory.retrieval.ranking.fields import Passage, stems_of_names
 from locus_memory.retrieval.ranking.query import Query
 from locus_memory.store.text import STOP_WORDS
+from locus_memory.store.words.languages import language_of
 from locus_memory.store.words.porter import stem
 
 __all__ = ["asks_for_now", "newer_first"]
@@ -35,20 +36,29 @@ _SIMILAR: Final = 0.5
 _STOP_STEMS: Final = frozenset(map(stem, STOP_WORDS))
 
 _PAST: Final = re.compile(
-    r"\b(?:did|was|were|had|used\s+to|before|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?"
+    r"\b(?:did|were|had|used\s+to|before|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?"
     r"|at\s+first|initial(?:ly)?|back\s+then|once|ago|last|first|old|past|yesterday|ever|when\s+I)\b"
     r"|\b(?:war|waren|warst|hatte|hatten|wurde|früher|vorher|damals|zuerst|gestern|letzte[nrs]?"
-    r"|ehemalig\w*|ge\w+[nt]\s*\?)"
+    r"|ehemalig\w*|ge(?!rn\b)\w+[nt]\s*\?)"
     r"|\b(?:était|étaient|étais|avait|avais|avant|autrefois|ancien\w*|hier|\w+ait|\w+ais)\b"
     r"|\b(?:era|eran|fue|fueron|estaba|antes|anterior\w*|ayer|\w+ía|\w+aba)\b"
     r"|以前|之前|曾|过去|原来|当时|最初|昨天|上次|过(?!敏)|昔|でした|ました|前は|だった|た[?\uff1f]?$",
     re.IGNORECASE,
 )
+_WORD: Final = re.compile(r"[^\W_]+")
 
 
 def asks_for_now(query: Query) -> bool:
     """Whether a query asks for a value that holds now, as far as its words tell."""
-    return query.asks and not query.dates and not _PAST.search(query.text)
+    return query.asks and not query.dates and not _is_of_the_past(query.text)
+
+
+def _is_of_the_past(text: str) -> bool:
+    if _PAST.search(text):
+        return True
+    words = set(_WORD.findall(text.casefold()))
+    # In German it means "what".
+    return "was" in words and language_of(words - {"was"}) != "german"
 
 
 def newer_first(query: Query, passages: Sequence[Passage]) -> list[tuple[int, int | None]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from unicodedata import normalize
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.store.base import BaseStore
+from locus_memory.store.text import query_words, stem, tokens
 from locus_memory.testing.fakes import FakeClock
 from locus_memory.testing.store_suite.base import (
     HOSTILE,
@@ -86,6 +88,14 @@ FOLDED = [
     ),
 ]
 """Words that differ in case or accents, or that Unicode can write in several ways."""
+
+
+LANGUAGES = """
+running boats naïve CAFÉ 2023 42nd 😀 x_y ich und die Kinder spielen Häuser Straße perché pommes
+我喜欢喝茶 东京 茶 東京で寿司 ラーメン 한국어 मैं दिल्ली में रहता हूँ أسكن القاهرة في
+Я живу Москве книги ёлка
+""".split()  # noqa: SIM905 - as a list, it would be thirty lines
+"""Words of many languages, some of which tell the language of a text."""
 
 
 class NewestTests(StoreSuite):
@@ -206,6 +216,21 @@ class TextSearchTests(StoreSuite):
         assert await self.keys(text_store, "running") == ["a"]
         assert await self.keys(text_store, "connected") == ["b"]
         assert await self.keys(text_store, "pony") == ["c"]
+
+    @pytest.mark.parametrize("seed", [1, 2])
+    async def test_words_of_any_language_find_what_has_one_of_their_stems(
+        self, text_store: BaseStore, seed: int
+    ) -> None:
+        chance = random.Random(seed)  # noqa: S311 - any choice will do
+        texts = {f"{n}": " ".join(chance.choices(LANGUAGES, k=4)) for n in range(30)}
+        await text_store.put_batch([(NS, key, text) for key, text in texts.items()])
+        await text_store.put(NS, "0", texts["0"])
+        for _ in range(20):
+            query = " ".join(chance.choices(LANGUAGES, k=chance.randint(1, 3)))
+            stems = set(map(stem, query_words(query)))
+            expected = [key for key, text in texts.items() if not stems.isdisjoint(tokens(text))]
+            found = await text_store.search(NS, query, 30)
+            assert {item.key for item in found} == set(expected), query
 
     async def test_stop_words_find_nothing_by_themselves(self, text_store: BaseStore) -> None:
         await text_store.put_batch(

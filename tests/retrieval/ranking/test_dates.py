@@ -104,3 +104,35 @@ def test_a_written_day_covers_itself_and_its_slack(when, slack):
 def test_no_text_is_an_error(text, today):
     for period in find_dates(text, today=today):
         assert period.first <= period.last
+
+
+@pytest.mark.parametrize("text", ["May\u0131s 2023", "5 juİn", "JULİ 2023", "in the 0th month"])
+def test_letters_that_only_match_regardless_of_case_make_no_error(text):
+    assert find_dates(text, today=TODAY) == ()
+
+
+def test_letters_that_fold_to_those_of_a_month_are_those():
+    assert find_dates("1 \u017fept. 2023") == (day(2023, 9, 1),)
+    assert find_dates("5 Apr\u0131l 2023") == (day(2023, 4, 5),)
+    assert find_dates("ye\u017fterday", today=TODAY) == (day(2024, 5, 14),)
+
+
+_PARTS = [
+    "5",
+    "april",
+    "MAİ",
+    "apr\u0131l",
+    "\u017fept.",
+    "junİo",
+    "2023",
+    "in",
+    "de",
+    "last",
+    "\u017funday",
+    "三月",
+]
+
+
+@given(st.lists(st.sampled_from(_PARTS), max_size=6))
+def test_no_spelling_is_an_error(parts):
+    assert isinstance(find_dates(" ".join(parts), today=TODAY), tuple)

@@ -95,6 +95,10 @@ def test_the_name_of_a_speaker_is_no_subject():
         ("¿Dónde vivía antes?", False),
         ("我以前住在哪里\uff1f", False),
         ("a note", False),
+        ("Was ist meine Adresse?", True),
+        ("Was esse ich gern?", True),
+        ("Was waren meine Ziele?", False),
+        ("Was my address in Vienna?", False),
     ],
 )
 def test_the_tense_of_a_question(query, is_now):

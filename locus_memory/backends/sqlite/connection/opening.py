@@ -15,7 +15,12 @@ from locus_memory.backends.folders import make_folder
 from locus_memory.backends.sqlite.connection.driver_errors import code_names, is_busy
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.backends.sqlite.search.filters import register_functions
-from locus_memory.errors import BackendCorruptError, BackendUnavailableError, ConfigurationError
+from locus_memory.errors import (
+    BackendCorruptError,
+    BackendUnavailableError,
+    BackendWriteError,
+    ConfigurationError,
+)
 
 __all__ = ["MEMORY", "Identity", "Settings", "roll_back"]
 
@@ -181,7 +186,25 @@ def _version(connection: sqlite3.Connection, path: str) -> int:
 
 
 def _migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Bring the file up to date; safe when others try at the same time."""
+    """Bring the file up to date; safe when others try at the same time.
+
+    Raises:
+        BackendWriteError: An earlier locus_memory wrote it, and nobody may write to it here.
+    """
+    try:
+        _write_tables(connection, path)
+    except sqlite3.OperationalError as error:
+        version = _version(connection, path)
+        if version and code_names(error)[1] == "SQLITE_READONLY":
+            raise BackendWriteError(
+                f"sqlite {path}: an earlier locus_memory wrote this file (schema {version}, this "
+                f"one reads {len(MIGRATIONS)}), and it is read-only here; open it once where it "
+                "can be written, or open a copy"
+            ) from error
+        raise
+
+
+def _write_tables(connection: sqlite3.Connection, path: str) -> None:
     # Only an empty file takes this; it lets removed checkpoints give their pages back.
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")

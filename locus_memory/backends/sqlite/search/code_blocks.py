@@ -159,8 +159,16 @@ class CodeRows:
 
     def without(self, namespaces: list[int]) -> CodeRows:
         """Return the rows with marks for all of these namespaces."""
+        return self._with_marks(self._owned_by(namespaces), dead=True)
+
+    def has_any_of(self, namespaces: list[int]) -> bool:
+        """Return whether any row, deleted or not, is of one of these namespaces."""
+        # Without a mark, all rows are of namespaces that have vectors.
+        return self.dead is not None and bool(self._owned_by(namespaces).any())
+
+    def _owned_by(self, namespaces: list[int]) -> Mask:
         owners = np.concatenate([block.owners[: block.count] for block in self.blocks])
-        return self._with_marks(np.isin(owners, np.array(namespaces, np.int64)), dead=True)
+        return np.isin(owners, np.array(namespaces, np.int64))
 
     def _with_marks(self, hit: Mask, *, dead: bool) -> CodeRows:
         before = np.zeros(len(hit), np.bool_) if self.dead is None else self.dead

@@ -103,7 +103,8 @@ class CodeCache:
     @property
     def size(self) -> int:
         """The size of the cache in bytes."""
-        return sum(codes.rows.size for codes in self._held.values())
+        # Others add codes and drop them meanwhile; a list is made at once.
+        return sum(codes.rows.size for codes in list(self._held.values()))
 
     def fits(self, count: int, dimension: int) -> bool:
         """Return whether the cache can hold so many codes."""
@@ -158,6 +159,8 @@ def _changed(connection: sqlite3.Connection, held: Codes, now: Mapping[int, Shel
     """Return the codes in another state of the file; `None`: they must be read again."""
     if _is_older(held.shelves, now):
         return _as_before(held, now)
+    if _has_former(held, now):
+        return None
     gone = [each for each in held.shelves if each not in now]
     rows = held.rows.without(gone) if gone else held.rows
     lost = list(_lost(connection, held.shelves, now.values()))
@@ -171,10 +174,21 @@ def _changed(connection: sqlite3.Connection, held: Codes, now: Mapping[int, Shel
     if lost:
         rows = rows.marked([each.id for each in lost], dead=True)
     recent = (*held.lost, *lost)[-queries.LOST_KEPT :]
-    changed = Codes(rows, held.shelves, recent, held.masks)
+    # A filter is not evaluated for deleted vectors, which others of these codes may still see.
+    masks = OrderedDict(held.masks) if gone or lost else held.masks
+    changed = Codes(rows, held.shelves, recent, masks)
     if int(rows.marks().sum()) * _COMPACT > rows.count:
         changed = Codes(rows.compacted(), held.shelves)
     return _appended(connection, changed, now)
+
+
+def _has_former(held: Codes, now: Mapping[int, Shelf]) -> bool:
+    """Return whether there are rows of a namespace that had no vectors and has some again.
+
+    An older transaction may still see the vectors of these rows, which it would read once more.
+    """
+    new = now.keys() - held.shelves.keys()
+    return bool(new) and held.rows.has_any_of(list(new))
 
 
 def _as_before(held: Codes, now: Mapping[int, Shelf]) -> Codes | None:
@@ -191,7 +205,8 @@ def _as_before(held: Codes, now: Mapping[int, Shelf]) -> Codes | None:
     ) or any(each.deletes > held.shelves[each.namespace].deletes for each in now.values()):
         return None
     rows = held.rows.marked(revived, dead=False) if revived else held.rows
-    return Codes(rows, now, held.lost, held.masks, is_current=False)
+    masks = held.masks if rows is held.rows else OrderedDict[str, Mask]()
+    return Codes(rows, now, held.lost, masks, is_current=False)
 
 
 def _lost(

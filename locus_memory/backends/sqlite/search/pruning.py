@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from locus_memory.store.text import count_tokens, stem
+from locus_memory.store.text import count_searchable, stem
 
 __all__ = ["Word", "best_of", "most_of", "split", "weighed", "with_heavy"]
 
@@ -50,14 +50,14 @@ def with_heavy(
 
     Args:
         found: The matches: ids, revisions and scores.
-        texts: The texts of the items.
+        texts: The texts of the items, as they are indexed.
         heavy: The further words.
         mean: The mean number of words of an item, with the word of its namespace.
     """
     stems = [(stem(word.quoted.strip('"')), word.weight) for word in heavy]
     scored: list[tuple[int, int, float]] = []
     for item, revision, score in found:
-        counts = count_tokens(texts[item])
+        counts = count_searchable(texts[item])
         norm = _K1 * (1 - _B + _B * (sum(counts.values()) + 1) / mean)
         more = sum(
             weight * counts[word] * (_K1 + 1) / (counts[word] + norm)

@@ -27,6 +27,9 @@ __all__ = ["TextSearch"]
 _USES: Final = 256
 """How many searches reuse the result of a check of a namespace's or word's size."""
 
+_STEADY: Final = 32
+"""Counts are renewed once the number of items has changed by one of this many."""
+
 _UNASKED: Final = 2
 """How many searches a word is in before it is checked: most words never come again."""
 
@@ -61,7 +64,7 @@ class TextSearch:
     def __init__(self) -> None:
         self._large: dict[int, tuple[bool, int]] = {}
         self._common: dict[tuple[int | None, str], tuple[bool, int]] = {}
-        self._counts: dict[str, tuple[int, int]] = {}
+        self._counts: dict[str, tuple[int, int, int]] = {}
 
     def find(
         self,
@@ -122,7 +125,7 @@ class TextSearch:
         if search.within or not few:
             return search.page(_any_of(quoted), page)
         items = search.items()
-        words = weighed(items, [(each, self._count(search, each)) for each in quoted])
+        words = weighed(items, [(each, self._count(search, each, items)) for each in quoted])
         if sum(word.having for word in words) <= _CHEAP:
             return search.page(_any_of(quoted), page)
         limit = page.offset + page.limit
@@ -135,16 +138,16 @@ class TextSearch:
                 return best[page.offset :]
         return search.best(words, limit)[page.offset :]
 
-    def _count(self, search: _Search, word: str) -> int:
-        """Return about how many items of the file have a word."""
-        known, uses = self._counts.get(word, (0, 0))
-        if uses == 0:
+    def _count(self, search: _Search, word: str, items: int) -> int:
+        """Return about how many items of the file have a word; `items` is how many there are."""
+        known, uses, then = self._counts.get(word, (0, 0, 0))
+        if uses == 0 or abs(items - then) * _STEADY > then:
             statement = queries.count_word(f"text : {word}")
             known = int(search.connection.execute(*statement).fetchone()[0])
             if len(self._counts) >= _REMEMBERED:
                 self._counts.clear()
-            uses = _USES
-        self._counts[word] = known, uses - 1
+            uses, then = _USES, items
+        self._counts[word] = known, uses - 1, then
         return known
 
     def _is_large(self, connection: sqlite3.Connection, namespace: int) -> bool:
@@ -245,18 +248,21 @@ class _Search:
         return dict(self.connection.execute(queries.TEXTS, (wanted,)).fetchall())
 
     def mean_length(self) -> float:
-        """Return the mean number of words of an item, with the word of its namespace.
-
-        FTS5 keeps the number of rows, and of the words of each column, as varints:
-        https://www.sqlite.org/fts5.html#the_data_table
-        """
-        (totals,) = self.connection.execute(queries.TEXT_TOTALS).fetchone()
-        rows, *words = _varints(totals)
+        """Return the mean number of words of an item, with the word of its namespace."""
+        rows, *words = self._totals()
         return max(1.0, sum(words) / max(1, rows))
 
     def items(self) -> int:
-        """Return about how many items the file has."""
-        return int(self.connection.execute(queries.NEWEST_ITEM).fetchone()[0])
+        """Return how many items the file has that have words, as FTS5 counts them."""
+        return self._totals()[0]
+
+    def _totals(self) -> list[int]:
+        """Return the number of rows, and of the words of each column.
+
+        FTS5 keeps them as varints: https://www.sqlite.org/fts5.html#the_data_table
+        """
+        (totals,) = self.connection.execute(queries.TEXT_TOTALS).fetchone()
+        return _varints(totals) or [0]
 
     def count(self, match: str) -> int:
         """Return the number of matches."""

@@ -148,7 +148,8 @@ class VectorCache:
         if count + max(0, latest - newest) <= limit:
             return False
         held = self.codes.holds(name)
-        if held is None:
+        if held is None or held <= limit:
+            # Cached codes may be older than the last writes.
             statement = queries.count_vectors(recursive=scope.recursive)
             values = {**scope.bound_values, "dimension": dimension}
             held = int(connection.execute(statement, values).fetchone()[0])

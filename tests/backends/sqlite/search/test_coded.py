@@ -20,7 +20,7 @@ from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.backends.sqlite.search import code_blocks, code_cache, coded, codes
 from locus_memory.backends.sqlite.search.vectors import VectorCache, VectorQuery, search_vectors
 from locus_memory.backends.sqlite.store import SQLiteStore
-from locus_memory.errors import BackendCorruptError
+from locus_memory.errors import BackendCorruptError, BackendWriteError
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import Put
 from locus_memory.testing.fakes import FakeClock
@@ -244,6 +244,71 @@ async def test_an_older_snapshot_is_served_as_it_was(store, tmp_path):
                 assert search(old, condition) == ["0", "1", "2", "3", "4", "5"]
 
 
+async def test_a_filter_that_a_newer_snapshot_evaluated_hides_nothing_from_an_older_one(
+    store, tmp_path
+):
+    """Few of many vectors are deleted, so that their codes stay in memory for a while."""
+    puts = [Put(namespace=NS, key=f"{n:02}", value={"n": n}, embedding=[1, n]) for n in range(40)]
+    await store.put_batch(puts)
+    cache = VectorCache(2**20)
+    cache._exact = 0
+    target, scope = unit([1.0, 0.0]).tobytes(), Scope.of(NS, 0.0, recursive=False)
+
+    def search(connection, condition):
+        query = VectorQuery(target, None, parse_filter(condition))
+        return [hit.item.key for hit in search_vectors(connection, cache, scope, query, Page(3))]
+
+    path = tmp_path / "store.db"
+    with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(path)) as new:
+        for connection in (old, new):
+            opening.register_functions(connection)
+        old.execute("BEGIN")
+        assert search(old, None) == ["00", "01", "02"]
+        await store.delete(NS, "01")
+        for condition in (None, {"n": {"$lt": 100}}):
+            for _ in range(2):
+                assert search(new, condition) == ["00", "02", "03"]
+                assert search(old, condition) == ["00", "01", "02"]
+
+
+async def test_a_namespace_that_comes_and_goes_is_never_found_twice(store, tmp_path):
+    """Its items stay, and its vectors are of another dimension for a while."""
+    others = [Put(namespace=NS, key=f"{n:03}", value=n, embedding=[-1, n]) for n in range(200)]
+    few = [Put(namespace=OTHER, key=f"{n}", value=n, embedding=[1, n]) for n in range(4)]
+    await store.put_batch([*others, *few])
+    cache = VectorCache(2**20)
+    cache._exact = 0
+    target, scope = unit([1.0, 0.0]).tobytes(), Scope.of(NS, 0.0, recursive=True)
+
+    def search(connection):
+        query = VectorQuery(target, None, parse_filter(None))
+        return [hit.item.key for hit in search_vectors(connection, cache, scope, query, Page(4))]
+
+    path = tmp_path / "store.db"
+    with (
+        closing(sqlite3.connect(path)) as first,
+        closing(sqlite3.connect(path)) as second,
+        closing(sqlite3.connect(path)) as new,
+    ):
+        for connection in (first, second, new):
+            opening.register_functions(connection)
+        first.execute("BEGIN")
+        assert search(first) == ["0", "1", "2", "3"]
+        await store.put_batch([Put(namespace=OTHER, key="0", value=0, embedding=[1, 9.0])])
+        second.execute("BEGIN")
+        assert search(second) == ["1", "2", "3", "0"]
+        for n in range(4):
+            await store.put(OTHER, f"{n}", n)
+        assert search(new)[0] == "199"
+        assert search(second) == ["1", "2", "3", "0"]
+        assert search(first) == ["0", "1", "2", "3"]
+        await store.put_batch([Put(namespace=OTHER, key="2", value=0, embedding=[1, 1.0])])
+        assert search(new)[0] == "2"
+        for connection, keys in ((second, ["1", "2", "3", "0"]), (first, ["0", "1", "2", "3"])):
+            assert search(connection) == keys
+            assert search(connection) == keys
+
+
 async def test_many_deletes_are_noticed(store, monkeypatch):
     monkeypatch.setattr("locus_memory.backends.sqlite.queries.LOST_KEPT", 1_024)
     puts = [Put(namespace=NS, key=f"{n:04}", value=n, embedding=[1.0, n]) for n in range(1_300)]
@@ -261,6 +326,20 @@ async def test_many_deletes_are_noticed(store, monkeypatch):
     for table in ("lost_vectors", "codes", "vectors"):
         query = f"SELECT count(*) FROM {table}"
         assert await store._database.read(lambda c, q=query: c.execute(q).fetchone()) == (0,)
+
+
+def test_the_size_of_the_cache_is_read_while_others_change_it():
+    cache = code_cache.CodeCache(2**20)
+
+    class Changing(code_blocks.CodeRows):
+        @property
+        def size(self):
+            cache._held["other", False, 2] = code_cache.Codes(code_blocks.CodeRows(), {})
+            return 1
+
+    for name in "ab":
+        cache._held[name, False, 2] = code_cache.Codes(Changing(), {})
+    assert cache.size == 2
 
 
 async def test_a_damaged_code_is_an_error(store, tmp_path):
@@ -324,6 +403,39 @@ async def test_a_file_without_codes_gets_them_however_often_that_is_interrupted(
         assert await store._database.read(
             lambda c: c.execute(stored).fetchall()
         ) == await judge._database.read(lambda c: c.execute(stored).fetchall())
+
+
+async def test_a_file_without_codes_that_is_read_only_says_what_to_do(tmp_path):
+    current, path = tmp_path / "current.db", tmp_path / "former.db"
+    async with SQLiteStore(current) as store:
+        await store.put_with_embedding(NS, "a", 1, [1.0, 0.0])
+    before_codes(path, current)
+    with pytest.raises(BackendWriteError, match=r"schema 2, .* open a copy"):
+        opening.Settings(str(path), 1.0, "normal")._prepared(f"{path.as_uri()}?mode=ro")
+
+
+@pytest.mark.parametrize("left_open", [True, False])
+async def test_all_who_open_a_file_without_codes_at_once_find_everything(tmp_path, left_open):
+    """Threads and stores that open it while one of them makes the codes."""
+    current, path = tmp_path / "current.db", tmp_path / "former.db"
+    async with SQLiteStore(current) as store:
+        puts = [Put(namespace=NS, key=f"{n}", value=n, embedding=[1.0, n]) for n in range(300)]
+        await store.put_batch(puts)
+    before_codes(path, current)
+    with closing(sqlite3.connect(path)) as former:
+        if left_open:
+            assert former.execute("SELECT latest FROM revisions").fetchone() == (300,)
+        stores = [only_codes(SQLiteStore(path)) for _ in range(4)]
+        writes = [each.put_with_embedding(NS, "new", 0, [1.0, 0.0]) for each in stores]
+        reads = [each.search_by_embedding(NS, [1.0, 7.0], 3) for each in stores for _ in range(2)]
+        found = await asyncio.gather(*writes, *reads)
+        assert all(hits[0].item.key == "7" for hits in found[4:])
+        for each in stores:
+            hits = await each.search_by_embedding(NS, [1.0, 0.0], 2)
+            assert {hit.item.key for hit in hits} == {"new", "0"}
+            await each.close()
+        with pytest.raises(sqlite3.OperationalError, match="latest"):
+            former.execute("UPDATE revisions SET latest = latest + 1")
 
 
 CODE_OF_A_SINE = (
