@@ -185,10 +185,10 @@ class DocumentIndex(Resource):
         started = time.perf_counter()
         document = Document.of(content, source, self.chunking, kind=kind, metadata=metadata)
         known = await self._writer.known([document.record])
-        outcome, chunks = await self._writer.write(
-            document, self.chunking, known.get(document.record)
-        )
-        return counted(outcome, chunks, time.perf_counter() - started)
+        change = await self._writer.change(document, self.chunking, known.get(document.record))
+        [change] = await self._writer.embedded([change])
+        await self._writer.apply(change)
+        return counted(change.outcome, change.chunks, time.perf_counter() - started)
 
     async def add_path(
         self,

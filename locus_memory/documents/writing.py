@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, Literal, TypeVar
 
@@ -31,7 +31,7 @@ from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import Delete, Namespace, Put
 from locus_memory.store.text import index_text
 
-__all__ = ["Outcome", "Writer"]
+__all__ = ["Change", "Outcome", "Writer"]
 
 Outcome = Literal["added", "updated", "unchanged"]
 
@@ -44,6 +44,25 @@ _ATOMIC: Final = 256
 _PAGE: Final = 500
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a write of a document changes.
+
+    Attributes:
+        outcome: What it does.
+        chunks: How many chunks the document has; 0 if it is unchanged.
+        puts: The chunks that are not there yet.
+        deletes: The chunks of other versions.
+        record: The record; `None` if the document is unchanged.
+    """
+
+    outcome: Outcome
+    chunks: int = 0
+    puts: tuple[Put, ...] = ()
+    deletes: tuple[Delete, ...] = ()
+    record: Put | None = None
 
 
 class Writer:
@@ -78,44 +97,64 @@ class Writer:
             key: value["document"] if value["complete"] else "" for (_, key), value in found.items()
         }
 
-    async def write(
-        self, document: Document, config: ChunkConfig, known: str | None
-    ) -> tuple[Outcome, int]:
-        """Write a document, and delete other versions of its source.
+    async def change(self, document: Document, config: ChunkConfig, known: str | None) -> Change:
+        """Return what a write of a document changes.
 
         Args:
             document: The document.
             config: The sizes of its chunks.
             known: The id of the document that the record of the source names, if there is one.
-
-        Returns:
-            What was done, and how many chunks were written.
         """
         if known == document.id:
-            return "unchanged", 0
+            return Change("unchanged")
         chunks = await in_thread(chunk_text, document.text, config=config, kind=document.kind)
         there = await self._keys(source_range(document.source or document.digest))
-        await self._replace(document, chunks, there)
-        return ("added" if known is None else "updated"), len(chunks)
-
-    async def _replace(self, document: Document, chunks: list[Chunk], there: list[str]) -> None:
         done = set(there)
-        fresh = [each for each in chunks if chunk_key(document.id, each.index) not in done]
-        puts = [chunk_put(self._namespace, document, each) for each in fresh]
-        current = {chunk_key(document.id, each.index) for each in chunks}
-        deletes = [Delete(namespace=self._chunks, key=key) for key in there if key not in current]
-        record = record_put(self._namespace, document, len(chunks))
+        keys = {chunk_key(document.id, each.index): each for each in chunks}
+        return Change(
+            "added" if known is None else "updated",
+            len(chunks),
+            tuple(
+                chunk_put(self._namespace, document, each)
+                for key, each in keys.items()
+                if key not in done
+            ),
+            tuple(Delete(namespace=self._chunks, key=key) for key in there if key not in keys),
+            record_put(self._namespace, document, len(chunks)),
+        )
+
+    async def embedded(self, changes: Sequence[Change]) -> list[Change]:
+        """Return changes whose chunks have vectors: those of small ones, many texts at a time.
+
+        A large change is embedded while it is written, so that an interrupted write goes on.
+        """
+        small = [each for each in changes if len(each.puts) <= _BATCH]
+        puts = [put for each in small for put in each.puts]
+        made = iter([put for some in _batches(puts, _BATCH) for put in await self._embedded(some)])
+        return [
+            replace(each, puts=tuple(islice(made, len(each.puts))))
+            if len(each.puts) <= _BATCH
+            else each
+            for each in changes
+        ]
+
+    async def apply(self, change: Change) -> None:
+        """Write a change that `embedded` returned."""
+        record = change.record
+        if record is None:
+            return
+        is_small = len(change.puts) <= _BATCH
         if (
             self._store.capabilities.transactions
-            and len(puts) <= _BATCH
-            and len(puts) + len(deletes) < _ATOMIC
+            and is_small
+            and len(change.puts) + len(change.deletes) < _ATOMIC
         ):
-            await self._store.write_batch([*await self._embedded(puts), record, *deletes])
+            await self._store.write_batch([*change.puts, record, *change.deletes])
             return
         await self._store.put_batch([replace(record, value={**record.value, "complete": False})])
-        for batch in _batches(puts, _BATCH):
-            await self._store.put_batch(await self._embedded(batch))
-        await self._delete([each.key for each in deletes])
+        for batch in _batches(change.puts, _BATCH):
+            await self._store.put_batch(batch if is_small else await self._embedded(batch))
+        await self._delete([each.key for each in change.deletes])
         await self._store.put_batch([record])
 
     async def store(self, document: Document) -> None:
@@ -176,24 +215,32 @@ class Writer:
     async def delete_source(self, source: str) -> int:
         """Delete all that was added under a name; returns how many chunks."""
         keys = await self._keys(source_range(source)) if source else []
-        records = [source] if source else []
+        names = [(self._sources, source)] if source else []
+        records = {key: value for (_, key), value in (await self._store.get_batch(names)).items()}
         after: str | None = None
         prefix = f"{source}\n"
         while page := await self._store.scan(self._sources, _PAGE, prefix=prefix, after=after):
             after = page[-1].key
             for record in page:
-                records.append(record.key)
+                records[record.key] = record.value
                 keys += await self._keys(f"{record.value['document']}/")
-        # The records go last: what an interrupted call leaves, the next one finds.
+        # The records go last: what an interrupted call leaves, the next one finds. Until then, none
+        # says that its chunks are there.
+        await self._store.put_batch(
+            [
+                Put(namespace=self._sources, key=key, value={**value, "complete": False}, text="")
+                for key, value in records.items()
+            ]
+        )
         deleted = await self._delete(keys)
         await self._store.delete_batch([(self._sources, each) for each in records])
         return deleted
 
     async def clear(self) -> int:
         """Delete all documents; returns how many chunks."""
-        deleted = await self._store.clear_namespace(self._chunks)
+        # The records go first: none may say that chunks are there which are gone.
         await self._store.clear_namespace(self._sources)
-        return deleted
+        return await self._store.clear_namespace(self._chunks)
 
     async def sources(self, limit: int, after: str | None) -> list[SourceInfo]:
         """Return what is there, in the order of the names."""

@@ -190,6 +190,58 @@ async def test_a_killed_run_that_is_run_again_equals_one_run(tmp_path, earlier, 
     assert await dump(again, killed) == await dump(once, whole)
 
 
+@pytest.mark.parametrize("writes", range(4))
+@pytest.mark.parametrize("verb", ["delete_source", "delete", "clear"])
+async def test_what_a_killed_deletion_left_is_added_again(tmp_path, verb, writes):
+    """No record says that chunks are there which are gone."""
+    (tmp_path / "a.txt").write_text("A plum grows.")
+    store = InMemoryStore()
+    index = DocumentIndex(store, kind="text")
+    await index.add_path(tmp_path)
+    [found] = await index.retrieve("plum")
+    named = {"delete_source": ("a.txt",), "delete": (found.doc_id,), "clear": ()}[verb]
+    with suppress(Halt):
+        await getattr(DocumentIndex(Halting(store, writes), kind="text"), verb)(*named)
+    await index.add_path(tmp_path)
+    assert [each.source for each in await index.retrieve("plum")] == ["a.txt"]
+
+
+class Halting(HaltingStore):
+    """A store whose process is killed before one of its writes, also one that deletes."""
+
+    async def delete(self, namespace, key, *, if_version=None):
+        self._count()
+        return await super().delete(namespace, key, if_version=if_version)
+
+    async def clear_namespace(self, namespace):
+        self._count()
+        return await super().clear_namespace(namespace)
+
+
+async def test_the_chunks_of_small_files_are_embedded_together(tmp_path):
+    for number in range(150):
+        (tmp_path / f"{number:03}.txt").write_text(f"Plum {number} grows.")
+    (tmp_path / "010.txt").write_bytes(b"\x00")
+    (tmp_path / "long.txt").write_text("A plum grows here.\n\n" * 1300)
+    embedder, told = FakeEmbedder(), []
+    unsubscribe = subscribe(lambda event: told.append((event.name, event.attributes)))
+    try:
+        index = DocumentIndex(InMemoryStore(), embedder=embedder, chunking=CHUNKING)
+        done = await index.add_path(tmp_path)
+    finally:
+        unsubscribe()
+    assert (done.added, len(done.skipped)) == (150, 1)
+    assert sum(embedder.calls) == done.chunks
+    assert max(embedder.calls) <= 64
+    assert embedder.calls[:2] == [64, 64]
+    assert len(embedder.calls) <= done.chunks / 64 + 3
+    numbers = [facts["number"] for name, facts in told if name == "documents.ingested"]
+    assert numbers == list(range(1, 152))
+    for each in ("149.txt", "long.txt"):
+        [found] = await index.retrieve("plum", top_k=1, filter={"source": each}, explain=True)
+        assert found.explanation.vector_rank is not None
+
+
 async def test_a_failing_embedder_leaves_chunks_that_reembed_finds():
     class Failing(FakeEmbedder):
         is_down = True
