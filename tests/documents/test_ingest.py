@@ -1,6 +1,7 @@
 """Files and folders: which are read, how, and what happens when a run is cut short."""
 
 import os
+import subprocess
 import sys
 import threading
 from contextlib import suppress
@@ -57,6 +58,17 @@ def test_a_damaged_pdf_says_so(content, says):
         read_text("a.pdf", content)
 
 
+def test_a_damaged_pdf_says_so_once(tmp_path):
+    """In a process whose logging nobody configured."""
+    (tmp_path / "a.pdf").write_bytes(b"no PDF")
+    script = f"from locus_memory.documents import ingest_path; ingest_path({str(tmp_path)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.count("\n") == 1
+    assert "documents.skipped" in done.stderr
+
+
 @pytest.mark.parametrize("extra", ["pypdf", "markitdown"])
 async def test_a_missing_extra_is_named_and_stops_nothing(tmp_path, monkeypatch, extra):
     monkeypatch.setitem(sys.modules, extra, None)
@@ -76,7 +88,7 @@ async def test_a_missing_extra_is_named_and_stops_nothing(tmp_path, monkeypatch,
 def test_what_is_left_out(tmp_path):
     for name in (
         *("a.txt", ".hidden.md", ".git/b.txt", "node_modules/c.js", "x/__pycache__/d.py"),
-        *("photo.png", "x/build/e.txt", "x/deep/f.py", "song.MP3"),
+        *("photo.png", "x/build/e.txt", "x/deep/f.py", "song.MP3", "kb.db-wal"),
     ):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
