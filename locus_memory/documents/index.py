@@ -202,8 +202,9 @@ class DocumentIndex(Resource):
         """Index a file, or all files below a folder; see `ingest_path` for which.
 
         A source is the path relative to the folder, with `/`. Files whose bytes are the same as
-        before are left alone. One that cannot be read is skipped, with its reason, and the chunks
-        of an earlier version of it stay. Each file emits `documents.ingested`.
+        before are left alone, but chunks without a vector get one. A file that cannot be read is
+        skipped, with its reason, and the chunks of an earlier version of it stay. Each file emits
+        `documents.ingested`.
 
         Args:
             path: The file or the folder.
@@ -219,7 +220,10 @@ class DocumentIndex(Resource):
         adding = PathAdding(
             self._writer, self.chunking, prefix=prefix, metadata=metadata, max_bytes=max_bytes
         )
-        return await adding.run(path, prune=prune)
+        done = await adding.run(path, prune=prune)
+        if done.unchanged:
+            await self._writer.catch_up()
+        return done
 
     async def retrieve(
         self,

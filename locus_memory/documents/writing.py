@@ -22,13 +22,19 @@ from locus_memory.documents.layout import (
     sources_of,
 )
 from locus_memory.documents.values import SourceInfo
-from locus_memory.errors import InvalidEmbeddingError
+from locus_memory.errors import BackendError, ConfigurationError, InvalidEmbeddingError
 from locus_memory.events import emit
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.marks import check_newest_mark, embedded_put
+from locus_memory.retrieval.embedders.marks import (
+    MARK,
+    check_newest_mark,
+    embedded_put,
+    mark_of,
+)
 from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.reembed import reembed
 from locus_memory.store.base import BaseStore, has_semantic_search
-from locus_memory.store.item import Delete, Namespace, Put
+from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 from locus_memory.store.text import index_text
 
 __all__ = ["Change", "Outcome", "Writer"]
@@ -167,11 +173,11 @@ class Writer:
     async def _embedded(self, puts: list[Put]) -> list[Put]:
         """Return the puts with vectors; as they are if there is no embedder, or it fails."""
         embedder = self._embedder
-        if embedder is None or not puts or not await has_semantic_search(self._store):
+        if not puts or not await has_semantic_search(self._store):
             return puts
-        if not self._is_checked:
-            await check_newest_mark(self._store, embedder, self._chunks)
-            self._is_checked = True
+        await self._check()
+        if embedder is None:
+            return puts
         texts = [index_text(each.value) for each in puts]
         try:
             vectors = await embed(embedder, texts, "document")
@@ -182,6 +188,52 @@ class Writer:
             return puts
         pairs = zip(puts, vectors, strict=True)
         return [embedded_put(put, vector, embedder) for put, vector in pairs]
+
+    async def _check(self) -> None:
+        """Compare the embedder with the vectors that are there; once.
+
+        Raises:
+            ConfigurationError: They are of another model.
+        """
+        if self._is_checked:
+            return
+        if self._embedder is not None:
+            await check_newest_mark(self._store, self._embedder, self._chunks)
+        elif there := await self._marked(1, is_marked=True):
+            mark = mark_of(there[0].metadata)
+            model = "another process's embedder" if mark is None else mark.model
+            error = ConfigurationError(
+                f"other chunks have vectors of {model}, and new ones have none, so only their"
+                " words are found: add files with the same embedder"
+            )
+            emit("documents.not_embedded", error=error, model=model)
+        self._is_checked = True
+
+    async def _marked(self, most: int, *, is_marked: bool) -> list[StoreItem]:
+        """Return some of the chunks that have, or have not, a vector with a mark."""
+        condition = {MARK: {"$exists": is_marked}}
+        return await self._store.search(self._chunks, None, most, filter=condition)
+
+    async def catch_up(self) -> None:
+        """Embed the chunks that have no vector, such as after the embedder failed.
+
+        Raises:
+            ConfigurationError: Other vectors are of another model.
+            BackendError: The store failed.
+        """
+        embedder = self._embedder
+        if embedder is None or not await has_semantic_search(self._store):
+            return
+        await self._check()
+        missing = await self._marked(_BATCH, is_marked=False)
+        if not missing:
+            return
+        try:
+            await reembed(self._store, self._chunks, embedder, include_unmarked=True)
+        except (BackendError, ConfigurationError, InvalidEmbeddingError):
+            raise
+        except Exception as error:  # noqa: BLE001 - reported; text search finds them
+            emit("documents.embed_failed", error=error, embedder=embedder.name, chunks=len(missing))
 
     async def delete(self, document: str) -> bool:
         """Delete a document by its id; returns whether it was there."""

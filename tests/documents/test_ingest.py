@@ -11,8 +11,9 @@ from fpdf import FPDF
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from locus_memory import InvalidArgumentError, subscribe
+from locus_memory import ConfigurationError, InvalidArgumentError, subscribe
 from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.documents import (
     ChunkConfig,
     DocumentIndex,
@@ -252,6 +253,41 @@ async def test_the_chunks_of_small_files_are_embedded_together(tmp_path):
     for each in ("149.txt", "long.txt"):
         [found] = await index.retrieve("plum", top_k=1, filter={"source": each}, explain=True)
         assert found.explanation.vector_rank is not None
+
+
+@pytest.mark.parametrize("make", [InMemoryStore, lambda: SQLiteStore(":memory:")])
+async def test_files_that_have_no_vectors_get_them_when_they_are_added_again(tmp_path, make):
+    for number in range(70):
+        (tmp_path / f"{number:03}.txt").write_text(f"Plum {number} grows.")
+    async with make() as store:
+        await DocumentIndex(store).add_path(tmp_path)
+        embedder = FakeEmbedder()
+        index = DocumentIndex(store, embedder=embedder)
+        assert (await index.add_path(tmp_path)).unchanged == 70
+        assert (await index.reembed()).current == 70
+        seen = list(embedder.calls)
+        await index.add_path(tmp_path)
+        assert embedder.calls == seen
+        with pytest.raises(ConfigurationError, match="cannot be compared"):
+            await DocumentIndex(store, embedder=FakeEmbedder(32)).add_path(tmp_path)
+
+
+async def test_chunks_without_vectors_beside_others_are_told(tmp_path):
+    (tmp_path / "a.txt").write_text("A plum grows.")
+    store = InMemoryStore()
+    told = []
+    unsubscribe = subscribe(lambda event: told.append((event.name, event.attributes)))
+    try:
+        plain = DocumentIndex(store)
+        await plain.add("A pear.", source="pear")
+        assert told == []
+        await DocumentIndex(store, embedder=FakeEmbedder()).add("A fig.", source="fig")
+        plain = DocumentIndex(store)
+        await plain.add("A nut.", source="nut")
+        await plain.add("An oak.", source="oak")
+    finally:
+        unsubscribe()
+    assert told == [("documents.not_embedded", {"model": FakeEmbedder().name})]
 
 
 async def test_a_failing_embedder_leaves_chunks_that_reembed_finds():
