@@ -184,10 +184,8 @@ class DocumentIndex(Resource):
         """
         started = time.perf_counter()
         document = Document.of(content, source, self.chunking, kind=kind, metadata=metadata)
-        known = await self._writer.known([document.record])
-        change = await self._writer.change(document, self.chunking, known.get(document.record))
-        [change] = await self._writer.embedded([change])
-        await self._writer.apply(change)
+        change = await self._writer.change(document, self.chunking)
+        change = await self._writer.apply(*await self._writer.embedded([change]))
         return counted(change.outcome, change.chunks, time.perf_counter() - started)
 
     async def add_path(

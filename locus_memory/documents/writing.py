@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from locus_memory._internal.offload import in_thread
 from locus_memory.documents.chunking.chunks import chunk_text
@@ -22,7 +24,12 @@ from locus_memory.documents.layout import (
     sources_of,
 )
 from locus_memory.documents.values import SourceInfo
-from locus_memory.errors import BackendError, ConfigurationError, InvalidEmbeddingError
+from locus_memory.errors import (
+    BackendError,
+    ConfigurationError,
+    InvalidEmbeddingError,
+    VersionConflictError,
+)
 from locus_memory.events import emit
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import (
@@ -49,6 +56,10 @@ _ATOMIC: Final = 256
 
 _PAGE: Final = 500
 
+_ATTEMPTS: Final = 50
+_LONGEST_PAUSE: Final = 0.05
+"""Seconds."""
+
 _T = TypeVar("_T")
 
 
@@ -57,18 +68,27 @@ class Change:
     """What a write of a document changes.
 
     Attributes:
+        document: The document.
+        config: The sizes of its chunks.
         outcome: What it does.
         chunks: How many chunks the document has; 0 if it is unchanged.
         puts: The chunks that are not there yet.
         deletes: The chunks of other versions.
-        record: The record; `None` if the document is unchanged.
+        version: The version of the record that it replaces; 0: there is none.
     """
 
+    document: Document
+    config: ChunkConfig
     outcome: Outcome
     chunks: int = 0
     puts: tuple[Put, ...] = ()
     deletes: tuple[Delete, ...] = ()
-    record: Put | None = None
+    version: int = 0
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is embedded and written at once."""
+        return len(self.puts) <= _BATCH
 
 
 class Writer:
@@ -103,22 +123,25 @@ class Writer:
             key: value["document"] if value["complete"] else "" for (_, key), value in found.items()
         }
 
-    async def change(self, document: Document, config: ChunkConfig, known: str | None) -> Change:
+    async def change(self, document: Document, config: ChunkConfig) -> Change:
         """Return what a write of a document changes.
 
         Args:
             document: The document.
             config: The sizes of its chunks.
-            known: The id of the document that the record of the source names, if there is one.
         """
-        if known == document.id:
-            return Change("unchanged")
+        # The record is read first: who writes chunks meanwhile changes it before.
+        record = await self._store.get_item(self._sources, document.record)
+        if record is not None and _is_whole(record.value, document):
+            return Change(document, config, "unchanged")
         chunks = await in_thread(chunk_text, document.text, config=config, kind=document.kind)
         there = await self._keys(source_range(document.source or document.digest))
         done = set(there)
         keys = {chunk_key(document.id, each.index): each for each in chunks}
         return Change(
-            "added" if known is None else "updated",
+            document,
+            config,
+            "added" if record is None else "updated",
             len(chunks),
             tuple(
                 chunk_put(self._namespace, document, each)
@@ -126,7 +149,7 @@ class Writer:
                 if key not in done
             ),
             tuple(Delete(namespace=self._chunks, key=key) for key in there if key not in keys),
-            record_put(self._namespace, document, len(chunks)),
+            0 if record is None else record.version,
         )
 
     async def embedded(self, changes: Sequence[Change]) -> list[Change]:
@@ -134,34 +157,51 @@ class Writer:
 
         A large change is embedded while it is written, so that an interrupted write goes on.
         """
-        small = [each for each in changes if len(each.puts) <= _BATCH]
-        puts = [put for each in small for put in each.puts]
+        puts = [put for each in changes if each.is_small for put in each.puts]
         made = iter([put for some in _batches(puts, _BATCH) for put in await self._embedded(some)])
         return [
-            replace(each, puts=tuple(islice(made, len(each.puts))))
-            if len(each.puts) <= _BATCH
-            else each
+            replace(each, puts=tuple(islice(made, len(each.puts)))) if each.is_small else each
             for each in changes
         ]
 
-    async def apply(self, change: Change) -> None:
-        """Write a change that `embedded` returned."""
-        record = change.record
-        if record is None:
+    async def apply(self, change: Change) -> Change:
+        """Write a change that `embedded` returned; returns what was written.
+
+        If another writer of the source was first, it is planned again, so one version stays.
+
+        Raises:
+            VersionConflictError: Others were first 50 times.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                await self._write(change)
+                break
+            except VersionConflictError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                # Other writers must not stay in step with this one.
+                await asyncio.sleep(random.random() * _LONGEST_PAUSE)  # noqa: S311 - no secret
+                [change] = await self.embedded([await self.change(change.document, change.config)])
+        return change
+
+    async def _write(self, change: Change) -> None:
+        if change.outcome == "unchanged":
             return
-        is_small = len(change.puts) <= _BATCH
+        record = record_put(self._namespace, change.document, change.chunks)
+        record = replace(record, if_version=change.version)
         if (
             self._store.capabilities.transactions
-            and is_small
+            and change.is_small
             and len(change.puts) + len(change.deletes) < _ATOMIC
         ):
             await self._store.write_batch([*change.puts, record, *change.deletes])
             return
-        await self._store.put_batch([replace(record, value={**record.value, "complete": False})])
+        begun = replace(record, value={**record.value, "complete": False})
+        [version] = await self._store.put_batch([begun])
         for batch in _batches(change.puts, _BATCH):
-            await self._store.put_batch(batch if is_small else await self._embedded(batch))
+            await self._store.put_batch(batch if change.is_small else await self._embedded(batch))
         await self._delete([each.key for each in change.deletes])
-        await self._store.put_batch([record])
+        await self._store.put_batch([replace(record, if_version=version)])
 
     async def store(self, document: Document) -> None:
         """Write a document that is one chunk."""
@@ -320,6 +360,11 @@ class Writer:
         for batch in _batches(keys, _PAGE):
             deleted += await self._store.delete_batch([(self._chunks, each) for each in batch])
         return deleted
+
+
+def _is_whole(record: Mapping[str, Any], document: Document) -> bool:
+    """Whether a record is that of a document, and all of it is written."""
+    return bool(record["complete"]) and record["document"] == document.id
 
 
 def _batches(items: Sequence[_T], size: int) -> Iterator[list[_T]]:

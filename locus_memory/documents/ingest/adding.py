@@ -151,7 +151,7 @@ class PathAdding:
             record=source,
             root=root,
         )
-        change = await self._writer.change(document, self._config, was)
+        change = await self._writer.change(document, self._config)
         done = counted(change.outcome, change.chunks)
         note = read.text.note
         done = replace(done, notes=((file.source, note),)) if note else done
