@@ -22,6 +22,7 @@ from locus_memory.resources.storing.nodes import prepared
 from locus_memory.resources.storing.places import Path
 from locus_memory.resources.storing.plans import Plans
 from locus_memory.resources.storing.writing import retried, written
+from locus_memory.resources.uri import MemoryURI
 from locus_memory.store.item import Put
 
 __all__ = ["SESSIONS", "Fact", "SessionRecord", "Sessions", "dropped"]
@@ -91,9 +92,12 @@ class Sessions:
             The path of the archive; `None` if nothing is new.
 
         Raises:
-            InvalidArgumentError: The messages are not messages.
+            InvalidArgumentError: The messages are not messages, or the session's id is no segment
+                of a URI.
             BackendError: The store failed; commit again.
         """
+        # Before anything is queued.
+        MemoryURI((SESSIONS, op.session_id))
         said = said_messages([_plain(each) for each in op.messages])
         await self._manager().add(said, thread_id=op.session_id)
         return await retried(lambda: self._archived(op, said))

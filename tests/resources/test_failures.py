@@ -208,6 +208,16 @@ async def test_messages_that_are_given_up_are_a_failure(mode, attempts):
     await manager.close()
 
 
+@pytest.mark.parametrize("session_id", ["..", "a" * 1001])
+async def test_a_session_that_no_uri_can_name_queues_nothing(session_id):
+    tree = MemoryTree(InMemoryStore())
+    said = [{"role": "user", "content": "I live in Berlin."}]
+    failure = await tree.dispatch(MemoryOpCommit(session_id, said, wait=True))
+    assert failure.kind == "invalid_uri"
+    await tree.commit("s", [{"role": "user", "content": "Hello."}], wait=True)
+    assert not [each async for each in tree._manager().memories()]
+
+
 async def test_what_is_raised():
     class Unknown(MemoryOp):
         pass
