@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from locus_memory.agent.loop import Agent
     from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointerCapabilities
+    from locus_memory.documents.index import DocumentIndex
     from locus_memory.memory.base import BaseMemoryManager
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.resources.backends.handle import MemoryStoreHandle
@@ -27,6 +28,7 @@ __all__ = [
     "BlockingAgent",
     "BlockingBackend",
     "BlockingCheckpointer",
+    "BlockingDocumentIndex",
     "BlockingMemoryManager",
     "BlockingMemoryStore",
     "BlockingMemoryTree",
@@ -191,6 +193,23 @@ class BlockingAgent(Blocking, of="locus_memory.agent.loop.Agent"):
         fork = _Blocks(Agent.fork)
         open = _Blocks(Agent.open)
         close = _Blocks(Agent.close)
+
+
+class BlockingDocumentIndex(Blocking, of="locus_memory.documents.index.DocumentIndex"):
+    """A blocking face of an index of documents."""
+
+    if TYPE_CHECKING:
+        store = _Blocks(DocumentIndex.store)
+        add = _Blocks(DocumentIndex.add)
+        add_path = _Blocks(DocumentIndex.add_path)
+        retrieve = _Blocks(DocumentIndex.retrieve)
+        delete = _Blocks(DocumentIndex.delete)
+        delete_source = _Blocks(DocumentIndex.delete_source)
+        clear = _Blocks(DocumentIndex.clear)
+        sources = _Blocks(DocumentIndex.sources)
+        reembed = _Blocks(DocumentIndex.reembed)
+        open = _Blocks(DocumentIndex.open)
+        close = _Blocks(DocumentIndex.close)
 
 
 class BlockingMemoryTree(Blocking, of="locus_memory.resources.tree.MemoryTree"):

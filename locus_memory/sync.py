@@ -16,6 +16,7 @@ from locus_memory.faces import (
     BlockingAgent,
     BlockingBackend,
     BlockingCheckpointer,
+    BlockingDocumentIndex,
     BlockingMemoryManager,
     BlockingMemoryStore,
     BlockingMemoryTree,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from locus_memory.agent.loop import Agent
     from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer
+    from locus_memory.documents.index import DocumentIndex
     from locus_memory.memory.base import BaseMemoryManager
     from locus_memory.resources.backends.handle import MemoryStoreHandle
     from locus_memory.resources.tree import MemoryTree
@@ -45,6 +47,8 @@ def blocking(target: Backend, *, bridge: Bridge | None = None) -> BlockingBacken
 def blocking(
     target: BaseMemoryManager, *, bridge: Bridge | None = None
 ) -> BlockingMemoryManager: ...
+@overload
+def blocking(target: DocumentIndex, *, bridge: Bridge | None = None) -> BlockingDocumentIndex: ...
 @overload
 def blocking(target: MemoryTree, *, bridge: Bridge | None = None) -> BlockingMemoryTree: ...
 @overload
@@ -67,8 +71,9 @@ def blocking(target: object, *, bridge: Bridge | None = None) -> Any:
 
     Returns:
         A `Blocking`: its methods are those of the target, without `await`. A type checker knows
-        the methods of a store, a checkpointer, a backend, a memory manager, an agent, a tree of
-        resources and a handle of one; the face of any other object is typed `Any`.
+        the methods of a store, a checkpointer, a backend, a memory manager, an agent, an index of
+        documents, a tree of resources and a handle of one; the face of any other object is typed
+        `Any`.
 
     Raises:
         BlockingCallError: Raised by a method call, see `Bridge.run`.

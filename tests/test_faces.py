@@ -13,6 +13,7 @@ from locus_memory.agent.loop import Agent
 from locus_memory.backends.base import Backend
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.conversation.base import NullManager
+from locus_memory.documents.index import DocumentIndex
 from locus_memory.memory.base import NoopMemoryManager
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.registry import get_checkpointer, get_store, open_backend
@@ -25,6 +26,7 @@ CLASSES = {
     "BlockingAgent": Agent,
     "BlockingBackend": Backend,
     "BlockingCheckpointer": BaseCheckpointer,
+    "BlockingDocumentIndex": DocumentIndex,
     "BlockingMemoryManager": LLMMemoryManager,
     "BlockingMemoryStore": MemoryStoreHandle,
     "BlockingMemoryTree": MemoryTree,
@@ -72,6 +74,7 @@ def test_a_face_is_of_the_class_that_its_type_says():
             (get_checkpointer("memory"), faces.BlockingCheckpointer),
             (open_backend("memory"), faces.BlockingBackend),
             (NoopMemoryManager(), faces.BlockingMemoryManager),
+            (DocumentIndex("memory"), faces.BlockingDocumentIndex),
             (MemoryTree("memory"), faces.BlockingMemoryTree),
             (NullManager(), Blocking),
         ):
@@ -82,3 +85,13 @@ def test_a_face_is_of_the_class_that_its_type_says():
         with blocking(LLMMemoryManager("memory"), bridge=bridge) as memory:
             assert type(memory.for_user("ada")) is faces.BlockingMemoryManager
             assert list(memory.for_user("ada").memories()) == []
+
+
+def test_documents_are_indexed_and_found_without_await(tmp_path):
+    (tmp_path / "rig.txt").write_text("The mast is of spruce.")
+    with Bridge() as bridge, blocking(DocumentIndex("memory"), bridge=bridge) as index:
+        assert index.add_path(tmp_path).added == 1
+        assert [each.source for each in index.retrieve("mast")] == ["rig.txt"]
+        assert [each.chunks for each in index.sources()] == [1]
+        assert index.delete_source("rig.txt") == 1
+        assert index.retrieve("mast") == []

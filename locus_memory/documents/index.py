@@ -184,11 +184,9 @@ class DocumentIndex(Resource):
         """
         started = time.perf_counter()
         document = Document.of(content, source, self.chunking, kind=kind, metadata=metadata)
-        known = await self._writer.known([document.record])
-        outcome, chunks = await self._writer.write(
-            document, self.chunking, known.get(document.record)
-        )
-        return counted(outcome, chunks, time.perf_counter() - started)
+        change = await self._writer.change(document, self.chunking)
+        change = await self._writer.apply(*await self._writer.embedded([change]))
+        return counted(change.outcome, change.chunks, time.perf_counter() - started)
 
     async def add_path(
         self,
@@ -202,8 +200,9 @@ class DocumentIndex(Resource):
         """Index a file, or all files below a folder; see `ingest_path` for which.
 
         A source is the path relative to the folder, with `/`. Files whose bytes are the same as
-        before are left alone. One that cannot be read is skipped, with its reason, and the chunks
-        of an earlier version of it stay. Each file emits `documents.ingested`.
+        before are left alone, but chunks without a vector get one. A file that cannot be read is
+        skipped, with its reason, and the chunks of an earlier version of it stay. Each file emits
+        `documents.ingested`.
 
         Args:
             path: The file or the folder.
@@ -219,7 +218,10 @@ class DocumentIndex(Resource):
         adding = PathAdding(
             self._writer, self.chunking, prefix=prefix, metadata=metadata, max_bytes=max_bytes
         )
-        return await adding.run(path, prune=prune)
+        done = await adding.run(path, prune=prune)
+        if done.unchanged:
+            await self._writer.catch_up()
+        return done
 
     async def retrieve(
         self,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from locus_memory._internal.offload import in_thread
 from locus_memory.documents.chunking.chunks import chunk_text
@@ -22,16 +24,27 @@ from locus_memory.documents.layout import (
     sources_of,
 )
 from locus_memory.documents.values import SourceInfo
-from locus_memory.errors import InvalidEmbeddingError
+from locus_memory.errors import (
+    BackendError,
+    ConfigurationError,
+    InvalidEmbeddingError,
+    VersionConflictError,
+)
 from locus_memory.events import emit
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.marks import check_newest_mark, embedded_put
+from locus_memory.retrieval.embedders.marks import (
+    MARK,
+    check_newest_mark,
+    embedded_put,
+    mark_of,
+)
 from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.reembed import reembed
 from locus_memory.store.base import BaseStore, has_semantic_search
-from locus_memory.store.item import Delete, Namespace, Put
+from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 from locus_memory.store.text import index_text
 
-__all__ = ["Outcome", "Writer"]
+__all__ = ["Change", "Outcome", "Writer"]
 
 Outcome = Literal["added", "updated", "unchanged"]
 
@@ -43,7 +56,39 @@ _ATOMIC: Final = 256
 
 _PAGE: Final = 500
 
+_ATTEMPTS: Final = 50
+_LONGEST_PAUSE: Final = 0.05
+"""Seconds."""
+
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a write of a document changes.
+
+    Attributes:
+        document: The document.
+        config: The sizes of its chunks.
+        outcome: What it does.
+        chunks: How many chunks the document has; 0 if it is unchanged.
+        puts: The chunks that are not there yet.
+        deletes: The chunks of other versions.
+        version: The version of the record that it replaces; 0: there is none.
+    """
+
+    document: Document
+    config: ChunkConfig
+    outcome: Outcome
+    chunks: int = 0
+    puts: tuple[Put, ...] = ()
+    deletes: tuple[Delete, ...] = ()
+    version: int = 0
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is embedded and written at once."""
+        return len(self.puts) <= _BATCH
 
 
 class Writer:
@@ -78,45 +123,85 @@ class Writer:
             key: value["document"] if value["complete"] else "" for (_, key), value in found.items()
         }
 
-    async def write(
-        self, document: Document, config: ChunkConfig, known: str | None
-    ) -> tuple[Outcome, int]:
-        """Write a document, and delete other versions of its source.
+    async def change(self, document: Document, config: ChunkConfig) -> Change:
+        """Return what a write of a document changes.
 
         Args:
             document: The document.
             config: The sizes of its chunks.
-            known: The id of the document that the record of the source names, if there is one.
-
-        Returns:
-            What was done, and how many chunks were written.
         """
-        if known == document.id:
-            return "unchanged", 0
+        # The record is read first: who writes chunks meanwhile changes it before.
+        record = await self._store.get_item(self._sources, document.record)
+        if record is not None and _is_whole(record.value, document):
+            return Change(document, config, "unchanged")
         chunks = await in_thread(chunk_text, document.text, config=config, kind=document.kind)
         there = await self._keys(source_range(document.source or document.digest))
-        await self._replace(document, chunks, there)
-        return ("added" if known is None else "updated"), len(chunks)
-
-    async def _replace(self, document: Document, chunks: list[Chunk], there: list[str]) -> None:
         done = set(there)
-        fresh = [each for each in chunks if chunk_key(document.id, each.index) not in done]
-        puts = [chunk_put(self._namespace, document, each) for each in fresh]
-        current = {chunk_key(document.id, each.index) for each in chunks}
-        deletes = [Delete(namespace=self._chunks, key=key) for key in there if key not in current]
-        record = record_put(self._namespace, document, len(chunks))
+        keys = {chunk_key(document.id, each.index): each for each in chunks}
+        return Change(
+            document,
+            config,
+            "added" if record is None else "updated",
+            len(chunks),
+            tuple(
+                chunk_put(self._namespace, document, each)
+                for key, each in keys.items()
+                if key not in done
+            ),
+            tuple(Delete(namespace=self._chunks, key=key) for key in there if key not in keys),
+            0 if record is None else record.version,
+        )
+
+    async def embedded(self, changes: Sequence[Change]) -> list[Change]:
+        """Return changes whose chunks have vectors: those of small ones, many texts at a time.
+
+        A large change is embedded while it is written, so that an interrupted write goes on.
+        """
+        puts = [put for each in changes if each.is_small for put in each.puts]
+        made = iter([put for some in _batches(puts, _BATCH) for put in await self._embedded(some)])
+        return [
+            replace(each, puts=tuple(islice(made, len(each.puts)))) if each.is_small else each
+            for each in changes
+        ]
+
+    async def apply(self, change: Change) -> Change:
+        """Write a change that `embedded` returned; returns what was written.
+
+        If another writer of the source was first, it is planned again, so one version stays.
+
+        Raises:
+            VersionConflictError: Others were first 50 times.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                await self._write(change)
+                break
+            except VersionConflictError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                # Other writers must not stay in step with this one.
+                await asyncio.sleep(random.random() * _LONGEST_PAUSE)  # noqa: S311 - no secret
+                [change] = await self.embedded([await self.change(change.document, change.config)])
+        return change
+
+    async def _write(self, change: Change) -> None:
+        if change.outcome == "unchanged":
+            return
+        record = record_put(self._namespace, change.document, change.chunks)
+        record = replace(record, if_version=change.version)
         if (
             self._store.capabilities.transactions
-            and len(puts) <= _BATCH
-            and len(puts) + len(deletes) < _ATOMIC
+            and change.is_small
+            and len(change.puts) + len(change.deletes) < _ATOMIC
         ):
-            await self._store.write_batch([*await self._embedded(puts), record, *deletes])
+            await self._store.write_batch([*change.puts, record, *change.deletes])
             return
-        await self._store.put_batch([replace(record, value={**record.value, "complete": False})])
-        for batch in _batches(puts, _BATCH):
-            await self._store.put_batch(await self._embedded(batch))
-        await self._delete([each.key for each in deletes])
-        await self._store.put_batch([record])
+        begun = replace(record, value={**record.value, "complete": False})
+        [version] = await self._store.put_batch([begun])
+        for batch in _batches(change.puts, _BATCH):
+            await self._store.put_batch(batch if change.is_small else await self._embedded(batch))
+        await self._delete([each.key for each in change.deletes])
+        await self._store.put_batch([replace(record, if_version=version)])
 
     async def store(self, document: Document) -> None:
         """Write a document that is one chunk."""
@@ -128,11 +213,11 @@ class Writer:
     async def _embedded(self, puts: list[Put]) -> list[Put]:
         """Return the puts with vectors; as they are if there is no embedder, or it fails."""
         embedder = self._embedder
-        if embedder is None or not puts or not await has_semantic_search(self._store):
+        if not puts or not await has_semantic_search(self._store):
             return puts
-        if not self._is_checked:
-            await check_newest_mark(self._store, embedder, self._chunks)
-            self._is_checked = True
+        await self._check()
+        if embedder is None:
+            return puts
         texts = [index_text(each.value) for each in puts]
         try:
             vectors = await embed(embedder, texts, "document")
@@ -143,6 +228,52 @@ class Writer:
             return puts
         pairs = zip(puts, vectors, strict=True)
         return [embedded_put(put, vector, embedder) for put, vector in pairs]
+
+    async def _check(self) -> None:
+        """Compare the embedder with the vectors that are there; once.
+
+        Raises:
+            ConfigurationError: They are of another model.
+        """
+        if self._is_checked:
+            return
+        if self._embedder is not None:
+            await check_newest_mark(self._store, self._embedder, self._chunks)
+        elif there := await self._marked(1, is_marked=True):
+            mark = mark_of(there[0].metadata)
+            model = "another process's embedder" if mark is None else mark.model
+            error = ConfigurationError(
+                f"other chunks have vectors of {model}, and new ones have none, so only their"
+                " words are found: add files with the same embedder"
+            )
+            emit("documents.not_embedded", error=error, model=model)
+        self._is_checked = True
+
+    async def _marked(self, most: int, *, is_marked: bool) -> list[StoreItem]:
+        """Return some of the chunks that have, or have not, a vector with a mark."""
+        condition = {MARK: {"$exists": is_marked}}
+        return await self._store.search(self._chunks, None, most, filter=condition)
+
+    async def catch_up(self) -> None:
+        """Embed the chunks that have no vector, such as after the embedder failed.
+
+        Raises:
+            ConfigurationError: Other vectors are of another model.
+            BackendError: The store failed.
+        """
+        embedder = self._embedder
+        if embedder is None or not await has_semantic_search(self._store):
+            return
+        await self._check()
+        missing = await self._marked(_BATCH, is_marked=False)
+        if not missing:
+            return
+        try:
+            await reembed(self._store, self._chunks, embedder, include_unmarked=True)
+        except (BackendError, ConfigurationError, InvalidEmbeddingError):
+            raise
+        except Exception as error:  # noqa: BLE001 - reported; text search finds them
+            emit("documents.embed_failed", error=error, embedder=embedder.name, chunks=len(missing))
 
     async def delete(self, document: str) -> bool:
         """Delete a document by its id; returns whether it was there."""
@@ -176,24 +307,32 @@ class Writer:
     async def delete_source(self, source: str) -> int:
         """Delete all that was added under a name; returns how many chunks."""
         keys = await self._keys(source_range(source)) if source else []
-        records = [source] if source else []
+        names = [(self._sources, source)] if source else []
+        records = {key: value for (_, key), value in (await self._store.get_batch(names)).items()}
         after: str | None = None
         prefix = f"{source}\n"
         while page := await self._store.scan(self._sources, _PAGE, prefix=prefix, after=after):
             after = page[-1].key
             for record in page:
-                records.append(record.key)
+                records[record.key] = record.value
                 keys += await self._keys(f"{record.value['document']}/")
-        # The records go last: what an interrupted call leaves, the next one finds.
+        # The records go last: what an interrupted call leaves, the next one finds. Until then, none
+        # says that its chunks are there.
+        await self._store.put_batch(
+            [
+                Put(namespace=self._sources, key=key, value={**value, "complete": False}, text="")
+                for key, value in records.items()
+            ]
+        )
         deleted = await self._delete(keys)
         await self._store.delete_batch([(self._sources, each) for each in records])
         return deleted
 
     async def clear(self) -> int:
         """Delete all documents; returns how many chunks."""
-        deleted = await self._store.clear_namespace(self._chunks)
+        # The records go first: none may say that chunks are there which are gone.
         await self._store.clear_namespace(self._sources)
-        return deleted
+        return await self._store.clear_namespace(self._chunks)
 
     async def sources(self, limit: int, after: str | None) -> list[SourceInfo]:
         """Return what is there, in the order of the names."""
@@ -221,6 +360,11 @@ class Writer:
         for batch in _batches(keys, _PAGE):
             deleted += await self._store.delete_batch([(self._chunks, each) for each in batch])
         return deleted
+
+
+def _is_whole(record: Mapping[str, Any], document: Document) -> bool:
+    """Whether a record is that of a document, and all of it is written."""
+    return bool(record["complete"]) and record["document"] == document.id
 
 
 def _batches(items: Sequence[_T], size: int) -> Iterator[list[_T]]:

@@ -59,7 +59,8 @@ async def ingested(
         raise UnsupportedMemoryOp(type(op).__name__, backend, reason)
     files = await in_thread(_files, op.source)
     if files is None:
-        raise MemoryNotFound(str(target or RESOURCES), "there is no such file or folder")
+        place = target or MemoryURI((RESOURCES,), is_folder=True)
+        raise MemoryNotFound(str(place), "there is no such file or folder to read")
     folder = target or MemoryURI((RESOURCES, _name(op.source)))
     counts = _Counts()
     hints = {"reason": op.reason, "instruction": op.instruction}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from locus_memory._internal.offload import in_thread
 from locus_memory.errors import MemoryExtractionFailed
-from locus_memory.events import emit
+from locus_memory.events import Event, emit, subscribe
 from locus_memory.memory.extraction.thread import Cursor, text_of
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.secrets.detection import find_secret
@@ -21,9 +22,10 @@ from locus_memory.resources.storing.nodes import prepared
 from locus_memory.resources.storing.places import Path
 from locus_memory.resources.storing.plans import Plans
 from locus_memory.resources.storing.writing import retried, written
+from locus_memory.resources.uri import MemoryURI
 from locus_memory.store.item import Put
 
-__all__ = ["SESSIONS", "Fact", "SessionRecord", "Sessions"]
+__all__ = ["SESSIONS", "Fact", "SessionRecord", "Sessions", "dropped"]
 
 Fact = tuple[str, str, str]
 
@@ -90,9 +92,12 @@ class Sessions:
             The path of the archive; `None` if nothing is new.
 
         Raises:
-            InvalidArgumentError: The messages are not messages.
+            InvalidArgumentError: The messages are not messages, or the session's id is no segment
+                of a URI.
             BackendError: The store failed; commit again.
         """
+        # Before anything is queued.
+        MemoryURI((SESSIONS, op.session_id))
         said = said_messages([_plain(each) for each in op.messages])
         await self._manager().add(said, thread_id=op.session_id)
         return await retried(lambda: self._archived(op, said))
@@ -136,17 +141,27 @@ class Sessions:
             path = (SESSIONS, session_id, f"{time}-{count}")
         return path
 
-    async def extracted(self, session_id: str, before: Collection[Fact]) -> int:
+    async def extracted(
+        self, session_id: str, before: Collection[Fact], given_up: Collection[Event]
+    ) -> int:
         """Extract now; returns how many memories of the session were written since.
 
         Args:
             session_id: The session.
             before: What `facts` returned before the commit.
+            given_up: What `dropped` collects since before the commit.
 
         Raises:
-            MemoryExtractionFailed: Messages still wait, since the extractor failed.
+            MemoryExtractionFailed: Messages still wait, since the extractor failed, or it failed
+                too often, and they are given up.
         """
-        if await self._manager().sync_now():
+        waiting = await self._manager().sync_now()
+        if given_up:
+            raise MemoryExtractionFailed(
+                "the session is archived, and the extractor failed too often: its messages are"
+                " given up"
+            )
+        if waiting:
             raise MemoryExtractionFailed(
                 "the session is archived, and the extractor failed: commit it again"
             )
@@ -159,6 +174,22 @@ class Sessions:
             async for memory in self._manager().memories()
             if memory.metadata.get("thread_id") == session_id
         }
+
+
+@contextmanager
+def dropped(session_id: str) -> Generator[list[Event]]:
+    """Collect the events that messages of a session are given up, whichever task does it."""
+    found: list[Event] = []
+
+    def note(event: Event) -> None:
+        if event.name == "memory.extract_dropped" and event.attributes["thread"] == session_id:
+            found.append(event)
+
+    unsubscribe = subscribe(note)
+    try:
+        yield found
+    finally:
+        unsubscribe()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -54,7 +55,7 @@ from locus_memory.resources.results import (
     MemoryResult,
     MemoryWriteResult,
 )
-from locus_memory.resources.sessions import Fact, Sessions
+from locus_memory.resources.sessions import Fact, Sessions, dropped
 from locus_memory.resources.storing.places import Path, Places
 from locus_memory.resources.storing.plans import Plans
 from locus_memory.resources.storing.writing import TreeWriter
@@ -68,6 +69,7 @@ from locus_memory.store.opening import StoreUser, store_of
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
+    from locus_memory.events import Event
     from locus_memory.memory.manager import LLMMemoryManager
 
 __all__ = ["MemoryTree"]
@@ -348,22 +350,32 @@ class MemoryTree(MemoryVerbs, StoreUser):
         return result
 
     async def _commit(self, op: MemoryOpCommit) -> MemoryCommitResult:
-        # Extraction may begin with the commit.
-        before = await self._sessions.facts(op.session_id) if op.wait else set[Fact]()
-        path = await self._sessions.commit(op)
-        uri = None if path is None else str(MemoryURI(path))
         if not op.wait:
+            path = await self._sessions.commit(op)
             if path is not None:
                 self._refiner.add(path)
-            return MemoryCommitResult(op.session_id, uri, -1)
-        work = self._background.start(partial(self._extracted, op.session_id, before, path))
+            return MemoryCommitResult(op.session_id, _uri_of(path), -1)
+        # Extraction may begin with the commit.
+        before = await self._sessions.facts(op.session_id)
+        with ExitStack() as watching:
+            given_up = watching.enter_context(dropped(op.session_id))
+            path = await self._sessions.commit(op)
+            work = self._background.start(partial(self._extracted, op, before, given_up, path))
+            kept = watching.pop_all()
+            work.add_done_callback(lambda _: kept.close())
         done, _ = await asyncio.wait([work], timeout=op.timeout_seconds)
         if not done:
             raise MemoryTimeout(f"the extraction goes on after {op.timeout_seconds} seconds")
-        return MemoryCommitResult(None, uri, work.result())
+        return MemoryCommitResult(None, _uri_of(path), work.result())
 
-    async def _extracted(self, session_id: str, before: Collection[Fact], path: Path | None) -> int:
-        count = await self._sessions.extracted(session_id, before)
+    async def _extracted(
+        self,
+        op: MemoryOpCommit,
+        before: Collection[Fact],
+        given_up: Collection[Event],
+        path: Path | None,
+    ) -> int:
+        count = await self._sessions.extracted(op.session_id, before, given_up)
         if path is not None:
             await self._refiner.complete(path)
         return count
@@ -400,3 +412,7 @@ class MemoryTree(MemoryVerbs, StoreUser):
             await self._writer.move(path, MemoryURI(moved).segments)
             self._refiner.add(moved)
         return MemoryMoveResult(str(target.as_folder), len(paths))
+
+
+def _uri_of(path: Path | None) -> str | None:
+    return None if path is None else str(MemoryURI(path))

@@ -48,6 +48,11 @@ def test_files_are_added_found_listed_and_removed(ok, run, fails, folder):
     assert ok("docs", "ls", "--json").json == {"documents": [], "next": None}
 
 
+def test_a_path_that_is_not_there_makes_no_database(fails, empty_directory):
+    assert "no file and no folder 'nowhere'" in fails(2, "docs", "add", "nowhere")
+    assert not list(empty_directory.iterdir())
+
+
 def test_what_is_gone_is_pruned(ok, run, folder):
     run("docs", "add", str(folder), "--prefix", "hb/", "--metadata", '{"team":"red"}')
     (folder / "pay.md").unlink()

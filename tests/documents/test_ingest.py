@@ -1,6 +1,7 @@
 """Files and folders: which are read, how, and what happens when a run is cut short."""
 
 import os
+import subprocess
 import sys
 import threading
 from contextlib import suppress
@@ -10,8 +11,9 @@ from fpdf import FPDF
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from locus_memory import InvalidArgumentError, subscribe
+from locus_memory import ConfigurationError, InvalidArgumentError, subscribe
 from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.documents import (
     ChunkConfig,
     DocumentIndex,
@@ -57,6 +59,17 @@ def test_a_damaged_pdf_says_so(content, says):
         read_text("a.pdf", content)
 
 
+def test_a_damaged_pdf_says_so_once(tmp_path):
+    """In a process whose logging nobody configured."""
+    (tmp_path / "a.pdf").write_bytes(b"no PDF")
+    script = f"from locus_memory.documents import ingest_path; ingest_path({str(tmp_path)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.count("\n") == 1
+    assert "documents.skipped" in done.stderr
+
+
 @pytest.mark.parametrize("extra", ["pypdf", "markitdown"])
 async def test_a_missing_extra_is_named_and_stops_nothing(tmp_path, monkeypatch, extra):
     monkeypatch.setitem(sys.modules, extra, None)
@@ -76,7 +89,7 @@ async def test_a_missing_extra_is_named_and_stops_nothing(tmp_path, monkeypatch,
 def test_what_is_left_out(tmp_path):
     for name in (
         *("a.txt", ".hidden.md", ".git/b.txt", "node_modules/c.js", "x/__pycache__/d.py"),
-        *("photo.png", "x/build/e.txt", "x/deep/f.py", "song.MP3"),
+        *("photo.png", "x/build/e.txt", "x/deep/f.py", "song.MP3", "kb.db-wal"),
     ):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -188,6 +201,93 @@ async def test_a_killed_run_that_is_run_again_equals_one_run(tmp_path, earlier, 
     await again.add_path(folder, prune=True)
     await once.add_path(folder, prune=True)
     assert await dump(again, killed) == await dump(once, whole)
+
+
+@pytest.mark.parametrize("writes", range(4))
+@pytest.mark.parametrize("verb", ["delete_source", "delete", "clear"])
+async def test_what_a_killed_deletion_left_is_added_again(tmp_path, verb, writes):
+    """No record says that chunks are there which are gone."""
+    (tmp_path / "a.txt").write_text("A plum grows.")
+    store = InMemoryStore()
+    index = DocumentIndex(store, kind="text")
+    await index.add_path(tmp_path)
+    [found] = await index.retrieve("plum")
+    named = {"delete_source": ("a.txt",), "delete": (found.doc_id,), "clear": ()}[verb]
+    with suppress(Halt):
+        await getattr(DocumentIndex(Halting(store, writes), kind="text"), verb)(*named)
+    await index.add_path(tmp_path)
+    assert [each.source for each in await index.retrieve("plum")] == ["a.txt"]
+
+
+class Halting(HaltingStore):
+    """A store whose process is killed before one of its writes, also one that deletes."""
+
+    async def delete(self, namespace, key, *, if_version=None):
+        self._count()
+        return await super().delete(namespace, key, if_version=if_version)
+
+    async def clear_namespace(self, namespace):
+        self._count()
+        return await super().clear_namespace(namespace)
+
+
+async def test_the_chunks_of_small_files_are_embedded_together(tmp_path):
+    for number in range(150):
+        (tmp_path / f"{number:03}.txt").write_text(f"Plum {number} grows.")
+    (tmp_path / "010.txt").write_bytes(b"\x00")
+    (tmp_path / "long.txt").write_text("A plum grows here.\n\n" * 1300)
+    embedder, told = FakeEmbedder(), []
+    unsubscribe = subscribe(lambda event: told.append((event.name, event.attributes)))
+    try:
+        index = DocumentIndex(InMemoryStore(), embedder=embedder, chunking=CHUNKING)
+        done = await index.add_path(tmp_path)
+    finally:
+        unsubscribe()
+    assert (done.added, len(done.skipped)) == (150, 1)
+    assert sum(embedder.calls) == done.chunks
+    assert max(embedder.calls) <= 64
+    assert embedder.calls[:2] == [64, 64]
+    assert len(embedder.calls) <= done.chunks / 64 + 3
+    numbers = [facts["number"] for name, facts in told if name == "documents.ingested"]
+    assert numbers == list(range(1, 152))
+    for each in ("149.txt", "long.txt"):
+        [found] = await index.retrieve("plum", top_k=1, filter={"source": each}, explain=True)
+        assert found.explanation.vector_rank is not None
+
+
+@pytest.mark.parametrize("make", [InMemoryStore, lambda: SQLiteStore(":memory:")])
+async def test_files_that_have_no_vectors_get_them_when_they_are_added_again(tmp_path, make):
+    for number in range(70):
+        (tmp_path / f"{number:03}.txt").write_text(f"Plum {number} grows.")
+    async with make() as store:
+        await DocumentIndex(store).add_path(tmp_path)
+        embedder = FakeEmbedder()
+        index = DocumentIndex(store, embedder=embedder)
+        assert (await index.add_path(tmp_path)).unchanged == 70
+        assert (await index.reembed()).current == 70
+        seen = list(embedder.calls)
+        await index.add_path(tmp_path)
+        assert embedder.calls == seen
+        with pytest.raises(ConfigurationError, match="cannot be compared"):
+            await DocumentIndex(store, embedder=FakeEmbedder(32)).add_path(tmp_path)
+
+
+async def test_chunks_without_vectors_beside_others_are_told(tmp_path):
+    (tmp_path / "a.txt").write_text("A plum grows.")
+    store = InMemoryStore()
+    told = []
+    unsubscribe = subscribe(lambda event: told.append((event.name, event.attributes)))
+    try:
+        plain = DocumentIndex(store)
+        await plain.add("A pear.", source="pear")
+        assert told == []
+        await DocumentIndex(store, embedder=FakeEmbedder()).add("A fig.", source="fig")
+        plain = DocumentIndex(store)
+        await plain.add("A nut.", source="nut")
+        await plain.add("An oak.", source="oak")
+    finally:
+        unsubscribe()
+    assert told == [("documents.not_embedded", {"model": FakeEmbedder().name})]
 
 
 async def test_a_failing_embedder_leaves_chunks_that_reembed_finds():

@@ -23,6 +23,7 @@ from locus_memory.errors import (
     UnsupportedMemoryOp,
     VersionConflictError,
 )
+from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.resources.failures import as_error, as_failure
 from locus_memory.resources.operations import (
     MemoryOp,
@@ -182,6 +183,39 @@ async def test_an_outage_is_never_not_found():
     for op in (MemoryOpRead("memory://a/b"), MemoryOpWrite("memory://a/b", "text")):
         failure = await tree.dispatch(op)
         assert failure.kind == "transport"
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+@pytest.mark.parametrize("mode", ["inline", "background"])
+async def test_messages_that_are_given_up_are_a_failure(mode, attempts):
+    """Also for the commit that tries them for the last time; the ones after it try nothing."""
+
+    async def broken(messages, known=()):
+        raise RuntimeError(SECRET)
+
+    store = InMemoryStore()
+    manager = LLMMemoryManager(store, extract_fn=broken, extract_mode=mode, max_attempts=attempts)
+    tree = MemoryTree(store, memory_manager=manager)
+    said = [{"role": "user", "content": "The mast is of spruce."}]
+    op = MemoryOpCommit("s", said, wait=True)
+    found = [await tree.dispatch(op) for _ in range(attempts + 1)]
+    failed = [each for each in found if isinstance(each, MemoryExecutionFailure)]
+    assert {each.kind for each in failed} == {"extraction_failed"}
+    assert [("given up" in each.message) for each in failed][-1]
+    assert SECRET not in str(found)
+    assert found[-1].extracted_count == 0
+    assert len((await tree.list("memory://sessions/s")).entries) == 1
+    await manager.close()
+
+
+@pytest.mark.parametrize("session_id", ["..", "a" * 1001])
+async def test_a_session_that_no_uri_can_name_queues_nothing(session_id):
+    tree = MemoryTree(InMemoryStore())
+    said = [{"role": "user", "content": "I live in Berlin."}]
+    failure = await tree.dispatch(MemoryOpCommit(session_id, said, wait=True))
+    assert failure.kind == "invalid_uri"
+    await tree.commit("s", [{"role": "user", "content": "Hello."}], wait=True)
+    assert not [each async for each in tree._manager().memories()]
 
 
 async def test_what_is_raised():

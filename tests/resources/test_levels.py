@@ -150,6 +150,20 @@ async def test_folders_by_a_model_are_made_when_a_child_changed():
     assert model.remaining == 0
 
 
+async def test_a_folder_of_folders_says_what_is_in_them():
+    async with MemoryTree(InMemoryStore()) as tree:
+        await tree.write("memory://f/g/h/deep", "# Rig\n\nThe gaff is of ash.")
+        for number in range(60):
+            await tree.write(f"memory://f/wide/{number:02}", f"Plum {number}.")
+        overview = (await tree.read("memory://f", "overview")).data
+        names = ", ".join(f"{number:02}" for number in range(10))
+        assert overview == f"- g/: h. Rig: The gaff is of ash.\n- wide/: {names}. Plum 0."
+        await tree.write("memory://f/wide/00", "Sold.")
+        assert "Sold." in (await tree.read("memory://f", "overview")).data
+        wide = (await tree.read("memory://f/wide", "overview")).data
+        assert wide.count("Plum") == 49
+
+
 async def test_vectors_are_made_and_what_is_left_is_taken_up():
     store = InMemoryStore()
     tree = MemoryTree(store, embedder=FakeEmbedder())

@@ -562,6 +562,8 @@ async def documents() -> None:
         return DocumentIndex(where)
 
     assert_type(own("memory"), DocumentIndex)
+    assert_type(blocking(index).retrieve("words", top_k=3), list[RetrievalResult])
+    assert_type(blocking(index).add_path("handbook"), Ingested)
     agent = Agent(ScriptedModel(), documents=index)
     assert_type((await agent.run("hello")).sources, tuple[RetrievalResult, ...])
 

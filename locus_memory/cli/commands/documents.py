@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -92,6 +93,9 @@ def add(
     """Index a file, or the files below a folder that have changed."""
     session = Session.of(context, url, as_json=as_json)
     own = parse_object(metadata, "--metadata")
+    if not Path(path).exists():
+        # Before a database comes into being for nothing.
+        raise UsageError(f"there is no file and no folder {path!r}")
 
     async def work(backend: Backend) -> Ingested:
         index = _index(backend, place, embedder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from locus_memory.documents.ingest.formats import Text, kind_of, read_text
 from locus_memory.documents.ingest.reading import MOST_BYTES, read_bytes, reason_of
 from locus_memory.documents.layout import Document, checked_metadata, digest_of, document_id
 from locus_memory.documents.values import Ingested
-from locus_memory.documents.writing import Outcome, Writer
+from locus_memory.documents.writing import Change, Outcome, Writer
 from locus_memory.errors import InvalidArgumentError, MissingDriverError
 from locus_memory.events import emit
 from locus_memory.store.item import check_limit, check_text
@@ -24,6 +24,9 @@ __all__ = ["MOST_BYTES", "PathAdding", "counted"]
 
 _LOOKED_UP: Final = 200
 """How many records are read at a time."""
+
+_TOGETHER: Final = 64
+"""Files are written once they have this many chunks together, which are embedded in one call."""
 
 
 def counted(outcome: Outcome, chunks: int, seconds: float = 0.0) -> Ingested:
@@ -41,6 +44,38 @@ class _Read:
     id: str
     digest: str
     text: Text | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A file whose change is not written yet.
+
+    Attributes:
+        file: The file.
+        number: Its place among all of them, from 1.
+        done: What is counted for it.
+        change: What is to be written; `None`: nothing.
+    """
+
+    file: File
+    number: int
+    done: Ingested
+    change: Change | None = None
+
+
+@dataclass(slots=True)
+class _Group:
+    """Files that are written together, in their order."""
+
+    planned: list[_Planned] = field(default_factory=list[_Planned])
+    chunks: int = 0
+
+    def add(self, planned: _Planned) -> bool:
+        """Add a file; returns whether the group is to be written now."""
+        self.planned.append(planned)
+        self.chunks += 0 if planned.change is None else len(planned.change.puts)
+        waits = any(each.change is not None for each in self.planned)
+        return not waits or self.chunks >= _TOGETHER
 
 
 class PathAdding:
@@ -81,10 +116,12 @@ class PathAdding:
         for start in range(0, len(files), _LOOKED_UP):
             part = files[start : start + _LOOKED_UP]
             known = await self._writer.known([self._source(each) for each in part])
+            group = _Group()
             for number, file in enumerate(part, start + 1):
-                one = await self._add(file, root, known)
-                done += one
-                self._tell(file, one, number, len(files))
+                if group.add(await self._planned(file, number, root, known)):
+                    done += await self._write(group, len(files))
+                    group = _Group()
+            done += await self._write(group, len(files))
         if prune and is_folder:
             done += await self._prune(root, files)
         return replace(done, seconds=time.perf_counter() - started)
@@ -92,16 +129,18 @@ class PathAdding:
     def _source(self, file: File) -> str:
         return self._prefix + file.source
 
-    async def _add(self, file: File, root: str, known: Mapping[str, str]) -> Ingested:
+    async def _planned(
+        self, file: File, number: int, root: str, known: Mapping[str, str]
+    ) -> _Planned:
         source = self._source(file)
         was = known.get(source)
         try:
             check_text(source, "a path")
             read = await in_thread(self._read, file, was)
         except (OSError, InvalidArgumentError, MissingDriverError) as error:
-            return Ingested(skipped=((file.source, reason_of(error)),))
+            return _Planned(file, number, Ingested(skipped=((file.source, reason_of(error)),)))
         if read.text is None:
-            return counted("unchanged", 0)
+            return _Planned(file, number, counted("unchanged", 0))
         document = Document(
             id=read.id,
             source=source,
@@ -112,9 +151,23 @@ class PathAdding:
             record=source,
             root=root,
         )
-        done = counted(*await self._writer.write(document, self._config, was))
+        change = await self._writer.change(document, self._config)
+        done = counted(change.outcome, change.chunks)
         note = read.text.note
-        return replace(done, notes=((file.source, note),)) if note else done
+        done = replace(done, notes=((file.source, note),)) if note else done
+        return _Planned(file, number, done, change)
+
+    async def _write(self, group: _Group, total: int) -> Ingested:
+        """Write the files of a group; their chunks are embedded together."""
+        changes = [each.change for each in group.planned if each.change is not None]
+        ready = iter(await self._writer.embedded(changes))
+        done = Ingested()
+        for each in group.planned:
+            if each.change is not None:
+                await self._writer.apply(next(ready))
+            done += each.done
+            self._tell(each.file, each.done, each.number, total)
+        return done
 
     def _read(self, file: File, known: str | None) -> _Read:
         content = read_bytes(file.path, self._max_bytes)

@@ -86,6 +86,10 @@ _BINARY: Final = frozenset(
         "db",
         "sqlite",
         "sqlite3",
+        # What SQLite keeps beside an open database.
+        "db-wal",
+        "db-shm",
+        "db-journal",
         "parquet",
         "feather",
         "npy",

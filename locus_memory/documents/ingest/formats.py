@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 import io
+import logging
+import zipfile
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final, Literal
@@ -67,6 +69,15 @@ _BOMS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_CONTENT_TYPES: Final = "[Content_Types].xml"
+"""The part that every Office document has, see ECMA-376, part 2."""
+
+_LARGEST_PARTS: Final = 1_000_000_000
+"""More bytes than this, unpacked, are no document to read."""
+
+# The reason for which a file is skipped says it once; who configured logging gets the details.
+_QUIET: Final = logging.NullHandler()
+
 _LOOKED_AT: Final = 8192
 _GUESSED: Final = "it is not UTF-8, and was read as Windows-1252"
 _INVALID: Final = "its byte order mark promises characters that are not all there"
@@ -146,6 +157,7 @@ def _decoded(content: bytes) -> tuple[str, str]:
 
 def _pdf(content: bytes) -> str:
     pypdf = require("pypdf", "documents", needed_by="PDF files")
+    logging.getLogger("pypdf").addHandler(_QUIET)
     try:
         reader = pypdf.PdfReader(io.BytesIO(content))
         is_open = not reader.is_encrypted or bool(reader.decrypt(""))
@@ -163,6 +175,7 @@ def _pdf(content: bytes) -> str:
 def _office(source: str, content: bytes) -> str:
     markitdown = require("markitdown", "documents-all", needed_by="Office files")
     suffix = PurePath(source).suffix.lower()
+    _check_office(content)
     try:
         found = markitdown.MarkItDown(enable_plugins=False).convert_stream(
             io.BytesIO(content), file_extension=suffix
@@ -175,3 +188,20 @@ def _office(source: str, content: bytes) -> str:
         ) from error
     text: str = found.text_content
     return text
+
+
+def _check_office(content: bytes) -> None:
+    """Check that a file is an Office document; of any other, a text would be guessed.
+
+    Raises:
+        InvalidArgumentError: It is not, or too much is packed into it.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise InvalidArgumentError("it is damaged, encrypted or no Office document") from error
+    if _CONTENT_TYPES not in [each.filename for each in parts]:
+        raise InvalidArgumentError("it is no Office document")
+    if sum(each.file_size for each in parts) > _LARGEST_PARTS:
+        raise InvalidArgumentError("it has too much packed into it")

@@ -161,16 +161,30 @@ class LevelMaker:
         return made
 
     async def _children(self, path: Path) -> Sequence[tuple[str, str]]:
-        """Return the names and the abstracts of the first children; of a folder, some names."""
+        """Return the names and the abstracts of the first children."""
         found: list[tuple[str, str]] = []
         async for child in self.writer.children(path):
             if len(found) == _MOST_CHILDREN:
                 break
             below = (*path, child.name)
             if child.is_dir:
-                names = await self.writer.names(below, _MOST_NAMES)
-                found.append((f"{child.name}/", ", ".join(names)))
+                found.append((f"{child.name}/", await self._inner(below)))
             else:
                 levels = await self.levels(below, Entry.from_value(child.item.value))
                 found.append((child.name, levels.abstract))
         return found
+
+    async def _inner(self, path: Path) -> str:
+        """Return what a folder in a folder is about, whatever its depth: names, and one entry.
+
+        Its own levels may need those of any number of folders below it.
+        """
+        children = [(name, "") for name in await self.writer.names(path, _MOST_NAMES)]
+        async for below in self.writer.entries(path, most=1):
+            try:
+                entry, _ = await self.plans.entry(below)
+            except MemoryNotFound:
+                # It was deleted meanwhile.
+                continue
+            children.append(("", (await self.levels(below, entry)).abstract))
+        return folder_levels(children, "").abstract

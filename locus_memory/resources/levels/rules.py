@@ -102,7 +102,7 @@ def folder_levels(children: Sequence[tuple[str, str]], digest: str) -> Levels:
         digest: The digest of these.
     """
     lines = [f"- {name}: {abstract}" if abstract else f"- {name}" for name, abstract in children]
-    names = ", ".join(name for name, _ in children)
+    names = ", ".join(name for name, _ in children if name)
     first = next((abstract for _, abstract in children if abstract), "")
     abstract = f"{names}. {first}" if first else names
     return Levels(digest, cut(abstract, ABSTRACT_TOKENS), cut("\n".join(lines), OVERVIEW_TOKENS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 
 import pytest
@@ -186,3 +187,19 @@ class AddingTests(DocumentSuite):
         await index.clear()
         await index.add(long, source="long.txt")
         assert again == await dump(index, store)
+
+    @pytest.mark.parametrize("repeated", [1, 4])
+    async def test_versions_that_are_written_at_once_leave_one(
+        self, store: BaseStore, kind: Kind, repeated: int
+    ) -> None:
+        index = await self.make_index(store, kind, CHUNKING)
+        texts = ["\n\n".join([each] * repeated) for each in (_LONG, _OTHER, "A pear.")]
+        await index.add("A plum.", source="a")
+        await asyncio.gather(*(index.add(each, source="a") for each in texts))
+        raced = await dump(index, store)
+        left: list[object] = []
+        for each in texts:
+            await index.clear()
+            await index.add(each, source="a")
+            left.append(await dump(index, store))
+        assert raced in left

@@ -171,7 +171,8 @@ class LevelTests(TreeSuite):
         await tree.write("memory://f/boat", _GUIDE)
         await tree.write("memory://f/g/tide", "High water at noon.")
         overview = await tree.read("memory://f", "overview")
-        assert overview.data == "- boat: Boat: Petrel is a gaff cutter.\n- g/: tide"
+        inner = "- g/: tide. High water at noon."
+        assert overview.data == f"- boat: Boat: Petrel is a gaff cutter.\n{inner}"
         await tree.write("memory://f/boat", "Sold.")
         assert "Sold." in str((await tree.read("memory://f/", "abstract")).data)
         assert "Petrel" not in str((await tree.read("memory://f/", "overview")).data)
