@@ -23,6 +23,7 @@ from locus_memory.retrieval.candidates import Mode
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.registry import as_embedder
 from locus_memory.retrieval.hybrid import HybridSearch
+from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.retrieval.reembed import ReembedReport, reembed
 from locus_memory.retrieval.rerankers.registry import get_reranker
@@ -49,6 +50,8 @@ _MODES: Final[dict[str, Mode | None]] = {
 }
 _CHUNKING: Final = ChunkConfig()
 _HYBRID: Final = HybridOptions()
+_OPTIONS: Final = SearchOptions()
+_LATE: Final = SearchOptions(rerank_depth=100)
 
 # A caller's metadata has no meaning for the ranking, and chunks are no turns of a conversation.
 _FIELDS: Final = Fields(
@@ -123,7 +126,8 @@ class DocumentIndex(Resource):
         made = None if kind in ("text", "bm25") else self.embedder
         if kind == "late" and reranker is None:
             reranker = get_reranker("late-interaction")
-        self._search = HybridSearch(store, made, reranker=reranker, fields=_FIELDS)
+        options = _LATE if kind == "late" else _OPTIONS
+        self._search = HybridSearch(store, made, reranker=reranker, options=options, fields=_FIELDS)
         self._writer = Writer(self._search.store, self.namespace, made)
 
     def __repr__(self) -> str:

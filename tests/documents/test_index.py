@@ -149,3 +149,26 @@ async def test_it_is_kept_on_disk(tmp_path):
         await index.store("A plum grows here.")
     async with get_documents(where) as index:
         assert len(await index.retrieve("plum")) == 1
+
+
+async def test_the_best_hundred_are_reranked_by_late_interaction():
+    class Lengths:
+        """A reranker that notes what it sees."""
+
+        name = "lengths"
+
+        def __init__(self):
+            self.seen = []
+
+        async def rerank(self, query, texts):
+            self.seen.append(len(texts))
+            return [0.0] * len(texts)
+
+    for kind, count in (("late", 100), ("hybrid", 50)):
+        reranker = Lengths()
+        index = DocumentIndex("memory", kind=kind, embedder=FakeEmbedder(), reranker=reranker)
+        async with index:
+            for number in range(130):
+                await index.store(f"plum number {number}")
+            assert len(await index.retrieve("plum", top_k=5)) == 5
+        assert reranker.seen == [count]
