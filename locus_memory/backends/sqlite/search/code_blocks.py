@@ -124,6 +124,11 @@ class CodeRows:
         return sum(block.count for block in self.blocks)
 
     @property
+    def deleted(self) -> int:
+        """The number of deleted rows."""
+        return 0 if self.dead is None else int(self.dead.sum())
+
+    @property
     def size(self) -> int:
         """The memory in bytes."""
         return sum(

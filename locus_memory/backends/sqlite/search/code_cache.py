@@ -114,7 +114,7 @@ class CodeCache:
         """Return the number of vectors of a search whose codes are cached."""
         with self._lock:
             held = self._held.get(name)
-            return None if held is None else held.rows.count - int(held.rows.marks().sum())
+            return None if held is None else held.rows.count - held.rows.deleted
 
     def find(self, connection: sqlite3.Connection, name: Name, shelves: Sequence[Shelf]) -> Codes:
         """Return the codes of a search as this transaction sees them."""
@@ -177,7 +177,7 @@ def _changed(connection: sqlite3.Connection, held: Codes, now: Mapping[int, Shel
     # A filter is not evaluated for deleted vectors, which others of these codes may still see.
     masks = OrderedDict(held.masks) if gone or lost else held.masks
     changed = Codes(rows, held.shelves, recent, masks)
-    if int(rows.marks().sum()) * _COMPACT > rows.count:
+    if rows.deleted * _COMPACT > rows.count:
         changed = Codes(rows.compacted(), held.shelves)
     return _appended(connection, changed, now)
 
@@ -205,6 +205,9 @@ def _as_before(held: Codes, now: Mapping[int, Shelf]) -> Codes | None:
     ) or any(each.deletes > held.shelves[each.namespace].deletes for each in now.values()):
         return None
     rows = held.rows.marked(revived, dead=False) if revived else held.rows
+    if held.rows.deleted - rows.deleted != len(revived):
+        # One was deleted before its code was read, or is of another dimension.
+        return None
     masks = held.masks if rows is held.rows else OrderedDict[str, Mask]()
     return Codes(rows, now, held.lost, masks, is_current=False)
 

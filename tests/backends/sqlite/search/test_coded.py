@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite.connection import opening
+from locus_memory.backends.sqlite.connection.problems import find_problems
 from locus_memory.backends.sqlite.items import Scope
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.backends.sqlite.search import code_blocks, code_cache, coded, codes
@@ -271,6 +272,32 @@ async def test_a_filter_that_a_newer_snapshot_evaluated_hides_nothing_from_an_ol
                 assert search(old, condition) == ["00", "01", "02"]
 
 
+async def test_what_nobody_has_read_before_it_was_deleted_is_found_in_an_older_snapshot(
+    store, tmp_path
+):
+    puts = [Put(namespace=NS, key=f"{n}", value=n, embedding=[1, n + 1]) for n in range(20)]
+    await store.put_batch(puts)
+    cache = VectorCache(2**20)
+    cache._exact = 0
+    target, scope = unit([1.0, 0.0]).tobytes(), Scope.of(NS, 0.0, recursive=False)
+
+    def search(connection):
+        query = VectorQuery(target, None, parse_filter(None))
+        return [hit.item.key for hit in search_vectors(connection, cache, scope, query, Page(2))]
+
+    path = tmp_path / "store.db"
+    with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(path)) as new:
+        for connection in (old, new):
+            opening.register_functions(connection)
+        assert search(new) == ["0", "1"]
+        await store.put_with_embedding(NS, "short", 1, [1.0, 0.0])
+        old.execute("BEGIN")
+        old.execute("SELECT count(*) FROM vectors").fetchone()
+        await store.delete(NS, "short")
+        assert search(new) == ["0", "1"]
+        assert search(old) == ["short", "0"]
+
+
 async def test_a_namespace_that_comes_and_goes_is_never_found_twice(store, tmp_path):
     """Its items stay, and its vectors are of another dimension for a while."""
     others = [Put(namespace=NS, key=f"{n:03}", value=n, embedding=[-1, n]) for n in range(200)]
@@ -348,6 +375,18 @@ async def test_a_damaged_code_is_an_error(store, tmp_path):
         connection.execute("UPDATE codes SET code = x'00'")
     with pytest.raises(BackendCorruptError, match="code"):
         await store.search_by_embedding(NS, [1.0, 0.0])
+
+
+async def test_a_code_that_an_earlier_version_left_is_a_problem_and_no_hit(store, tmp_path):
+    """An earlier version that has the file open clears a namespace and knows of no codes."""
+    await store.put_with_embedding(NS, "a", 1, [1.0, 0.0])
+    with closing(sqlite3.connect(tmp_path / "store.db")) as connection, connection:
+        for table in ("vectors", "items", "namespaces"):
+            connection.execute(f"DELETE FROM {table}")
+    await store.put_with_embedding(NS, "b", 1, [1.0, 0.0])
+    found = await store.search_by_embedding(NS, [1.0, 0.0])
+    assert [hit.item.key for hit in found] == ["b"]
+    assert "sqlite: codes without their vector: 1" in await find_problems(store._database)
 
 
 def before_codes(path, current):
