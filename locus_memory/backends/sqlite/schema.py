@@ -87,7 +87,8 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     ),
     # The codes of vectors, for the search of many, and the last vectors that were deleted. Older
     # code that has the file open can neither put nor delete a vector from now on: it would not keep
-    # both tables.
+    # both tables. It can clear a namespace; the codes that it leaves are never found, because no id
+    # of a namespace is used twice.
     (
         "ALTER TABLE revisions RENAME COLUMN latest TO newest",
         "ALTER TABLE namespaces RENAME COLUMN vector_deletes TO lost_vectors",

@@ -26,6 +26,8 @@ _ORPHANS: Final = {
         SELECT count(*) FROM vectors AS v WHERE NOT EXISTS (
           SELECT 1 FROM codes AS c
           WHERE c.namespace = v.namespace AND c.dimension = v.dimension AND c.id = v.id)""",
+    "codes without their vector": """
+        SELECT count(*) FROM codes WHERE id NOT IN (SELECT id FROM vectors)""",
     "checkpoints without their thread": """
         SELECT count(*) FROM checkpoints WHERE thread NOT IN (SELECT id FROM threads)""",
 }

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite.connection import opening
+from locus_memory.backends.sqlite.connection.problems import find_problems
 from locus_memory.backends.sqlite.items import Scope
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.backends.sqlite.search import code_blocks, code_cache, coded, codes
@@ -374,6 +375,18 @@ async def test_a_damaged_code_is_an_error(store, tmp_path):
         connection.execute("UPDATE codes SET code = x'00'")
     with pytest.raises(BackendCorruptError, match="code"):
         await store.search_by_embedding(NS, [1.0, 0.0])
+
+
+async def test_a_code_that_an_earlier_version_left_is_a_problem_and_no_hit(store, tmp_path):
+    """An earlier version that has the file open clears a namespace and knows of no codes."""
+    await store.put_with_embedding(NS, "a", 1, [1.0, 0.0])
+    with closing(sqlite3.connect(tmp_path / "store.db")) as connection, connection:
+        for table in ("vectors", "items", "namespaces"):
+            connection.execute(f"DELETE FROM {table}")
+    await store.put_with_embedding(NS, "b", 1, [1.0, 0.0])
+    found = await store.search_by_embedding(NS, [1.0, 0.0])
+    assert [hit.item.key for hit in found] == ["b"]
+    assert "sqlite: codes without their vector: 1" in await find_problems(store._database)
 
 
 def before_codes(path, current):
