@@ -113,8 +113,11 @@ def test_a_lost_vector(database, found):
     database("DELETE FROM vectors")
     document = found()
     reasons = [damage["reason"] for damage in document["damaged"]]
-    assert reasons[0] == "sqlite: items without their vector: 1"
-    assert places(document)[1:] == [(["notes"], "v")]
+    assert reasons[:2] == [
+        "sqlite: items without their vector: 1",
+        "sqlite: codes without their vector: 1",
+    ]
+    assert places(document)[2:] == [(["notes"], "v")]
 
 
 def test_a_moved_thread(database, found):
