@@ -398,7 +398,8 @@ class TestText(OnOpenSearch):
         async with SQLiteStore(tmp_path / "a.db") as other:
             wanted = (await evaluate(conversations, other)).overall.recall[10]
         found = (await evaluate(conversations, store)).overall.recall[10]
-        assert found == pytest.approx(wanted, abs=0.01)
+        # It may be better: its analyzer is another one.
+        assert found >= wanted - 0.01
 
 
 class TestLostIndex(OnOpenSearch):
