@@ -133,12 +133,14 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"")
     (tmp_path / "tokenizer.json").write_text("{}")
     pytest.importorskip("onnxruntime")
+    pytest.importorskip("tokenizers")
     with pytest.raises(ConfigurationError, match="hidden_size"):
         LocalEmbedder(tmp_path)
 
 
 async def test_files_that_are_no_model_are_named(tmp_path):
     pytest.importorskip("onnxruntime")
+    pytest.importorskip("tokenizers")
     (tmp_path / "model.onnx").write_bytes(b"nonsense")
     (tmp_path / "tokenizer.json").write_text("{}")
     (tmp_path / "config.json").write_text('{"hidden_size": 3}')
