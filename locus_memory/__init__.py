@@ -83,6 +83,9 @@ if TYPE_CHECKING:
     from locus_memory.chat.base import ToolModel as ToolModel
     from locus_memory.chat.base import ToolSpec as ToolSpec
     from locus_memory.chat.openai.model import OpenAIChat
+    from locus_memory.chat.registry import get_model as get_model
+    from locus_memory.chat.registry import list_models as list_models
+    from locus_memory.chat.registry import register_model as register_model
     from locus_memory.chat.scripted import ScriptedModel
     from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
     from locus_memory.checkpoint.base import Checkpointable as Checkpointable
@@ -99,6 +102,8 @@ if TYPE_CHECKING:
     from locus_memory.conversation.window import SlidingWindowManager
     from locus_memory.documents.index import DocumentIndex as DocumentIndex
     from locus_memory.documents.registry import get_documents as get_documents
+    from locus_memory.encryption.checkpointer import EncryptingCheckpointer
+    from locus_memory.errors import ArchiveError as ArchiveError
     from locus_memory.errors import BackendClosedError as BackendClosedError
     from locus_memory.errors import BackendCorruptError as BackendCorruptError
     from locus_memory.errors import BackendError as BackendError
@@ -195,8 +200,13 @@ if TYPE_CHECKING:
     from locus_memory.store.item import SemanticSearchResult as SemanticSearchResult
     from locus_memory.store.view import NamespacedStore, StoreContext
     from locus_memory.store.wrappers.base import StoreWrapper as StoreWrapper
+    from locus_memory.store.wrappers.caching import CachingStore as CachingStore
     from locus_memory.store.wrappers.embedding import EmbeddingStore
     from locus_memory.store.wrappers.encrypting import EncryptingStore
+    from locus_memory.store.wrappers.metrics import MetricsStore as MetricsStore
+    from locus_memory.store.wrappers.metrics import VerbMetrics as VerbMetrics
+    from locus_memory.store.wrappers.read_only import ReadOnlyStore as ReadOnlyStore
+    from locus_memory.store.wrappers.retrying import RetryingStore as RetryingStore
     from locus_memory.sync import Blocking as Blocking
     from locus_memory.sync import Bridge as Bridge
     from locus_memory.sync import blocking
@@ -218,6 +228,7 @@ else:
             "DeltaCheckpointer": "checkpoint.chain",
             "Embedder": "retrieval.embedders.base",
             "EmbeddingStore": "store.wrappers.embedding",
+            "EncryptingCheckpointer": "encryption.checkpointer",
             "EncryptingStore": "store.wrappers.encrypting",
             "HeuristicExtractor": "memory.heuristic.extractor",
             "HybridSearch": "retrieval.hybrid",
@@ -253,6 +264,7 @@ else:
             "AgentEvent": "agent.events",
             "AgentResult": "agent.events",
             "Backend": "backends.base",
+            "ArchiveError": "errors",
             "BackendClosedError": "errors",
             "BackendCorruptError": "errors",
             "BackendError": "errors",
@@ -307,6 +319,11 @@ else:
             "UnsupportedMemoryOp": "errors",
             "MemoryURI": "resources.uri",
             "MessageAdded": "agent.events",
+            "CachingStore": "store.wrappers.caching",
+            "MetricsStore": "store.wrappers.metrics",
+            "ReadOnlyStore": "store.wrappers.read_only",
+            "RetryingStore": "store.wrappers.retrying",
+            "VerbMetrics": "store.wrappers.metrics",
             "MissingDriverError": "errors",
             "ModelAnswerError": "errors",
             "ModelError": "errors",
@@ -374,6 +391,9 @@ else:
             "estimate_tokens": "conversation.tokens",
             "get_documents": "documents.registry",
             "get_memory_manager": "memory.providers.registry",
+            "get_model": "chat.registry",
+            "list_models": "chat.registry",
+            "register_model": "chat.registry",
             "index_turns": "retrieval.turns",
             "list_checkpointers": "registry",
             "list_memory_providers": "memory.providers.registry",
@@ -399,6 +419,7 @@ __all__ = [
     "DeltaCheckpointer",
     "Embedder",
     "EmbeddingStore",
+    "EncryptingCheckpointer",
     "EncryptingStore",
     "HeuristicExtractor",
     "HybridSearch",

@@ -17,6 +17,7 @@ LocusMemoryError
 ├── StoreCapabilityError (NotImplementedError)
 ├── VersionConflictError                       a conditional write lost
 ├── EncryptionError                            a value that cannot be decrypted
+├── ArchiveError (ValueError)                  an archive that is not as it was written, or newer
 ├── BlockingCallError (RuntimeError)           a call of `sync` that would wait for itself
 ├── MemoryBackendError                         a tree of `memory://` resources failed
 │   ├── MemoryBackendNotFound (LookupError)    no backend of this name, or none is available
@@ -53,6 +54,7 @@ from __future__ import annotations
 from locus_memory._internal.quoting import quote, shorten
 
 __all__ = [
+    "ArchiveError",
     "BackendClosedError",
     "BackendCorruptError",
     "BackendError",
@@ -207,6 +209,20 @@ class VersionConflictError(LocusMemoryError):
 
 class EncryptionError(LocusMemoryError):
     """A stored value that no known key decrypts, or that was moved or altered."""
+
+
+class ArchiveError(LocusMemoryError, ValueError):
+    """An archive is truncated, altered or of a newer version; nothing was written.
+
+    Attributes:
+        path: The archive.
+        entry: The entry of the archive that is at fault, or `None`: the archive as a whole.
+    """
+
+    def __init__(self, path: str, entry: str | None, reason: str) -> None:
+        self.path = path
+        self.entry = entry
+        super().__init__(f"{path}: {reason}" if entry is None else f"{path}: {entry}: {reason}")
 
 
 class BlockingCallError(LocusMemoryError, RuntimeError):

@@ -96,16 +96,17 @@ class FailureLog:
         """Log an event that has an error, unless one of its kind was logged within a minute."""
         if event.error is None:
             return
-        left_out = self._left_out((event.name, type(event.error).__name__))
+        left_out = self._left_out(event)
         if left_out is None:
             return
-        more = f" ({left_out} more like this since the last such line)" if left_out else ""
+        more = more_like_this(left_out)
         # An error of the caller's own filter or handler must not stop the emitter.
         with suppress(Exception):
-            self._logger.warning("%s%s", _line(event), more, extra={"event": event.name})
+            self._logger.warning("%s%s", line_of(event), more, extra={"event": event.name})
 
-    def _left_out(self, kind: tuple[str, str]) -> int | None:
+    def _left_out(self, event: Event) -> int | None:
         """Return how many were left out before this one; `None`: this one is left out as well."""
+        kind = event.name, type(event.error).__name__
         now = self._clock()
         with self._lock:
             written, left_out = self._kinds.get(kind, (now - _MINUTE, 0))
@@ -118,15 +119,36 @@ class FailureLog:
             return left_out
 
 
-def _line(event: Event) -> str:
-    error = event.error
-    said = f": {error}" if isinstance(error, _SPEAKING) else ""
+def more_like_this(left_out: int) -> str:
+    """Return the end of a line that stands for further ones."""
+    return f" ({left_out} more like this since the last such line)" if left_out else ""
+
+
+def line_of(event: Event) -> str:
+    """Return an event as one line, without the text of an error that may hold a stored value."""
+    error, text = event.error, event.name
+    if error is not None:
+        said = f": {error}" if isinstance(error, _SPEAKING) else ""
+        text = " ".join(shorten(f"{text}: {type(error).__name__}{said}").split())
     facts = ", ".join(f"{name}={quote(value)}" for name, value in event.attributes.items())
-    text = " ".join(shorten(f"{event.name}: {type(error).__name__}{said}").split())
     return f"{text} [{facts}]" if facts else text
 
 
 _failures = FailureLog(_logger)
+_replacing: list[FailureLog] = []
+
+
+def replace_log(log: FailureLog) -> Callable[[], None]:
+    """Let `log` note all events in place of the built-in log; return a function that undoes it."""
+    _replacing.append(log)
+
+    def undo() -> None:
+        if log in _replacing:
+            _replacing.remove(log)
+
+    return undo
+
+
 _collected: ContextVar[list[Event] | None] = ContextVar("locus_memory_collected", default=None)
 
 
@@ -151,7 +173,7 @@ def uncollected() -> Context:
 def emit(name: str, *, error: BaseException | None = None, **attributes: Any) -> None:
     """Send an event to the subscribers, the log and the current OpenTelemetry span."""
     event = Event(name, attributes, error)
-    _failures.note(event)
+    (_replacing[-1] if _replacing else _failures).note(event)
     events = _collected.get()
     if events is not None and len(events) < _MOST_COLLECTED:
         events.append(event)

@@ -83,6 +83,7 @@ class BlockingStore(Blocking, of="locus_memory.store.base.BaseStore"):
         get_batch = _Blocks(BaseStore.get_batch)
         delete_batch = _Blocks(BaseStore.delete_batch)
         write_batch = _Blocks(BaseStore.write_batch)
+        restore = _Blocks(BaseStore.restore)
         search = _Blocks(BaseStore.search)
         put_with_embedding = _Blocks(BaseStore.put_with_embedding)
         get_embedding = _Blocks(BaseStore.get_embedding)
@@ -107,6 +108,7 @@ class BlockingCheckpointer(Blocking, of="locus_memory.checkpoint.base.BaseCheckp
         query_by_metadata = _Blocks(BaseCheckpointer.query_by_metadata)
         copy_thread = _Blocks(BaseCheckpointer.copy_thread)
         fork = _Blocks(BaseCheckpointer.fork)
+        restore = _Blocks(BaseCheckpointer.restore)
         prune = _Blocks(BaseCheckpointer.prune)
         vacuum = _Blocks(BaseCheckpointer.vacuum)
         get_storage_stats = _Blocks(BaseCheckpointer.get_storage_stats)
@@ -122,6 +124,9 @@ class BlockingBackend(Blocking, of="locus_memory.backends.base.Backend"):
         store: BlockingStore
         checkpointer: BlockingCheckpointer
         problems = _Blocks(Backend.problems)
+        advice = _Blocks(Backend.advice)
+        compact = _Blocks(Backend.compact)
+        remains = _Blocks(Backend.remains)
         open = _Blocks(Backend.open)
         close = _Blocks(Backend.close)
 
@@ -208,6 +213,7 @@ class BlockingDocumentIndex(Blocking, of="locus_memory.documents.index.DocumentI
         clear = _Blocks(DocumentIndex.clear)
         sources = _Blocks(DocumentIndex.sources)
         reembed = _Blocks(DocumentIndex.reembed)
+        embedding_model = _Blocks(DocumentIndex.embedding_model)
         open = _Blocks(DocumentIndex.open)
         close = _Blocks(DocumentIndex.close)
 

@@ -33,6 +33,7 @@ from locus_memory.errors import (
     BackendCorruptError,
     CheckpointCorruptError,
     ConfigurationError,
+    EncryptionError,
     InvalidArgumentError,
 )
 from locus_memory.store.base import BaseStore
@@ -42,7 +43,7 @@ __all__ = ["Finding", "verify", "verify_checkpoints", "verify_items"]
 
 T = TypeVar("T")
 
-_DAMAGE: Final = (BackendCorruptError, CheckpointCorruptError)
+_DAMAGE: Final = (BackendCorruptError, CheckpointCorruptError, EncryptionError)
 _PAGE: Final = 100
 _ALL: Final = 1_000_000
 _START: Final = str(2**63 - 1)

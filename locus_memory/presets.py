@@ -35,11 +35,14 @@ __all__ = [
     "list_presets",
     "memory_table",
     "read_preset",
+    "retention_tables",
 ]
 
 _SIGN: Final = "@"
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_NAMED: Final = r"(?:passw(?:or)?d|passphrase|pwd|secret|token|api_?key|private_?key|credential)s?"
+_NAMED: Final = (
+    r"(?:passw(?:or)?d|passphrase|pwd|secret|token|api_?key|private_?key|credential|encryption)s?"
+)
 _SECRET_OPTION: Final = re.compile(rf"(?i)(?:^|_){_NAMED}$")
 _SECRET_PARAMETER: Final = re.compile(rf"(?i)[?&;][\w-]*{_NAMED}=[^&;\s]+")
 _PASSWORD: Final = re.compile(r"://[^/?#\s]*:[^/?#\s]+@")
@@ -151,6 +154,23 @@ def memory_table(
             filled: dict[str, Any] = Preset(str(wanted), "", fields, source).filled_options
             return filled
     raise KeyError(name if name is not None else "memory.default_provider")
+
+
+def retention_tables() -> tuple[str, list[Any]]:
+    """Return the tables `retention` of the nearest file that has any, and the name of the file.
+
+    They are rules for `locus_memory.retention.read_rules`.
+
+    Raises:
+        ConfigurationError: A file is not readable, or `retention` is no list of tables.
+    """
+    for source, table in _tables():
+        found = table.get("retention")
+        if found is not None:
+            if not isinstance(found, list):
+                raise ConfigurationError(f"{source}: retention is a list of tables")
+            return source, found
+    return "", []
 
 
 def _tables_of(

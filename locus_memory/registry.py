@@ -17,6 +17,8 @@ provider and whose value is a `Provider`.
 | `postgresql:postgresql://...`, `postgres://...` | a database by its URL |
 | `redis`, `redis:host:6379`, `redis:host:6379/1` | a server, `localhost:6379` by default |
 | `redis:rediss://...`, `redis:unix://...`, `redis://...`, `valkey://...` | a server by its URL |
+| `redis+cluster://host1:port,host2:port` | a Redis Cluster, by some of its servers |
+| `redis+sentinel://host1:port,host2:port/service` | the primary of a service, by its sentinels |
 | `opensearch`, `opensearch:host:9200` | a cluster, `localhost:9200` by default |
 | `opensearch:https://user:password@host`, `opensearch:host1,host2` | a cluster by its nodes |
 | `oci:bucket`, `oci:bucket/namespace`, `oci://bucket@namespace` | a bucket of OCI Object Storage |
@@ -26,8 +28,9 @@ provider and whose value is a `Provider`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from locus_memory._internal.providers.address import (
     Address,
@@ -46,17 +49,14 @@ from locus_memory._internal.providers.construction import (
     unknown_option,
 )
 from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.providers.plugins import Plugins
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend, ComposedBackend
 from locus_memory.backends.providers import PROVIDERS, Provider
 from locus_memory.checkpoint.base import AnyState, BaseCheckpointer, StateT
 from locus_memory.errors import ConfigurationError, UnknownProviderError
-from locus_memory.events import emit
 from locus_memory.presets import is_preset, read_preset
 from locus_memory.store.base import BaseStore
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint, EntryPoints
 
 __all__ = [
     "Address",
@@ -91,6 +91,7 @@ no hint.
 CheckpointerFactory = Callable[..., BaseCheckpointer]
 """Creates a checkpointer; called like a `StoreFactory`."""
 
+_plugins = Plugins(ENTRY_POINTS, Provider, "locus_memory.registry.Provider")
 _stores: dict[str, ConstructionFactory] = {}
 _checkpointers: dict[str, ConstructionFactory] = {}
 
@@ -175,7 +176,7 @@ def _find(name: str) -> tuple[str, Provider]:
     for known, provider in PROVIDERS.items():
         if name == known or name in provider.schemes:
             return known, provider
-    plugin = _plugin(name)
+    plugin = _plugins.find(name)
     if plugin is None:
         raise _unknown(name, {*list_stores(), *list_checkpointers()})
     return name, plugin
@@ -183,41 +184,6 @@ def _find(name: str) -> tuple[str, Provider]:
 
 def _is_tabled(name: str) -> bool:
     return name not in _stores and name not in _checkpointers
-
-
-def _plugin(name: str) -> Provider | None:
-    for entry in _entry_points().select(name=name):
-        try:
-            return _load_plugin(entry)
-        except Exception as error:
-            raise ConfigurationError(
-                f"{name}: its plugin {quote(entry.value)} does not load: {type(error).__name__}"
-            ) from error
-    return None
-
-
-def _entry_points() -> EntryPoints:
-    from importlib.metadata import entry_points  # noqa: PLC0415 - costs 30 ms, seldom needed
-
-    return entry_points(group=ENTRY_POINTS)
-
-
-def _load_plugin(entry: EntryPoint) -> Provider:
-    loaded = entry.load()
-    if not isinstance(loaded, Provider):
-        raise ConfigurationError(f"{quote(entry.value)} is not a locus_memory.registry.Provider")
-    return loaded
-
-
-def _plugins() -> dict[str, Provider]:
-    """Return the third-party providers; one that does not load is reported and left out."""
-    found: dict[str, Provider] = {}
-    for entry in _entry_points():
-        try:
-            found.setdefault(entry.name, _load_plugin(entry))
-        except Exception as error:  # noqa: BLE001 - whatever it raises, the others must work
-            emit("registry.plugin_failed", error=error, provider=entry.name, plugin=entry.value)
-    return found
 
 
 def _unknown(name: str, known: Iterable[str]) -> UnknownProviderError:
@@ -263,7 +229,7 @@ def get_store(where: str, **options: Any) -> BaseStore:
 
     Args:
         where: A provider string, such as `"sqlite:./agent.db"`.
-        **options: Keyword arguments of the store's class.
+        **options: Keyword arguments of the store's class, and `encryption`; see `open_backend`.
 
     Raises:
         UnknownProviderError: The provider is not registered.
@@ -275,7 +241,7 @@ def get_store(where: str, **options: Any) -> BaseStore:
     construction = _construction(where, "store", _stores)
     if construction is None:
         raise _has_no(where, "store", list_stores())
-    store: BaseStore = construction.make(BaseStore, options)
+    store: BaseStore = _encrypted(options, partial(construction.make, BaseStore))
     return store
 
 
@@ -294,8 +260,8 @@ def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer:
 
     Args:
         where: A provider string, such as `"sqlite:./agent.db"`.
-        **options: Keyword arguments of the checkpointer's class. `state_type` determines what
-            `load` returns, for a type checker as well.
+        **options: Keyword arguments of the checkpointer's class, and `encryption`; see
+            `open_backend`. `state_type` determines what `load` returns, for a type checker as well.
 
     Raises:
         UnknownProviderError: The provider is not registered.
@@ -307,8 +273,20 @@ def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer:
     construction = _construction(where, "checkpointer", _checkpointers)
     if construction is None:
         raise _has_no(where, "checkpointer", list_checkpointers())
-    checkpointer: BaseCheckpointer = construction.make(BaseCheckpointer, options)
+    make = partial(construction.make, BaseCheckpointer)
+    checkpointer: BaseCheckpointer = _encrypted(options, make)
     return checkpointer
+
+
+def _encrypted(options: Mapping[str, Any], make: Callable[[dict[str, Any]], Any]) -> Any:
+    """Return the result of `make` for the other options, encrypted if `encryption` is given."""
+    others = {name: value for name, value in options.items() if name != "encryption"}
+    encryption = options.get("encryption")
+    if encryption is None:
+        return make(others)
+    # By name, like a backend: the wrappers import this module.
+    wrap = getattr(import_module("locus_memory.encryption.backend"), "encrypted")  # noqa: B009 - as above
+    return wrap(make(others), encryption, others)
 
 
 def _has_no(where: str, part: str, have: Iterable[str]) -> ConfigurationError:
@@ -333,7 +311,8 @@ def open_backend(where: str, **options: Any) -> Backend:
     Args:
         where: A provider string, such as `"sqlite:./agent.db"`.
         **options: Keyword arguments of the backend's class, or else of the store's or the
-            checkpointer's class, or of both.
+            checkpointer's class, or of both. With `encryption`, items and checkpoints are
+            encrypted: `EncryptionKeys`, or a text as for `EncryptionKeys.parse`.
 
     Raises:
         UnknownProviderError: The provider is not registered.
@@ -342,6 +321,11 @@ def open_backend(where: str, **options: Any) -> Backend:
         ConfigurationError: An invalid provider string.
     """
     where, options = _expanded(where, options)
+    backend: Backend = _encrypted(options, partial(_backend, where))
+    return backend
+
+
+def _backend(where: str, options: Mapping[str, Any]) -> Backend:
     store = _construction(where, "store", _stores)
     checkpointer = _construction(where, "checkpointer", _checkpointers)
     name = _parsed(where).provider
@@ -486,5 +470,5 @@ def list_checkpointers() -> list[str]:
 
 
 def _listed(part: str, factories: Iterable[str]) -> list[str]:
-    rows = {**_plugins(), **PROVIDERS}
+    rows = {**_plugins.all(), **PROVIDERS}
     return sorted({name for name, row in rows.items() if getattr(row, part)} | set(factories))

@@ -7,11 +7,9 @@ own thread, and any other thread can wait for the calls that run there. `blockin
 
 from __future__ import annotations
 
-import atexit
-from functools import cache
 from typing import TYPE_CHECKING, Any, overload
 
-from locus_memory._internal.bridge import Blocking, Bridge, face
+from locus_memory._internal.bridge import Blocking, Bridge, face, shared_bridge
 from locus_memory.faces import (
     BlockingAgent,
     BlockingBackend,
@@ -80,11 +78,4 @@ def blocking(target: object, *, bridge: Bridge | None = None) -> Any:
     """
     if isinstance(target, str):
         target = get_store(target)
-    return face(target, bridge or _shared_bridge())
-
-
-@cache
-def _shared_bridge() -> Bridge:
-    bridge = Bridge()
-    atexit.register(bridge.close)
-    return bridge
+    return face(target, bridge or shared_bridge())

@@ -22,12 +22,15 @@ MOST_FILES = 14
 
 # The rooms of the house, each with its label and its modules: the longest prefix decides.
 ROOMS = {
+    "web": ("web", ["web"]),
     "cli": ("cli", ["cli", "__main__", "samples"]),
     "integrations": ("integrations", ["integrations"]),
     "evaluation": ("evaluation", ["evaluation"]),
     "sync": ("sync<br/>faces", ["sync", "faces"]),
     "testing": ("testing", ["testing"]),
-    "integrity": ("integrity", ["integrity"]),
+    "integrity": ("integrity<br/>retention, deletion", ["integrity", "retention", "deletion"]),
+    "transfer": ("transfer", ["transfer"]),
+    "observability": ("observability", ["observability"]),
     "agent": ("agent<br/>tools", ["agent", "tools"]),
     "resources": ("resources", ["resources"]),
     "memory": ("memory", ["memory"]),
@@ -36,7 +39,10 @@ ROOMS = {
     "chat": ("chat", ["chat"]),
     "views": ("store.view", ["store.view"]),
     "retrieval": ("retrieval", ["retrieval"]),
-    "wrappers": ("store.wrappers<br/>store.opening", ["store.wrappers", "store.opening"]),
+    "wrappers": (
+        "store.wrappers<br/>store.opening<br/>encryption",
+        ["store.wrappers", "store.opening", "encryption"],
+    ),
     "embedders": (
         "retrieval.embedders<br/>retrieval.rerankers",
         ["retrieval.embedders", "retrieval.rerankers", "retrieval.embedding"],
@@ -128,6 +134,7 @@ def picture():
             *(f'    {room}["{label}"]' for room, (label, _) in ROOMS.items()),
             *arrows,
             "    registry -. by name, at first use .-> backends",
+            "    cli -. by name, at first use .-> web",
             "```",
         ]
     )

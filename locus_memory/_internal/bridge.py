@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import inspect
 import os
 import threading
@@ -19,7 +20,7 @@ from typing_extensions import override
 
 from locus_memory.errors import BlockingCallError
 
-__all__ = ["Blocking", "Bridge", "face"]
+__all__ = ["Blocking", "Bridge", "face", "shared_bridge"]
 
 T = TypeVar("T")
 
@@ -44,18 +45,23 @@ class Bridge:
         self._process = os.getpid()
         self._closed = False
 
-    def run(self, awaitable: Awaitable[T]) -> T:
+    def run(self, awaitable: Awaitable[T], *, inside_loop: bool = False) -> T:
         """Return the result of an awaitable, once it is done.
 
         The call has the caller's context variables. An interrupt, such as Ctrl-C, cancels the
         awaitable.
+
+        Args:
+            awaitable: It runs in the bridge's own event loop.
+            inside_loop: An event loop may run in this thread: it stands still until the result is
+                there. For frameworks that call blocking code from their event loop.
 
         Raises:
             BlockingCallError: An event loop runs in this thread and would be blocked, or the bridge
                 is closed. The awaitable was not started.
         """
         try:
-            loop = self._running_loop()
+            loop = self._running_loop(inside_loop=inside_loop)
         except BlockingCallError:
             if inspect.iscoroutine(awaitable):
                 awaitable.close()
@@ -118,8 +124,10 @@ class Bridge:
     ) -> None:
         self.close()
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        if _loop_runs_here():
+    def _running_loop(self, *, inside_loop: bool) -> asyncio.AbstractEventLoop:
+        # The bridge's own loop would wait for itself.
+        own = self._thread is threading.current_thread()
+        if own or (not inside_loop and _loop_runs_here()):
             raise BlockingCallError(
                 "a blocking call would block the event loop that runs in this thread: await "
                 "the original instead, or call from another thread (asyncio.to_thread)"
@@ -248,3 +256,11 @@ def _is_async(kind: Hashable) -> bool:
         inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
         for function in functions
     )
+
+
+@cache
+def shared_bridge() -> Bridge:
+    """Return the bridge of this process, which all faces share by default."""
+    bridge = Bridge()
+    atexit.register(bridge.close)
+    return bridge

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["neutralise"]
+__all__ = ["neutralise", "neutralised_lines"]
+
+_DEEPEST: Final = 40
+"""The most spaces of indentation that a line keeps."""
 
 # Angle brackets and backticks, with every character that any normal form turns into one.
 _TABLE: Final = str.maketrans(
@@ -62,6 +65,15 @@ def neutralise(text: str) -> str:
         bare = _SELECTOR_RUN.sub(r"\1", _LOOSE_JOINER.sub("", bare))
     line = _SPACE.sub(" ", bare).strip().translate(_TABLE)
     return _BACKTICKS.sub(_break_up, line)
+
+
+def neutralised_lines(text: str) -> list[str]:
+    """Return the lines of a text with visible characters, each neutralised but for its indent."""
+    return [
+        " " * min(len(line) - len(line.lstrip(" ")), _DEEPEST) + bare
+        for line in text.splitlines()
+        if (bare := neutralise(line))
+    ]
 
 
 def _break_up(run: re.Match[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import override
 
@@ -12,7 +12,11 @@ from locus_memory.checkpoint.base import BaseCheckpointer, StateT
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.base import BaseStore
 
-__all__ = ["Backend", "ComposedBackend"]
+if TYPE_CHECKING:
+    from locus_memory.backends.advice import Advice
+    from locus_memory.backends.remains import ByteSearch, Place
+
+__all__ = ["Backend", "ComposedBackend", "compact_parts"]
 
 
 class Backend(Resource, ABC, Generic[StateT]):
@@ -54,10 +58,51 @@ class Backend(Resource, ABC, Generic[StateT]):
         """
         return []
 
+    async def advice(self) -> list[Advice]:
+        """Return what is configured badly, and what to do; the database works all the same."""
+        return []
+
+    async def compact(self) -> None:
+        """Erase deleted data from the indexes and the files, and free their space.
+
+        It may take long, and lock tables: run it when little else does. `remains` tells what it
+        cannot reach.
+        """
+        await compact_parts(self)
+
+    async def remains(self, search: ByteSearch) -> list[Place]:
+        """Return the files and raw values of the database, each searched for deleted words.
+
+        Args:
+            search: The words.
+        """
+        from locus_memory.backends.remains import Place  # noqa: PLC0415 - seldom needed
+
+        del search
+        problem = f"{self.provider}: its files are not here; ask the operator of the database"
+        return [Place(name="files", how="not read", problem=problem)]
+
     @abstractmethod
     @override
     async def close(self) -> None:
         """Close the connection; calling it again is harmless."""
+
+
+async def compact_parts(backend: Backend) -> None:
+    """Compact the checkpoints and the store of a backend, as far as it has them."""
+    from locus_memory.checkpoint.chain import DeltaCheckpointer  # noqa: PLC0415 - seldom needed
+
+    try:
+        checkpointer = backend.checkpointer
+    except ConfigurationError:
+        checkpointer = None
+    if isinstance(checkpointer, DeltaCheckpointer):
+        await checkpointer.storage.reclaim()
+    try:
+        store = backend.store
+    except ConfigurationError:
+        return
+    await store.compact()
 
 
 class ComposedBackend(Backend[Any]):

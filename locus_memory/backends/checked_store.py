@@ -9,26 +9,29 @@ from typing import Any, Final, Generic, TypeVar
 from typing_extensions import override
 
 from locus_memory.backends.selection import KeyRange, Page, Selection, at_most
-from locus_memory.store.base import BaseStore, as_names, as_operations, as_puts
+from locus_memory.store.base import BaseStore
+from locus_memory.store.batches import as_names, as_operations, as_puts, as_restored
 from locus_memory.store.item import (
     Delete,
     Namespace,
     Put,
+    Restored,
     SemanticSearchResult,
     StoreItem,
     check_embedding,
     check_key,
     check_namespace,
+    check_restored,
     check_threshold,
     check_ttl,
     check_version,
     quick_put,
 )
 from locus_memory.store.listing import Listing
-from locus_memory.store.long_texts import from_query, prepared
 from locus_memory.store.text import query_words
+from locus_memory.store.words.long_texts import from_query, prepared
 
-__all__ = ["CheckedStore", "implements"]
+__all__ = ["CheckedStore", "implements", "needed"]
 
 Encoded = TypeVar("Encoded")
 
@@ -57,6 +60,14 @@ class CheckedStore(BaseStore, Generic[Encoded]):
     _dimension: int | None = None
     """The only accepted vector length, or `None` for any."""
 
+    @property
+    def place(self) -> str:
+        """The place of the database, without a password: a path, or hosts and a name.
+
+        It is empty for one in this process.
+        """
+        return ""
+
     @abstractmethod
     def _encode(self, operation: Put | Delete, vector: bytes | None) -> Encoded:
         """Return a put or a delete ready to write; for long texts, this is called in a thread.
@@ -64,6 +75,8 @@ class CheckedStore(BaseStore, Generic[Encoded]):
         Value, metadata and text are checked here, as they are encoded: by `encode_json` and
         `encode_metadata` of `locus_memory.store.json_values`, and by `searchable` of
         `locus_memory.store.text`, or by what does as they do.
+
+        A `Restored` is a put with a version and moments of its own.
 
         Args:
             operation: The operation, its other fields checked.
@@ -169,7 +182,7 @@ class CheckedStore(BaseStore, Generic[Encoded]):
     async def _write_all(self, operations: Sequence[Put | Delete]) -> Sequence[int]:
         """Check, encode and write operations; override it if a write needs several attempts."""
         encoded = await prepared(self._encode_all, operations)
-        for capability in _needed(operations):
+        for capability in needed(operations):
             await self._need(capability)
         if encoded:
             return await self._write(encoded)
@@ -187,6 +200,8 @@ class CheckedStore(BaseStore, Generic[Encoded]):
         if isinstance(operation, Delete):
             return None
         check_ttl(operation.ttl)
+        if isinstance(operation, Restored):
+            check_restored(operation)
         given = operation.embedding
         return None if given is None else check_embedding(given, self._dimension)
 
@@ -300,6 +315,10 @@ class CheckedStore(BaseStore, Generic[Encoded]):
         ]
 
     @override
+    async def restore(self, items: Iterable[Restored]) -> None:
+        await self._write_all(as_restored(items))
+
+    @override
     async def search(
         self,
         namespace: Namespace,
@@ -374,12 +393,13 @@ class CheckedStore(BaseStore, Generic[Encoded]):
         return await self._search_vectors(selection, page, vector, least)
 
 
-def _needed(operations: Iterable[Put | Delete]) -> list[str]:
+def needed(operations: Iterable[Put | Delete]) -> list[str]:
     """Return the capabilities that operations take beyond those that every store has."""
     has_ttl = has_vector = False
     for each in operations:
         if isinstance(each, Put):
-            has_ttl = has_ttl or each.ttl is not None
+            expires = isinstance(each, Restored) and each.expires_at is not None
+            has_ttl = has_ttl or expires or each.ttl is not None
             has_vector = has_vector or each.embedding is not None
     needed = ["ttl"] if has_ttl else []
     return [*needed, "semantic_search"] if has_vector else needed

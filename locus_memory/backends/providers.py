@@ -76,7 +76,11 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         checkpointer="locus_memory.backends.redis.checkpoints:RedisCheckpointer",
         backend="locus_memory.backends.redis.backend:RedisBackend",
         parameter="url",
-        schemes=("rediss", "valkey", "valkeys"),
+        schemes=(
+            *("rediss", "valkey", "valkeys"),
+            *("redis+cluster", "rediss+cluster", "valkey+cluster", "valkeys+cluster"),
+            *("redis+sentinel", "rediss+sentinel", "valkey+sentinel", "valkeys+sentinel"),
+        ),
         extra="redis",
     ),
     "opensearch": Provider(

@@ -34,6 +34,7 @@ __all__ = [
     "CheckpointInfo",
     "Checkpointable",
     "CheckpointerCapabilities",
+    "RestoredCheckpoint",
     "State",
     "StateT",
     "StorageStats",
@@ -141,6 +142,28 @@ class CheckpointInfo:
     stored_size: int
     revision: int | None = None
     forked_from: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredCheckpoint:
+    """A checkpoint for `BaseCheckpointer.restore`: a state with a moment and an origin of its own.
+
+    Attributes:
+        checkpoint_id: Its id in the thread.
+        state: The state.
+        metadata: The metadata of the checkpoint, a JSON object.
+        created_at: When it was saved; a moment with a time zone.
+        forked_from: The source of the fork that it began with, thread and checkpoint, or `None`.
+        kind: The kind of the state, if it is the JSON of another object: `agent`, `mapping`,
+            `object` or `unsaid`. `None`: that of the state itself.
+    """
+
+    checkpoint_id: str
+    state: State
+    metadata: Mapping[str, Any]
+    created_at: datetime
+    forked_from: tuple[str, str] | None = None
+    kind: str | None = None
 
 
 class StorageStats(TypedDict):
@@ -307,6 +330,33 @@ class BaseCheckpointer(Resource, ABC, Generic[StateT]):
             CheckpointNotFoundError: There is no such checkpoint.
             CheckpointConflictError: The new thread already has checkpoints.
         """
+
+    async def restore(
+        self,
+        thread_id: str,
+        checkpoint: RestoredCheckpoint,
+        *,
+        expected_parent: str | Unset | None = UNSET,
+    ) -> None:
+        """Save a checkpoint as it was: with its id, moment, metadata and origin.
+
+        It is for copies of a thread, as of `locus_memory.transfer`: the checkpoints of a thread are
+        restored in their order. As with `save`, it becomes the newest of its thread.
+
+        Args:
+            thread_id: The thread.
+            checkpoint: The checkpoint.
+            expected_parent: As for `save`.
+
+        Raises:
+            CheckpointConflictError: `expected_parent` is not the newest; nothing was written.
+            InvalidArgumentError: A field is invalid; nothing was written.
+            StateTypeError: It has no state.
+            ValueNotSerializableError: The state is not JSON; the error names the path.
+            NotImplementedError: This checkpointer cannot do it.
+            BackendError: The database failed; the record is complete or absent.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not restore checkpoints")
 
     @abstractmethod
     async def prune(

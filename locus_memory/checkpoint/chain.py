@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from os import urandom
@@ -21,6 +21,7 @@ from locus_memory.checkpoint.base import (
     BaseCheckpointer,
     CheckpointerCapabilities,
     CheckpointInfo,
+    RestoredCheckpoint,
     State,
     StateT,
     StorageStats,
@@ -34,17 +35,25 @@ from locus_memory.checkpoint.forks import with_heir
 from locus_memory.checkpoint.inmemory import InMemoryDeltaStorage
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.retention import age_of, cutoff, expendable, kept_base
+from locus_memory.checkpoint.saves import (
+    Save,
+    busy,
+    check_names,
+    checked_metadata,
+    restored_save,
+)
 from locus_memory.checkpoint.states import (
     Kind,
+    Written,
     check_state_type,
     restored,
     write_state,
 )
 from locus_memory.checkpoint.storage import INLINE_BYTES, DeltaStorage, StaleChainError
 from locus_memory.errors import (
-    BackendUnavailableError,
     CheckpointCorruptError,
     CheckpointNotFoundError,
+    EncryptionError,
     InvalidArgumentError,
     StateTypeError,
 )
@@ -52,7 +61,6 @@ from locus_memory.events import emit
 from locus_memory.state import AgentState
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import check_identifier, check_limit
-from locus_memory.store.json_values import decode_json, encode_metadata
 
 __all__ = ["CheckpointerOptions", "DeltaCheckpointer"]
 
@@ -121,8 +129,9 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         self.max_chain_depth = check_limit(max_chain_depth, "max_chain_depth")
         self.compression_level = compression_level
         self.state_type = check_state_type(state_type)
-        self._clock = clock
-        self._chains = ChainCache(check_limit(cache_bytes, "cache_bytes"))
+        self.cache_bytes = check_limit(cache_bytes, "cache_bytes")
+        self.clock = clock
+        self._chains = ChainCache(self.cache_bytes)
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
@@ -146,23 +155,44 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         *,
         expected_parent: str | Unset | None = UNSET,
     ) -> str:
-        _check_names(thread_id, expected_parent if isinstance(expected_parent, str) else None)
+        check_names(thread_id, expected_parent if isinstance(expected_parent, str) else None)
         written = write_state(state)
         # Drawn in one call: with many threads running, a call of the system is slow.
         drawn = urandom(24)
-        save = _Save(
+        save = Save(
             thread_id=thread_id,
             checkpoint_id=_name(checkpoint_id, drawn[:16]),
             named=checkpoint_id is not None,
-            metadata=_metadata(metadata),
+            metadata=checked_metadata(metadata),
             expected_parent=expected_parent,
             kind=written.kind,
         )
+        return await self._save(save, written, int.from_bytes(drawn[16:]))
+
+    @override
+    async def restore(
+        self,
+        thread_id: str,
+        checkpoint: RestoredCheckpoint,
+        *,
+        expected_parent: str | Unset | None = UNSET,
+    ) -> None:
+        save, written = restored_save(thread_id, checkpoint, expected_parent)
+        await self._save(save, written, int.from_bytes(urandom(8)))
+
+    async def _save(self, save: Save, written: Written, drawn: int) -> str:
+        """Store a state as the newest checkpoint of its thread; return its id.
+
+        Args:
+            save: The arguments of the call.
+            written: The state.
+            drawn: A random number of 64 bits, for the revision.
+        """
         for attempt in range(_ATTEMPTS):
-            cached = await self._cached_chain(thread_id)
+            cached = await self._cached_chain(save.thread_id)
             if attempt or save.named:
                 cached = cached.before(save.checkpoint_id)
-            revision = (int.from_bytes(drawn[16:]) + attempt) % 2**63
+            revision = (drawn + attempt) % 2**63
             work = partial(
                 draft,
                 cached=cached,
@@ -175,14 +205,14 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
             try:
                 await self._store(save, drafted, revision, replacing=attempt > 0 and save.named)
             except StaleChainError:
-                self._chains.discard(thread_id)
+                self._chains.discard(save.thread_id)
             else:
                 if self.max_chain_depth:
-                    self._chains.put(thread_id, drafted.cached)
+                    self._chains.put(save.thread_id, drafted.cached)
                 return save.checkpoint_id
-        raise _busy(thread_id)
+        raise busy(save.thread_id)
 
-    async def _store(self, save: _Save, drafted: Draft, revision: int, *, replacing: bool) -> None:
+    async def _store(self, save: Save, drafted: Draft, revision: int, *, replacing: bool) -> None:
         """Store a drafted record, and rewrite those that build on the one it replaces."""
         rebased: list[Record] = []
         if replacing:
@@ -199,10 +229,11 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
                 base=drafted.base,
                 level=drafted.level,
                 sequence=0,
-                created_at=self._clock(),
+                created_at=self.clock() if save.created_at is None else save.created_at,
                 metadata=save.metadata,
                 size=0,
                 stored_size=0,
+                forked_from=save.forked_from,
             ),
             save.kind,
         )
@@ -232,7 +263,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
 
     @override
     async def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateT | None:
-        _check_names(thread_id, checkpoint_id)
+        check_names(thread_id, checkpoint_id)
         return await self.storage.with_chain(thread_id, checkpoint_id, self._restore)
 
     def remembers(self, thread_id: str) -> bool:
@@ -278,7 +309,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
     async def list_with_metadata(
         self, thread_id: str, limit: int = 10, *, before: str | None = None
     ) -> list[CheckpointInfo]:
-        _check_names(thread_id, before)
+        check_names(thread_id, before)
         check_limit(limit)
         sequence: int | None = None
         if before is not None:
@@ -290,7 +321,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
     async def get_metadata(
         self, thread_id: str, checkpoint_id: str | None = None
     ) -> dict[str, Any] | None:
-        _check_names(thread_id, checkpoint_id)
+        check_names(thread_id, checkpoint_id)
         head = await self.storage.find(thread_id, checkpoint_id)
         return None if head is None else head.info().metadata
 
@@ -312,7 +343,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
 
     @override
     async def get_storage_stats(self, thread_id: str) -> StorageStats:
-        _check_names(thread_id)
+        check_names(thread_id)
         heads = await self.storage.list_checkpoints(thread_id, None)
         full = sum(head.base is None for head in heads)
         size, stored = sum(head.size for head in heads), sum(head.stored_size for head in heads)
@@ -327,15 +358,15 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
 
     @override
     async def copy_thread(self, source: str, target: str) -> int:
-        _check_names(source)
-        _check_names(target)
+        check_names(source)
+        check_names(target)
         await self._known(source)
         return await self.storage.copy_thread(source, target)
 
     @override
     async def fork(self, thread_id: str, checkpoint_id: str, new_thread_id: str) -> str:
-        _check_names(thread_id, checkpoint_id)
-        _check_names(new_thread_id)
+        check_names(thread_id, checkpoint_id)
+        check_names(new_thread_id)
         head = await self._known(thread_id, checkpoint_id)
         await self.storage.copy_thread(thread_id, new_thread_id, through=head.sequence)
         return checkpoint_id
@@ -348,7 +379,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
 
     @override
     async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
-        _check_names(thread_id, checkpoint_id)
+        check_names(thread_id, checkpoint_id)
         self._chains.discard(thread_id)
         if checkpoint_id is None:
             return await self.storage.delete(thread_id) > 0
@@ -366,8 +397,8 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         keep_last: int | None = None,
         older_than: timedelta | datetime | None = None,
     ) -> int:
-        _check_names(thread_id)
-        before = cutoff(older_than, self._clock())
+        check_names(thread_id)
+        before = cutoff(older_than, self.clock())
         return await self._remove(
             thread_id, lambda heads: expendable(heads, keep_last=keep_last, before=before)
         )
@@ -387,7 +418,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
     async def _prune_readable(self, thread_id: str, age: timedelta) -> int:
         try:
             return await self.prune(thread_id, older_than=age)
-        except CheckpointCorruptError as error:
+        except (CheckpointCorruptError, EncryptionError) as error:
             emit("checkpoint.not_pruned", error=error, thread_id=thread_id)
             return 0
 
@@ -409,7 +440,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
             self._chains.discard(thread_id)
             emit("checkpoint.removed", thread_id=thread_id, count=count, rebased=len(rebased))
             return count
-        raise _busy(thread_id)
+        raise busy(thread_id)
 
     async def _rebase(self, heads: Sequence[RecordHead], removed: Collection[int]) -> list[Record]:
         """Return the records that build on removed ones, rewritten to build on others."""
@@ -449,36 +480,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         return f"{type(self).__name__}({self.storage!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class _Save:
-    """The arguments of a call of `save`."""
-
-    thread_id: str
-    checkpoint_id: str
-    named: bool
-    metadata: dict[str, Any]
-    expected_parent: str | Unset | None
-    kind: Kind
-
-
 def _name(checkpoint_id: str | None, drawn: bytes) -> str:
     if checkpoint_id is None:
         return drawn.hex()
     return check_identifier(checkpoint_id, "a checkpoint id")
-
-
-def _metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    copied: dict[str, Any] = decode_json(encode_metadata(metadata))
-    return copied
-
-
-def _check_names(thread_id: str, checkpoint_id: str | None = None) -> None:
-    check_identifier(thread_id, "a thread id")
-    if checkpoint_id is not None:
-        check_identifier(checkpoint_id, "a checkpoint id")
-
-
-def _busy(thread_id: str) -> BackendUnavailableError:
-    return BackendUnavailableError(
-        f"thread {quote(thread_id)} kept changing while it was written; try again"
-    )

@@ -20,16 +20,31 @@ from typing import Any, Self
 import orjson
 from typing_extensions import override
 
+from locus_memory._internal.quoting import quote
 from locus_memory.checkpoint.base import CheckpointInfo
 from locus_memory.checkpoint.encoding.dictionary import DICTIONARY
 from locus_memory.checkpoint.encoding.large_states import read_json
-from locus_memory.errors import CheckpointCorruptError
+from locus_memory.errors import CheckpointCorruptError, EncryptionError
 from locus_memory.store.item import timestamp
 
-__all__ = ["FORMAT_VERSION", "ForkPoint", "Record", "RecordHead", "fork_point", "moved"]
+__all__ = [
+    "ENCRYPTED_VERSION",
+    "FORMAT_VERSION",
+    "ForkPoint",
+    "Record",
+    "RecordHead",
+    "fork_point",
+    "moved",
+]
 
 FORMAT_VERSION = 2
 """The first byte of every payload; a reader refuses newer versions."""
+
+ENCRYPTED_VERSION = 0xE0
+"""The first byte of an encrypted payload, which `locus_memory.encryption` writes and reads.
+
+No flipped bit turns it into another version, or another version into it.
+"""
 
 _WITHOUT_THREAD = 1
 """The version whose seals do not cover the thread; its records are read and copied as is."""
@@ -228,8 +243,14 @@ class Record(RecordHead):
 
         Raises:
             CheckpointCorruptError: The record is truncated, altered, moved or too new.
+            EncryptionError: The record is encrypted.
         """
         version = self.payload[0] if len(self.payload) >= _FRAME else 0
+        if version == ENCRYPTED_VERSION:
+            raise EncryptionError(
+                f"checkpoint {quote(self.checkpoint_id)} of thread {quote(self.thread_id)} is "
+                "encrypted: open it with its keys"
+            )
         if version not in (_WITHOUT_THREAD, FORMAT_VERSION):
             raise self.corrupt("unknown record format")
         body = self.payload[_FRAME:]

@@ -63,6 +63,14 @@ class DeltaStorage(ABC):
     persistent: bool = True
     """Whether records outlive the process."""
 
+    @property
+    def place(self) -> str:
+        """The place of the database, without a password: a path, or hosts and a name.
+
+        It is empty for one in this process.
+        """
+        return ""
+
     @abstractmethod
     async def store(
         self,

@@ -7,31 +7,29 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from locus_memory._internal.resource import Resource
-from locus_memory.errors import InvalidArgumentError, StoreCapabilityError
+from locus_memory.errors import StoreCapabilityError
+from locus_memory.store.batches import as_names, as_puts
 from locus_memory.store.filters import matches, parse_filter
 from locus_memory.store.item import (
     Delete,
     Namespace,
     Put,
+    Restored,
     SemanticSearchResult,
     StoreCapabilities,
     StoreItem,
     check_limit,
-    quick_put,
 )
 
 __all__ = [
     "BaseStore",
-    "as_names",
-    "as_operations",
-    "as_puts",
+    "all_keys",
     "has_semantic_search",
     "scan_all",
+    "write_together",
 ]
 
 _PAGE = 500
-
-_SEQUENCES = (tuple, list)
 
 
 class BaseStore(Resource, ABC):
@@ -236,6 +234,26 @@ class BaseStore(Resource, ABC):
         del operations
         self._unsupported("transactions")
 
+    async def restore(self, items: Iterable[Restored]) -> None:
+        """Write items as they were: with their versions, moments and vectors.
+
+        It is for copies of a store, as of `locus_memory.transfer`. An item in the place of one of
+        them is replaced, whatever its version. A later put continues from the restored version.
+        It is as atomic as `put_batch`.
+
+        Args:
+            items: The items, each name at most once. In order of their writes, the oldest first,
+                they keep that order in `search` without a query.
+
+        Raises:
+            InvalidArgumentError: An item is invalid, or a name is given twice; nothing is written.
+            StoreCapabilityError: The store cannot do it, or an item has an expiry or a vector that
+                the store has no place for; nothing is written.
+            BackendError: The database failed.
+        """
+        del items
+        self._unsupported("restore")
+
     async def search(
         self,
         namespace: Namespace,
@@ -395,61 +413,6 @@ async def has_semantic_search(store: BaseStore) -> bool:
     return store.capabilities.semantic_search
 
 
-def as_puts(items: Iterable[Put | tuple[Any, ...]]) -> list[Put]:
-    """Return the items of a batch as `Put`s.
-
-    Raises:
-        InvalidArgumentError: An item is neither a `Put` nor a tuple of 3 or 4 fields.
-    """
-    return [item if isinstance(item, Put) else _as_put(item) for item in items]
-
-
-def as_names(keys: Iterable[tuple[Namespace, str]]) -> list[tuple[Namespace, str]]:
-    """Return the names of a `get_batch` or `delete_batch`: pairs of a namespace and a key.
-
-    Raises:
-        InvalidArgumentError: A name is not a pair.
-    """
-    return [_as_name(name) for name in keys]
-
-
-def _as_name(name: object) -> tuple[Namespace, str]:
-    if not isinstance(name, _SEQUENCES) or len(name) != 2:  # noqa: PLR2004 - a pair
-        raise InvalidArgumentError("a name of a batch is a pair (namespace, key)")
-    namespace, key = name
-    return namespace, key
-
-
-def as_operations(operations: Iterable[Put | Delete]) -> list[Put | Delete]:
-    """Return the operations of a `write_batch`.
-
-    Raises:
-        InvalidArgumentError: An operation is neither a `Put` nor a `Delete`.
-    """
-    return [_as_operation(operation) for operation in operations]
-
-
-def _as_operation(operation: object) -> Put | Delete:
-    if not isinstance(operation, Put | Delete):
-        raise InvalidArgumentError(
-            f"an operation of write_batch is a Put or a Delete, not {type(operation).__name__}"
-        )
-    return operation
-
-
-def _as_put(fields: object) -> Put:
-    if not isinstance(fields, _SEQUENCES):
-        raise InvalidArgumentError(
-            f"an item of a batch is a Put or a tuple, not {type(fields).__name__}"
-        )
-    if len(fields) not in (3, 4):
-        raise InvalidArgumentError(
-            "an item of a batch is a Put, (namespace, key, value) or "
-            f"(namespace, key, value, metadata), not a tuple of {len(fields)}"
-        )
-    return quick_put(*fields)
-
-
 async def scan_all(
     store: BaseStore, namespace: Namespace, *, prefix: str | None = None
 ) -> AsyncIterator[StoreItem]:
@@ -459,3 +422,38 @@ async def scan_all(
         for item in items:
             yield item
         after = items[-1].key
+
+
+async def write_together(store: BaseStore, operations: Sequence[Put | Delete]) -> None:
+    """Write items together: atomically if the store has transactions, else one after another.
+
+    Args:
+        store: The store.
+        operations: The writes. Without transactions a crash leaves the first ones done, so they
+            stand in an order in which that can be repeated.
+
+    Raises:
+        VersionConflictError: One of the expected versions is not the stored one. Without
+            transactions, the writes before it are done.
+        BackendError: The store failed.
+    """
+    if not operations:
+        return
+    if store.capabilities.transactions:
+        await store.write_batch(operations)
+        return
+    for each in operations:
+        if isinstance(each, Put):
+            await store.put_batch([each])
+        else:
+            await store.delete(each.namespace, each.key, if_version=each.if_version)
+
+
+async def all_keys(store: BaseStore, namespace: Namespace, prefix: str | None = None) -> list[str]:
+    """Return every key of a namespace in ascending order, those of damaged items included."""
+    keys: list[str] = []
+    while page := await store.list_keys(
+        namespace, _PAGE, prefix=prefix, after=keys[-1] if keys else None
+    ):
+        keys += page
+    return keys

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from locus_memory._internal.notebook import table
 from locus_memory._internal.quoting import quote
@@ -28,6 +28,8 @@ __all__ = [
     "Delete",
     "Namespace",
     "Put",
+    "PutT",
+    "Restored",
     "SemanticSearchResult",
     "StoreCapabilities",
     "StoreItem",
@@ -36,6 +38,7 @@ __all__ = [
     "check_key",
     "check_limit",
     "check_namespace",
+    "check_restored",
     "check_text",
     "check_threshold",
     "check_ttl",
@@ -48,6 +51,9 @@ __all__ = [
 Namespace = tuple[str, ...]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+_VERSIONS = 2**53
+"""Above every version: a larger integer is not exact in each database."""
 
 _LONGEST_TTL = 1000 * 365.25 * 86_400
 """Seconds; an expiry much further ahead has no date."""
@@ -185,6 +191,28 @@ class Put:
     embedding: Sequence[float] | None = field(default=None, repr=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored(Put):
+    """An item for `BaseStore.restore`: a put with a version and moments of its own.
+
+    `ttl` and `if_version` are not given.
+
+    Attributes:
+        version: The version to write, at least 1.
+        created_at: The first put; a moment with a time zone.
+        updated_at: The last put, likewise.
+        expires_at: The moment when the item expires, likewise, or `None`. An item whose moment has
+            passed is not visible.
+    """
+
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None = None
+
+
+PutT = TypeVar("PutT", bound=Put)
+
 _put_class: Any = Put
 _set_namespace = _put_class.namespace.__set__
 _set_key = _put_class.key.__set__
@@ -318,6 +346,28 @@ def check_version(if_version: object) -> int | None:
         InvalidArgumentError: It is not.
     """
     return None if if_version is None else check_limit(if_version, "if_version")
+
+
+def check_restored(item: Restored) -> Restored:
+    """Return `item` if its version and its moments can be written.
+
+    Raises:
+        InvalidArgumentError: They cannot, or `ttl` or `if_version` is given.
+    """
+    if item.ttl is not None or item.if_version is not None:
+        raise InvalidArgumentError("a Restored takes expires_at, and no ttl and no if_version")
+    version: object = item.version
+    if isinstance(version, bool) or not isinstance(version, int) or not 0 < version < _VERSIONS:
+        raise InvalidArgumentError(f"version is an integer of at least 1, not {quote(version)}")
+    for name in ("created_at", "updated_at", "expires_at"):
+        moment = getattr(item, name)
+        if moment is None and name == "expires_at":
+            continue
+        if not isinstance(moment, datetime) or moment.tzinfo is None:
+            raise InvalidArgumentError(
+                f"{name} is a datetime with a time zone, not {quote(moment)}"
+            )
+    return item
 
 
 def check_ttl(ttl: object) -> float | None:

@@ -12,6 +12,7 @@ from locus_memory.testing.checkpoint_suite.removal import (
     ListingTests,
     RemovalTests,
 )
+from locus_memory.testing.checkpoint_suite.restoring import RestoreTests
 from locus_memory.testing.checkpoint_suite.saving import NamingTests, SavingTests, StateTests
 
 __all__ = ["CheckpointerConformance"]
@@ -27,6 +28,7 @@ class CheckpointerConformance(
     BranchTests,
     ForkTests,
     ChainTests,
+    RestoreTests,
     ConflictTests,
     RaceTests,
     SecondProcessTests,

@@ -9,6 +9,7 @@ from locus_memory.testing.store_suite.items import ItemTests, NameTests, ValueTe
 from locus_memory.testing.store_suite.life import CapabilityTests, LifeTests
 from locus_memory.testing.store_suite.listing import ClearTests, KeyOrderTests, NamespaceListTests
 from locus_memory.testing.store_suite.model import ModelTests
+from locus_memory.testing.store_suite.restoring import RestoreTests
 from locus_memory.testing.store_suite.search import NewestTests, TextSearchTests
 from locus_memory.testing.store_suite.vectors import VectorTests
 
@@ -28,6 +29,7 @@ class StoreConformance(
     NewestTests,
     TextSearchTests,
     VectorTests,
+    RestoreTests,
     CapabilityTests,
     LifeTests,
     ModelTests,

@@ -13,7 +13,7 @@ from locus_memory.errors import InvalidArgumentError, ValueNotSerializableError
 from locus_memory.registry import get_store
 from locus_memory.store import text as texts
 from locus_memory.store.item import Put
-from locus_memory.store.long_texts import LONG, are_long
+from locus_memory.store.words.long_texts import LONG, are_long
 from locus_memory.testing.store_suite.base import json_values
 
 NS = ("large",)

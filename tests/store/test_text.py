@@ -105,11 +105,12 @@ def test_any_text_is_split_and_folded_as_by_sqlite(fts, text):
 
 @settings(deadline=None, max_examples=200)
 @given(ANY)
+@example("0:I:SUO")
 def test_folding_again_changes_nothing(text):
-    """Only variants may be added."""
+    """Only variants may be added; which words are stop words depends on the others."""
     assert set(tokens(text)) <= set(tokens(searchable(text, None)))
     words = query_words(text)
-    assert set(words) <= set(query_words(" ".join(words)))
+    assert set(map(stem, words)) <= set(tokens(" ".join(words)))
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])

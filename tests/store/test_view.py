@@ -9,8 +9,8 @@ from locus_memory.errors import InvalidArgumentError, InvalidNamespaceError, Ver
 from locus_memory.store.base import BaseStore
 from locus_memory.store.view import NamespacedStore, StoreContext
 
-# A view cannot be closed, and a batch of `Put`s and `Delete`s names its namespaces itself.
-NOT_IN_A_VIEW = {"write_batch", "list_namespaces", "clear_namespace", "compact"}
+# A view cannot be closed; an operation and a restored item name their namespaces themselves.
+NOT_IN_A_VIEW = {"write_batch", "restore", "list_namespaces", "clear_namespace", "compact"}
 
 
 @pytest.fixture

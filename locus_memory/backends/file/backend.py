@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+from typing_extensions import override
+
+from locus_memory._internal.offload import in_thread
 from locus_memory._internal.options import checked
+from locus_memory.backends.advice import Advice, on_folder
 from locus_memory.backends.base import Backend
 from locus_memory.backends.file.checkpoints import FileCheckpointer
+from locus_memory.backends.file.remains import find_remains
+from locus_memory.backends.remains import ByteSearch, Place
 from locus_memory.checkpoint.chain import CheckpointerOptions
 
 __all__ = ["FileBackend"]
@@ -29,6 +36,7 @@ class FileBackend(Backend):
         *,
         checkpointer_options: CheckpointerOptions | None = None,
     ) -> None:
+        self._folder = Path(base_dir)
         options: CheckpointerOptions = checkpointer_options or {}
         self._checkpointer: FileCheckpointer = FileCheckpointer(base_dir, **options)
 
@@ -36,6 +44,14 @@ class FileBackend(Backend):
     def checkpointer(self) -> FileCheckpointer:
         """The checkpointer."""
         return self._checkpointer
+
+    @override
+    async def advice(self) -> list[Advice]:
+        return await in_thread(lambda: list(on_folder("file", self._folder)))
+
+    @override
+    async def remains(self, search: ByteSearch) -> list[Place]:
+        return await in_thread(find_remains, self._folder, search)
 
     async def open(self) -> None:
         """Create the folder now, rather than at its first use."""

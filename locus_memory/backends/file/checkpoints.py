@@ -56,6 +56,11 @@ class FileDeltaStorage(DeltaStorage):
     def __repr__(self) -> str:
         return f"FileDeltaStorage({str(self._base)!r})"
 
+    @property
+    @override
+    def place(self) -> str:
+        return str(self._base)
+
     @override
     async def store(
         self,

@@ -150,11 +150,13 @@ class VectorIndex:
         """Return the keys whose vectors have the length of `query`, and their cosines."""
         import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
 
+        from locus_memory.backends.products import products  # noqa: PLC0415 - it loads numpy
+
         stack = self._stacks.get(len(query))
         keys, matrix = ([], None) if stack is None else stack.rows()
         if matrix is None:
             return [], np.empty(0, np.float32)
-        return keys, matrix @ np.frombuffer(query, "<f4")
+        return keys, products(matrix, np.frombuffer(query, "<f4"))
 
 
 class Expiry:

@@ -18,6 +18,7 @@ from locus_memory.store.filters import All, Condition, matches
 from locus_memory.store.item import (
     Namespace,
     Put,
+    Restored,
     SemanticSearchResult,
     StoreItem,
     timestamp,
@@ -61,6 +62,19 @@ class Record:
     expires_at: float | None
     version: int
     sequence: int
+
+    @classmethod
+    def restored(cls, content: Content, item: Restored, sequence: int) -> Record:
+        """Return the record of an item with a version and moments of its own."""
+        expires = item.expires_at
+        return cls(
+            content,
+            created_at=item.created_at.timestamp(),
+            updated_at=item.updated_at.timestamp(),
+            expires_at=None if expires is None else expires.timestamp(),
+            version=item.version,
+            sequence=sequence,
+        )
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ from locus_memory.store.item import (
     Delete,
     Namespace,
     Put,
+    Restored,
     SemanticSearchResult,
     StoreCapabilities,
     StoreItem,
@@ -250,6 +251,8 @@ class InMemoryStore(CheckedStore[_Change]):
         operation, content = change
         if content is None or isinstance(operation, Delete):
             return None
+        if isinstance(operation, Restored):
+            return Record.restored(content, operation, next(self._sequence))
         return Record(
             content,
             created_at=now if old is None else old.created_at,

@@ -100,6 +100,11 @@ class OCIDeltaStorage(DeltaStorage):
     def __repr__(self) -> str:
         return f"OCIDeltaStorage({self._connection.place!r})"
 
+    @property
+    @override
+    def place(self) -> str:
+        return self._connection.place
+
     @override
     async def store(
         self,

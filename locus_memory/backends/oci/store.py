@@ -20,7 +20,15 @@ from locus_memory.backends.oci.items.stored import Content, Stored
 from locus_memory.backends.oci.options import OCIKeywords, OCIOptions
 from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.store.filters import matches
-from locus_memory.store.item import Delete, Namespace, Put, StoreCapabilities, StoreItem, check_text
+from locus_memory.store.item import (
+    Delete,
+    Namespace,
+    Put,
+    Restored,
+    StoreCapabilities,
+    StoreItem,
+    check_text,
+)
 from locus_memory.store.json_values import encode_json, encode_metadata
 from locus_memory.store.listing import Listing
 
@@ -68,6 +76,11 @@ class OCIStore(CheckedStore[Operation]):
 
     @property
     @override
+    def place(self) -> str:
+        return self._connection.place
+
+    @property
+    @override
     def capabilities(self) -> StoreCapabilities:
         """Expiry and the list of namespaces."""
         return StoreCapabilities(ttl=True, list_namespaces=True)
@@ -88,7 +101,8 @@ class OCIStore(CheckedStore[Operation]):
         if isinstance(operation, Put):
             check_text(operation.text, "text")
             value, metadata = encode_json(operation.value), encode_metadata(operation.metadata)
-            content = Content(value, metadata, operation.ttl)
+            past = operation if isinstance(operation, Restored) else None
+            content = Content(value, metadata, operation.ttl, past)
         return Operation(operation.namespace, operation.key, operation.if_version, content)
 
     @override

@@ -112,6 +112,11 @@ class OpenSearchDeltaStorage(DeltaStorage):
     def __repr__(self) -> str:
         return f"OpenSearchDeltaStorage({self._connection.place!r})"
 
+    @property
+    @override
+    def place(self) -> str:
+        return self._connection.place
+
     @override
     async def store(
         self,

@@ -120,6 +120,11 @@ class OpenSearchStore(CheckedStore[Operation]):
 
     @property
     @override
+    def place(self) -> str:
+        return self._connection.place
+
+    @property
+    @override
     def capabilities(self) -> StoreCapabilities:
         """The capabilities of the cluster; before the store is open, those of every cluster."""
         vectors = self._connection.features.knn

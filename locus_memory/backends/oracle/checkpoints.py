@@ -117,6 +117,11 @@ class OracleDeltaStorage(DeltaStorage):
     def __repr__(self) -> str:
         return f"OracleDeltaStorage({self._pool!r})"
 
+    @property
+    @override
+    def place(self) -> str:
+        return self._pool.where.partition(" ")[2]
+
     @override
     async def store(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Unpack
 
@@ -18,7 +19,7 @@ from locus_memory.backends.oracle.items import items
 from locus_memory.backends.oracle.items.namespaces import list_namespaces
 from locus_memory.backends.oracle.items.naming import Address
 from locus_memory.backends.oracle.items.ranges import Scope
-from locus_memory.backends.oracle.items.rows import ItemRow
+from locus_memory.backends.oracle.items.rows import ItemRow, Past
 from locus_memory.backends.oracle.options import (
     MOST_DIMENSIONS,
     OracleKeywords,
@@ -38,6 +39,7 @@ from locus_memory.store.item import (
     Delete,
     Namespace,
     Put,
+    Restored,
     SemanticSearchResult,
     StoreCapabilities,
     StoreItem,
@@ -104,6 +106,11 @@ class OracleStore(CheckedStore[ItemRow | Address]):
 
     @property
     @override
+    def place(self) -> str:
+        return self._pool.where.partition(" ")[2]
+
+    @property
+    @override
     def capabilities(self) -> StoreCapabilities:
         """The capabilities of the database; before the store is open, those of every database."""
         vectors = False
@@ -128,7 +135,7 @@ class OracleStore(CheckedStore[ItemRow | Address]):
             raise InvalidEmbeddingError(
                 f"the embedding has {len(vector) // 4} dimensions, Oracle holds {MOST_DIMENSIONS:,}"
             )
-        return ItemRow.of(
+        row = ItemRow.of(
             address,
             operation.value,
             operation.metadata,
@@ -136,6 +143,7 @@ class OracleStore(CheckedStore[ItemRow | Address]):
             text=operation.text,
             vector=vector,
         )
+        return replace(row, past=Past.of(operation)) if isinstance(operation, Restored) else row
 
     @override
     async def _write(self, operations: Sequence[ItemRow | Address]) -> list[int]:

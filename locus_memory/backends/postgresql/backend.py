@@ -8,7 +8,9 @@ from typing import Any, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory.backends.base import Backend
+from locus_memory.backends.advice import Advice
+from locus_memory.backends.base import Backend, compact_parts
+from locus_memory.backends.postgresql.advice import advise
 from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
 from locus_memory.backends.postgresql.connection.connection import (
     PostgreSQLPool,
@@ -20,7 +22,9 @@ from locus_memory.backends.postgresql.options import (
     PostgreSQLKeywords,
     PostgreSQLOptions,
 )
+from locus_memory.backends.postgresql.remains import REWRITE, find_remains
 from locus_memory.backends.postgresql.store import PostgreSQLStore
+from locus_memory.backends.remains import ByteSearch, Place
 from locus_memory.checkpoint.chain import CheckpointerOptions
 
 __all__ = ["PostgreSQLBackend"]
@@ -78,6 +82,30 @@ class PostgreSQLBackend(Backend):
             return []
         lost = await self._pool.fetchval(LOST_VECTORS)
         return [f"postgresql: items without their vector: {lost}"] if lost else []
+
+    @override
+    async def advice(self) -> list[Advice]:
+        return await advise(self._pool)
+
+    @override
+    async def compact(self) -> None:
+        """Erase deleted rows from the files: each table is rewritten, and locked meanwhile."""
+        await compact_parts(self)
+        await self._pool.execute(REWRITE)
+        if self._pool.features.has_vector:
+            await self._pool.execute("VACUUM (FULL, ANALYZE) {vectors}")
+
+    @override
+    async def remains(self, search: ByteSearch) -> list[Place]:
+        """Search the files of the tables and their statistics.
+
+        Its write-ahead log, replicas and backups are named as places that are not searched.
+        """
+        limits = "it keeps deleted data until it is recycled or expires"
+        return [
+            *await find_remains(self._pool, search),
+            Place(name="pg_wal, replicas and backups", how="not read", limit=limits),
+        ]
 
     async def open(self) -> None:
         """Connect and create the tables now, rather than at the first use."""

@@ -116,6 +116,11 @@ class PostgreSQLDeltaStorage(DeltaStorage):
     def __repr__(self) -> str:
         return f"PostgreSQLDeltaStorage({self._pool!r})"
 
+    @property
+    @override
+    def place(self) -> str:
+        return self._pool.where.partition(" ")[2]
+
     @override
     async def store(
         self,

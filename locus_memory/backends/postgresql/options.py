@@ -23,6 +23,8 @@ class PostgreSQLOptions:
         statement_cache_size: How many prepared statements a connection keeps.
         pooler: Whether a pooler in transaction mode is in between, such as PgBouncer: then
             no prepared statement outlives its transaction.
+        standby_reads: Whether the reads of the store may go to standbys; they see all that was
+            written through the same pool. Needs a URL with several hosts.
         connect_timeout: Seconds to open a connection.
         acquire_timeout: Seconds to wait for a connection that is free.
         command_timeout: Seconds for a statement; `None`: no limit.
@@ -36,6 +38,7 @@ class PostgreSQLOptions:
     table_prefix: str = "locus_"
     statement_cache_size: int = 256
     pooler: bool = False
+    standby_reads: bool = False
     connect_timeout: float = 10.0
     acquire_timeout: float = 30.0
     command_timeout: float | None = 60.0
@@ -60,6 +63,7 @@ class PostgreSQLKeywords(TypedDict, total=False):
     table_prefix: str
     statement_cache_size: int
     pooler: bool
+    standby_reads: bool
     connect_timeout: float
     acquire_timeout: float
     command_timeout: float | None

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final, Literal, Unpack
+from functools import wraps
+from typing import Any, Final, Literal, TypeVar, Unpack, cast
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory.backends.checked_store import CheckedStore
+from locus_memory.backends.checked_store import CheckedStore, needed
 from locus_memory.backends.postgresql.connection.connection import (
     PostgreSQLPool,
     pool_for,
 )
 from locus_memory.backends.postgresql.connection.driver import Pool
-from locus_memory.backends.postgresql.items import items, queries
+from locus_memory.backends.postgresql.connection.standbys import reading
+from locus_memory.backends.postgresql.items import items, queries, restoring
 from locus_memory.backends.postgresql.items.namespaces import list_namespaces
 from locus_memory.backends.postgresql.items.naming import Address
 from locus_memory.backends.postgresql.items.ranges import Scope
@@ -37,25 +39,40 @@ from locus_memory.backends.postgresql.search.words import query_stems
 from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.errors import BackendError, BackendUnavailableError, ConfigurationError
 from locus_memory.events import emit
+from locus_memory.store.batches import as_restored
 from locus_memory.store.item import (
     Delete,
     Namespace,
     Put,
+    Restored,
     SemanticSearchResult,
     StoreCapabilities,
     StoreItem,
     timestamp,
 )
 from locus_memory.store.listing import Listing
-from locus_memory.store.long_texts import are_long, prepared
+from locus_memory.store.words.long_texts import are_long, prepared
 
 __all__ = ["PostgreSQLStore"]
+
+_Verb = TypeVar("_Verb", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 _PURGE_EVERY: Final = 1_024
 """Rows written between two purges of what has expired; the first write of a store is one."""
 
 _PURGED: Final = 4_096
 """The most that a purge takes away: more than can expire meanwhile."""
+
+
+def _read(verb: _Verb) -> _Verb:
+    """Let a standby answer a verb, if the pool reads from standbys."""
+
+    @wraps(verb)
+    async def answered(*arguments: Any, **options: Any) -> Any:
+        with reading():
+            return await verb(*arguments, **options)
+
+    return cast("_Verb", answered)
 
 
 class PostgreSQLStore(CheckedStore[Row | Address]):
@@ -114,6 +131,11 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
 
     @property
     @override
+    def place(self) -> str:
+        return self._pool.where.partition(" ")[2]
+
+    @property
+    @override
     def capabilities(self) -> StoreCapabilities:
         """The capabilities of the database; before the store is open, those of every database."""
         vectors = False
@@ -147,30 +169,29 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
     async def _write(self, operations: Sequence[Row | Address]) -> list[int]:
         # It knows by then whether there are vectors that a put makes stale.
         await self._pool.open()
-        vectors = [
-            each.embedding for each in operations if isinstance(each, Row) and each.embedding
-        ]
-        if vectors:
-            await self._vectors.make_indexes(vectors)
         now = self._now()
         results = await items.write(self._pool, operations, now)
         await self._purge(now, len(operations))
         return results
 
     @override
+    @_read
     async def _get_value(self, namespace: Namespace, key: str) -> Any:
         return await items.read_value(self._pool, Address.of(namespace, key), self._now())
 
     @override
+    @_read
     async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
         return await items.read_item(self._pool, Address.of(namespace, key), self._now())
 
     @override
+    @_read
     async def _exists(self, namespace: Namespace, key: str) -> bool:
         address = Address.of(namespace, key)
         return await self._pool.fetchval(queries.EXISTS, address.name, self._now()) is not None
 
     @override
+    @_read
     async def _get_values(
         self, names: Sequence[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], Any]:
@@ -180,14 +201,17 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
         return {given[each]: value for each, value in values.items()}
 
     @override
+    @_read
     async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
         return await items.scan(self._pool, self._scope(namespace), keys, limit)
 
     @override
+    @_read
     async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
         return await items.scan_keys(self._pool, self._scope(namespace), keys, limit)
 
     @override
+    @_read
     async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
         return await list_namespaces(self._pool, listing, limit, self._now())
 
@@ -197,10 +221,13 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
 
     @override
     async def compact(self) -> None:
+        await self._pool.open()
+        if self._pool.features.has_vector:
+            # First: while an index is built, a vacuum waits.
+            await self._vectors.make_indexes()
+            await self._pool.execute(queries.VACUUM_VECTORS)
         # Until then a deleted row, and its words, are still in the files.
         await self._pool.execute(queries.VACUUM_ITEMS)
-        if self._pool.features.has_vector:
-            await self._pool.execute(queries.VACUUM_VECTORS)
 
     @override
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
@@ -212,6 +239,22 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
         return await super().put_batch(given)
 
     @override
+    async def restore(self, items: Iterable[Restored]) -> None:
+        await self._restore(as_restored(items))
+
+    async def _restore(self, given: list[Restored]) -> None:
+        encoded = await prepared(self._encode_all, given)
+        rows = [each for each in encoded if isinstance(each, Row)]
+        for capability in needed(given):
+            await self._need(capability)
+        await self._pool.open()
+        if rows:
+            now = self._now()
+            await restoring.restore(self._pool, rows, given, now)
+            await self._purge(now, len(rows))
+
+    @override
+    @_read
     async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
         scope = self._scope_of(selection)
         return await items.newest(self._pool, scope, selection.condition, page)
@@ -221,6 +264,7 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
         return query_stems(query)
 
     @override
+    @_read
     async def _search_text(
         self, selection: Selection, page: Page, words: list[str]
     ) -> list[StoreItem]:
@@ -228,11 +272,13 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
         return await search_text(self._pool, scope, words, selection.condition, page)
 
     @override
+    @_read
     async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
         sent = await items.read_vector(self._pool, Address.of(namespace, key), self._now())
         return None if sent is None else read_vector(sent)
 
     @override
+    @_read
     async def _search_vectors(
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
@@ -245,6 +291,7 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
 
     @override
     async def close(self) -> None:
+        await self._vectors.close()
         if self._owned:
             await self._pool.close()
 

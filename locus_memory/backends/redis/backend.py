@@ -8,12 +8,18 @@ from typing import Any, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory.backends.base import Backend
+from locus_memory.backends.advice import Advice
+from locus_memory.backends.base import Backend, compact_parts
+from locus_memory.backends.redis.advice import advise
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisCheckpointerOptions
 from locus_memory.backends.redis.connection.connection import RedisConnection, connection_for
 from locus_memory.backends.redis.connection.driver import Client
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
+from locus_memory.backends.redis.remains import find_remains, rewrite_files
 from locus_memory.backends.redis.store import RedisStore
+from locus_memory.backends.remains import ByteSearch, Place
+from locus_memory.errors import BackendError
+from locus_memory.events import emit
 
 __all__ = ["RedisBackend"]
 
@@ -67,6 +73,28 @@ class RedisBackend(Backend):
     def checkpointer(self) -> RedisCheckpointer:
         """The checkpointer."""
         return self._checkpointer
+
+    @override
+    async def advice(self) -> list[Advice]:
+        return await advise(self._connection)
+
+    @override
+    async def compact(self) -> None:
+        """Erase deleted words from the keys, and let the server rewrite its files."""
+        await compact_parts(self)
+        try:
+            await rewrite_files(self._connection)
+        except (BackendError, TimeoutError) as error:
+            # Managed servers do this by themselves, sooner or later.
+            emit("redis.not_rewritten", error=error)
+
+    @override
+    async def remains(self, search: ByteSearch) -> list[Place]:
+        limits = "they keep deleted data until they are rewritten or expire"
+        return [
+            *await find_remains(self._connection, search),
+            Place(name="replicas and backups", how="not read", limit=limits),
+        ]
 
     @override
     async def open(self) -> None:

@@ -105,6 +105,11 @@ class RedisDeltaStorage(DeltaStorage):
     def __repr__(self) -> str:
         return f"RedisDeltaStorage({self._connection.place!r})"
 
+    @property
+    @override
+    def place(self) -> str:
+        return self._connection.place
+
     @override
     async def store(
         self,

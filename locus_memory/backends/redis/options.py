@@ -24,6 +24,10 @@ class RedisOptions:
         connect_timeout: Seconds to wait for a connection to be made, the password accepted.
         command_timeout: Seconds to wait for an answer; `None`: for ever.
         acquire_timeout: Seconds to wait for a connection to be free.
+        wait_replicas: How many replicas must have a write before it is acknowledged (`WAIT`);
+            0: none, so a failover may lose the last moments.
+        wait_timeout: Seconds to wait for them; then the write raises
+            `BackendUnavailableError`, though it is done.
 
     Raises:
         ConfigurationError: An option that cannot work.
@@ -35,6 +39,8 @@ class RedisOptions:
     connect_timeout: float = 10.0
     command_timeout: float | None = 60.0
     acquire_timeout: float = 30.0
+    wait_replicas: int = 0
+    wait_timeout: float = 5.0
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -43,6 +49,8 @@ class RedisOptions:
             raise ConfigurationError(
                 "redis: key_prefix is a text without '{' and '}', and not empty"
             )
+        if self.wait_replicas < 0 or self.wait_timeout <= 0:
+            raise ConfigurationError("redis: needs wait_replicas >= 0 and wait_timeout above 0")
         seconds = (self.connect_timeout, self.command_timeout, self.acquire_timeout)
         if self.pool_size < 1 or any(each is not None and each <= 0 for each in seconds):
             raise ConfigurationError("redis: needs pool_size >= 1 and timeouts above 0")
@@ -57,3 +65,5 @@ class RedisKeywords(TypedDict, total=False):
     connect_timeout: float
     command_timeout: float | None
     acquire_timeout: float
+    wait_replicas: int
+    wait_timeout: float

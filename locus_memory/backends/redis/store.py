@@ -55,7 +55,7 @@ from locus_memory.store.item import (
     StoreItem,
 )
 from locus_memory.store.listing import Listing
-from locus_memory.store.long_texts import prepared
+from locus_memory.store.words.long_texts import prepared
 
 __all__ = ["RedisStore"]
 
@@ -125,6 +125,11 @@ class RedisStore(CheckedStore[Operation]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._connection.place!r})"
+
+    @property
+    @override
+    def place(self) -> str:
+        return self._connection.place
 
     @property
     @override

@@ -15,6 +15,7 @@ from locus_memory._internal.lazy import lazy_names
 
 if TYPE_CHECKING:
     from locus_memory.backends.sqlite.backend import SQLiteBackend
+    from locus_memory.backends.sqlite.backups import BackupReport, backup, restore
     from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer, SQLiteDeltaStorage
     from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
     from locus_memory.backends.sqlite.store import SQLiteStore
@@ -22,18 +23,24 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "BackupReport": "backups",
             "SQLiteBackend": "backend",
             "SQLiteCheckpointer": "checkpoints",
             "SQLiteDatabase": "connection.connection",
             "SQLiteDeltaStorage": "checkpoints",
             "SQLiteStore": "store",
+            "backup": "backups",
+            "restore": "backups",
         },
     )
 
 __all__ = [
+    "BackupReport",
     "SQLiteBackend",
     "SQLiteCheckpointer",
     "SQLiteDatabase",
     "SQLiteDeltaStorage",
     "SQLiteStore",
+    "backup",
+    "restore",
 ]

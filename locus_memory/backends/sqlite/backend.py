@@ -9,10 +9,14 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from locus_memory._internal.options import checked
+from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import Backend
+from locus_memory.backends.remains import ByteSearch, Place
+from locus_memory.backends.sqlite.advice import advise
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.connection.problems import find_problems
+from locus_memory.backends.sqlite.remains import find_remains
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.checkpoint.chain import CheckpointerOptions
 
@@ -71,6 +75,14 @@ class SQLiteBackend(Backend):
     async def problems(self) -> list[str]:
         """Return the problems that SQLite finds, and rows whose other parts are missing."""
         return await find_problems(self._database)
+
+    @override
+    async def advice(self) -> list[Advice]:
+        return await self._database.read(advise)
+
+    @override
+    async def remains(self, search: ByteSearch) -> list[Place]:
+        return await find_remains(self._database, search)
 
     async def open(self) -> None:
         """Open the file and set it up now, rather than at its first use."""

@@ -178,6 +178,11 @@ class SQLiteDeltaStorage(DeltaStorage):
     def __repr__(self) -> str:
         return f"SQLiteDeltaStorage({self._database.path!r})"
 
+    @property
+    @override
+    def place(self) -> str:
+        return self._database.path
+
     @override
     async def store(
         self,

@@ -30,6 +30,7 @@ from locus_memory.store.encoding import (
 )
 from locus_memory.store.item import (
     Namespace,
+    Restored,
     StoreItem,
     timestamp,
 )
@@ -38,6 +39,7 @@ from locus_memory.store.listing import Listing
 
 __all__ = [
     "Address",
+    "Past",
     "Row",
     "Scope",
     "clear",
@@ -78,8 +80,23 @@ class Address(NamedTuple):
         return cls(_path_of(namespace), encode_text(key), if_version)
 
 
+class Past(NamedTuple):
+    """The version and the moments of an item that is restored; seconds since the epoch."""
+
+    version: int
+    created_at: float
+    updated_at: float
+    expires_at: float | None
+
+    @classmethod
+    def of(cls, item: Restored) -> Self:
+        """Return the past of an item."""
+        expires = None if item.expires_at is None else item.expires_at.timestamp()
+        return cls(item.version, item.created_at.timestamp(), item.updated_at.timestamp(), expires)
+
+
 class Row(NamedTuple):
-    """The row of a put, encoded and ready to write."""
+    """The row of a put, encoded and ready to write; `past` is that of a restored item."""
 
     address: Address
     value: bytes
@@ -87,6 +104,7 @@ class Row(NamedTuple):
     text: str
     ttl: float | None
     vector: bytes | None
+    past: Past | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +202,9 @@ def _find(connection: sqlite3.Connection, address: Address, now: float) -> _Foun
 def _put(connection: sqlite3.Connection, row: Row, now: float, code: bytes | None) -> int:
     address = row.address
     found = _find(connection, address, now)
-    version = found.version + 1
-    times = found.created_at, now, None if row.ttl is None else now + row.ttl
+    expires_at = None if row.ttl is None else now + row.ttl
+    past = row.past or Past(found.version + 1, found.created_at, now, expires_at)
+    version, times = past.version, past[1:]
     name = name_checksum(address.path.encode(), address.key.encode())
     checksum = item_checksum(
         name, row.value, row.metadata, vector=row.vector is not None, extra=_extra(version, *times)

@@ -15,7 +15,7 @@ from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.backends.sqlite import items, queries
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
-from locus_memory.backends.sqlite.items import Address, Row, Scope
+from locus_memory.backends.sqlite.items import Address, Past, Row, Scope
 from locus_memory.backends.sqlite.newest import newest
 from locus_memory.backends.sqlite.search.candidates import Found, Held, ItemCache
 from locus_memory.backends.sqlite.search.texts import TextSearch
@@ -25,6 +25,7 @@ from locus_memory.store.item import (
     Delete,
     Namespace,
     Put,
+    Restored,
     SemanticSearchResult,
     StoreCapabilities,
     StoreItem,
@@ -34,8 +35,8 @@ from locus_memory.store.item import (
 )
 from locus_memory.store.json_values import encode_json, encode_metadata
 from locus_memory.store.listing import Listing
-from locus_memory.store.long_texts import from_query
 from locus_memory.store.text import searchable
+from locus_memory.store.words.long_texts import from_query
 
 if TYPE_CHECKING:
     from locus_memory.backends.sqlite.search.vectors import VectorCache
@@ -98,6 +99,11 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
 
     @property
     @override
+    def place(self) -> str:
+        return self._database.path
+
+    @property
+    @override
     def capabilities(self) -> StoreCapabilities:
         """Everything."""
         return StoreCapabilities(
@@ -122,6 +128,7 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
             searchable(operation.value, operation.text),
             operation.ttl,
             vector,
+            Past.of(operation) if isinstance(operation, Restored) else None,
         )
 
     @override

@@ -11,10 +11,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
+from locus_memory._internal.running.cache_counts import counts_of
 from locus_memory._internal.sameness import is_plain
 from locus_memory.checkpoint.delta import apply
 from locus_memory.checkpoint.record import Record
@@ -141,6 +142,9 @@ def replay_kind(chain: Sequence[Record]) -> tuple[list[Any], Kind]:
     return documents, kind
 
 
+_COUNTS: Final = counts_of("checkpoint")
+
+
 class ChainCache:
     """The cached chains of the threads saved last, bounded by the bytes of their states.
 
@@ -157,8 +161,11 @@ class ChainCache:
         """Return the cached chain of a thread, if there is one."""
         with self._lock:
             cached = self._chains.get(thread_id)
-            if cached is not None:
-                self._chains.move_to_end(thread_id)
+            if cached is None:
+                _COUNTS.misses += 1
+                return None
+            self._chains.move_to_end(thread_id)
+            _COUNTS.hits += 1
             return cached
 
     def put(self, thread_id: str, cached: CachedChain) -> None:

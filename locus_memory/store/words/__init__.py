@@ -4,5 +4,6 @@ The words of English are stemmed by the engines, in one way everywhere. Other la
 to those: a stem beside the word, pairs of characters beside the characters of Chinese and Japanese.
 An item that was indexed without them is still found by its words.
 
-Read `languages.py` first, then `variants.py`; `porter.py` has the stems of English.
+Read `languages.py` first, then `variants.py`; `porter.py` has the stems of English. `long_texts.py`
+reads the words of long texts in a worker thread.
 """

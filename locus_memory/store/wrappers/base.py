@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from typing_extensions import override
 
@@ -15,7 +15,19 @@ from locus_memory.store.opening import store_of
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
 
-__all__ = ["StoreWrapper"]
+__all__ = ["READS", "WRITES", "StoreWrapper"]
+
+READS: Final = (
+    *("get", "get_item", "exists", "scan", "list_keys", "list_namespaces", "get_batch"),
+    *("search", "get_embedding", "search_by_embedding"),
+)
+"""The verbs that change nothing."""
+
+WRITES: Final = (
+    *("put", "put_with_embedding", "delete", "clear_namespace", "compact"),
+    *("put_batch", "delete_batch", "write_batch", "restore"),
+)
+"""The verbs that may change the store."""
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
@@ -69,6 +81,7 @@ class StoreWrapper(BaseStore):
     get_batch = _forward(BaseStore.get_batch)
     delete_batch = _forward(BaseStore.delete_batch)
     write_batch = _forward(BaseStore.write_batch)
+    restore = _forward(BaseStore.restore)
     search = _forward(BaseStore.search)
     put_with_embedding = _forward(BaseStore.put_with_embedding)
     get_embedding = _forward(BaseStore.get_embedding)

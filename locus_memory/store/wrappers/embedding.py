@@ -17,11 +17,14 @@ from locus_memory.retrieval.embedders.marks import (
     embedded_put,
     without_mark,
 )
-from locus_memory.store.base import BaseStore, as_operations, as_puts, has_semantic_search
+from locus_memory.store.base import BaseStore, has_semantic_search
+from locus_memory.store.batches import as_operations, as_puts, as_restored
 from locus_memory.store.item import (
     Delete,
     Namespace,
     Put,
+    PutT,
+    Restored,
     SemanticSearchResult,
     StoreCapabilities,
     StoreItem,
@@ -150,6 +153,10 @@ class EmbeddingStore(StoreWrapper):
         )
 
     @override
+    async def restore(self, items: Iterable[Restored]) -> None:
+        await super().restore(await self._embedded(as_restored(items)))
+
+    @override
     async def search(
         self,
         namespace: Namespace,
@@ -229,7 +236,7 @@ class EmbeddingStore(StoreWrapper):
             self._checked.clear()
         self._checked.add(namespace)
 
-    async def _embedded(self, puts: list[Put]) -> list[Put]:
+    async def _embedded(self, puts: list[PutT]) -> list[PutT]:
         """Return the puts, with a vector for each that has a text but no vector."""
         texts = [self._text(put) for put in puts]
         chosen = [index for index, text in enumerate(texts) if text.strip()]

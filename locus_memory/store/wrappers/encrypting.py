@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import base64
-import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from typing_extensions import override
 
-from locus_memory._internal.providers.drivers import require
 from locus_memory._internal.quoting import quote
-from locus_memory.errors import ConfigurationError, EncryptionError, VersionConflictError
-from locus_memory.store.base import BaseStore, as_operations, as_puts, scan_all
+from locus_memory.encryption.keys import EncryptionKeys
+from locus_memory.errors import EncryptionError, VersionConflictError
+from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.batches import as_operations, as_puts, as_restored
 from locus_memory.store.encoding import encode_namespace
 from locus_memory.store.filters import Condition, matches, parse_filter
 from locus_memory.store.item import (
     Delete,
     Namespace,
     Put,
+    Restored,
     SemanticSearchResult,
     StoreCapabilities,
     StoreItem,
@@ -38,11 +39,10 @@ if TYPE_CHECKING:
 
 __all__ = ["EncryptingStore"]
 
-_NONCE: Final = 12
-_KEY_SIZES: Final = (16, 24, 32)
 _FIRST_FETCH: Final = 100
 
 _T = TypeVar("_T")
+_Put = TypeVar("_Put", bound=Put)
 
 
 class EncryptingStore(StoreWrapper):
@@ -64,8 +64,8 @@ class EncryptingStore(StoreWrapper):
 
     Args:
         store: The inner store, a backend that has one, or a provider string.
-        keys: Keys of 16, 24 or 32 bytes by their ids; old ones still decrypt.
-        active: The id of the key that encrypts.
+        keys: Keys of 16, 24 or 32 bytes by their ids, or `EncryptionKeys`; old ones still decrypt.
+        active: The id of the key that encrypts; not with `EncryptionKeys`.
         clock: Returns seconds since the epoch; pass the clock of the inner store.
         accept_plain: Read a value that is not encrypted as it is, and let `rotate` encrypt it.
             Use it only until all values are encrypted: until then, anyone who can write to the
@@ -80,26 +80,15 @@ class EncryptingStore(StoreWrapper):
     def __init__(
         self,
         store: str | BaseStore | Backend,
-        keys: Mapping[str, bytes],
+        keys: Mapping[str, bytes] | EncryptionKeys,
         *,
-        active: str,
+        active: str | None = None,
         clock: Callable[[], float] = time.time,
         accept_plain: bool = False,
     ) -> None:
         super().__init__(store)
-        if active not in keys:
-            raise ConfigurationError(
-                f"no key {quote(active)} to encrypt with; known: {sorted(keys)}"
-            )
-        for name, key in keys.items():
-            if not _is_key(key):
-                raise ConfigurationError(f"key {quote(name)} must be bytes: 16, 24 or 32 of them")
-        aead = require("cryptography.hazmat.primitives.ciphers.aead", "encryption")
-        self._invalid_tag = require("cryptography.exceptions", "encryption").InvalidTag
-        self._ciphers = {name: aead.AESGCM(key) for name, key in keys.items()}
-        self._active = active
+        self._keys = EncryptionKeys.of(keys, active, accept_plain=accept_plain)
         self._clock = clock
-        self._accept_plain = accept_plain
 
     @property
     @override
@@ -109,37 +98,26 @@ class EncryptingStore(StoreWrapper):
     def _seal(self, namespace: Namespace, key: str, value: Any, text: str | None) -> dict[str, str]:
         """Return the value for the inner store, which gets no text to index."""
         check_text(text, "text")
-        where = _place(check_namespace(namespace), check_key(key), self._active)
-        nonce = os.urandom(_NONCE)
-        data = nonce + self._ciphers[self._active].encrypt(nonce, encode_json(value), where)
-        return {"key_id": self._active, "aes_gcm": base64.b64encode(data).decode()}
+        active = self._keys.active
+        where = _place(check_namespace(namespace), check_key(key), active)
+        data = self._keys.encrypt(encode_json(value), where)
+        return {"key_id": active, "aes_gcm": base64.b64encode(data).decode()}
 
     def _is_plain(self, value: Any) -> bool:
         """Return whether a value is read as it is."""
-        return self._accept_plain and not _is_envelope(value)
+        return self._keys.accept_plain and not _is_envelope(value)
 
     def _unseal(self, namespace: Namespace, key: str, envelope: Any) -> Any:
         if self._is_plain(envelope):
             return envelope
         key_id, data = _parts(namespace, key, envelope)
-        cipher = self._ciphers.get(key_id)
-        if cipher is None:
-            raise EncryptionError(
-                f"{quote(key)} in {quote(namespace)} needs the key {quote(key_id)}"
-            )
-        where = _place(namespace, key, key_id)
-        try:
-            return decode_json(cipher.decrypt(data[:_NONCE], data[_NONCE:], where))
-        except (self._invalid_tag, ValueError) as error:
-            raise EncryptionError(
-                f"{quote(key)} in {quote(namespace)} was altered, moved or encrypted with "
-                "another key"
-            ) from error
+        name = f"{quote(key)} in {quote(namespace)}"
+        return decode_json(self._keys.decrypt(key_id, data, _place(namespace, key, key_id), name))
 
     def _open(self, item: StoreItem) -> StoreItem:
         return replace(item, value=self._unseal(item.namespace, item.key, item.value))
 
-    def _sealed(self, put: Put) -> Put:
+    def _sealed(self, put: _Put) -> _Put:
         return replace(put, value=self._seal(put.namespace, put.key, put.value, put.text), text="")
 
     @override
@@ -205,6 +183,10 @@ class EncryptingStore(StoreWrapper):
     @override
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
         return await self.inner.put_batch([self._sealed(put) for put in as_puts(items)])
+
+    @override
+    async def restore(self, items: Iterable[Restored]) -> None:
+        await self.inner.restore([self._sealed(each) for each in as_restored(items)])
 
     @override
     async def get_batch(
@@ -299,13 +281,32 @@ class EncryptingStore(StoreWrapper):
                 it was written.
             StoreCapabilityError: `None` or `recursive`, and the store cannot list namespaces.
         """
+        count = 0
+        async with aclosing(self.rotation(namespace, recursive=recursive)) as changes:
+            async for _, is_stale, _ in changes:
+                count += is_stale
+        return count
+
+    async def rotation(
+        self,
+        namespace: Namespace | None = None,
+        *,
+        recursive: bool = False,
+        dry_run: bool = False,
+    ) -> AsyncGenerator[tuple[StoreItem, bool, bool]]:
+        """Rotate, and yield each item, whether it was (or would be) encrypted, and was plain.
+
+        Raises:
+            EncryptionError: As for `rotate`.
+            StoreCapabilityError: As for `rotate`.
+        """
         if namespace is not None:
             check_namespace(namespace)
-        count = 0
         for target in await self._targets(namespace or (), recursive=recursive or not namespace):
             async for item in scan_all(self.inner, target):
-                count += await self._rotate(item)
-        return count
+                is_plain = self._is_plain(item.value)
+                is_stale = not self._is_current(item) if dry_run else await self._rotate(item)
+                yield item, is_stale, is_plain
 
     async def _rotate(self, item: StoreItem | None) -> bool:
         while item is not None:
@@ -328,7 +329,7 @@ class EncryptingStore(StoreWrapper):
         """Return whether the active key encrypted an item."""
         if self._is_plain(item.value):
             return False
-        return _parts(item.namespace, item.key, item.value)[0] == self._active
+        return _parts(item.namespace, item.key, item.value)[0] == self._keys.active
 
     async def _renewed(self, item: StoreItem) -> Put | None:
         """Return the put that rewrites an item under the active key; `None` if it expired."""
@@ -359,10 +360,6 @@ class EncryptingStore(StoreWrapper):
                 f"{quote(item.key)} in {quote(item.namespace)} was deleted and put again while "
                 "its key was rotated: its old value overwrote the new one"
             )
-
-
-def _is_key(key: object) -> bool:
-    return isinstance(key, bytes) and len(key) in _KEY_SIZES
 
 
 def _place(namespace: Namespace, key: str, key_id: str) -> bytes:

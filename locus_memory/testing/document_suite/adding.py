@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 
@@ -16,6 +17,7 @@ from locus_memory.testing.document_suite.base import (
     DocumentSuite,
     Halt,
     HaltingStore,
+    WatchedStore,
     dump,
 )
 
@@ -187,6 +189,30 @@ class AddingTests(DocumentSuite):
         await index.clear()
         await index.add(long, source="long.txt")
         assert again == await dump(index, store)
+
+    async def test_a_search_sees_one_version_while_a_source_is_replaced(
+        self, store: BaseStore, kind: Kind
+    ) -> None:
+        index = await self.make_index(store, kind, CHUNKING)
+        seen: list[frozenset[str]] = []
+
+        async def look() -> None:
+            found = await index.retrieve("topic33 matter33 number is about only", top_k=40)
+            seen.append(frozenset(each.doc_id for each in found))
+
+        watched = DocumentIndex(
+            WatchedStore(store, look),
+            namespace=index.namespace,
+            kind=kind,
+            embedder=index.embedder,
+            chunking=CHUNKING,
+        )
+        await index.add(_OTHER, source="long.txt")
+        await watched.add("\n\n".join([_LONG] * 4), source="long.txt")
+        assert all(len(each) == 1 for each in seen)
+        assert seen[0] != seen[-1]
+        # It changes once, and never back.
+        assert sum(one != other for one, other in pairwise(seen)) == 1
 
     @pytest.mark.parametrize("repeated", [1, 4])
     async def test_versions_that_are_written_at_once_leave_one(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
 import pytest
 from typing_extensions import override
@@ -16,11 +17,13 @@ from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing.fakes import FakeEmbedder
 from locus_memory.testing.store_suite.base import StoreSuite, need
 
-__all__ = ["CHUNKING", "DocumentSuite", "Halt", "HaltingStore", "dump"]
+__all__ = ["CHUNKING", "DocumentSuite", "Halt", "HaltingStore", "WatchedStore", "dump"]
 
 CHUNKING: Final = ChunkConfig(chunk_size=64, chunk_overlap=8, min_chunk_size=5)
 
 _DIMENSION: Final = 64
+
+_T = TypeVar("_T")
 
 
 class Halt(BaseException):
@@ -53,6 +56,32 @@ class HaltingStore(StoreWrapper):
     async def delete_batch(self, keys: Any) -> int:
         self._count()
         return await super().delete_batch(keys)
+
+
+class WatchedStore(StoreWrapper):
+    """A store that is looked at before each of its writes, and after each."""
+
+    def __init__(self, store: BaseStore, look: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(store)
+        self._look = look
+
+    async def _watched(self, write: Awaitable[_T]) -> _T:
+        await self._look()
+        done = await write
+        await self._look()
+        return done
+
+    @override
+    async def put_batch(self, items: Any) -> list[int]:
+        return await self._watched(super().put_batch(items))
+
+    @override
+    async def write_batch(self, operations: Any) -> list[int | bool]:
+        return await self._watched(super().write_batch(operations))
+
+    @override
+    async def delete_batch(self, keys: Any) -> int:
+        return await self._watched(super().delete_batch(keys))
 
 
 class DocumentSuite(StoreSuite):

@@ -40,7 +40,7 @@ CLASSES = (
 def settings(made):
     """Return what a pool was told."""
     pool = made if isinstance(made, PostgreSQLPool) else getattr(made, "storage", made)._pool
-    return pool._names, pool._arguments, pool._size, pool._acquire_timeout
+    return pool._names, pool._arguments, pool.pool_size, pool._acquire_timeout
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Final, Generic, TypeVar
 
+from locus_memory._internal.running.live import POOLS, PoolUse
 from locus_memory.errors import BackendClosedError, BackendUnavailableError
 
 __all__ = ["ThreadPool"]
@@ -86,6 +87,13 @@ class _Crew:
         """Return whether there are threads, which may have connections."""
         return self._threads > 0
 
+    def use(self) -> PoolUse:
+        """Return the use of the threads now."""
+        with self._lock:
+            used = min(len(self.jobs), self._threads)
+            waiting = len(self.jobs) - used
+            return PoolUse(used, self._threads - used, self._size, waiting)
+
     def submit(self, job: _Job) -> None:
         """Let a thread make a call, a new one if all are busy and there may be more."""
         with self._lock:
@@ -151,6 +159,11 @@ class ThreadPool(Generic[ClientT]):
         self._acquire_timeout = acquire_timeout
         self._place = place
         self._closed = False
+        POOLS.add(self, f"oci {place}")
+
+    def use(self) -> PoolUse:
+        """Return the use of the threads now; each has its own client."""
+        return self._crew.use()
 
     @property
     def is_closed(self) -> bool:

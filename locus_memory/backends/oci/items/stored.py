@@ -24,7 +24,7 @@ import orjson
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.oci.schema import FORMAT
 from locus_memory.errors import BackendCorruptError
-from locus_memory.store.item import Namespace, StoreItem, timestamp
+from locus_memory.store.item import Namespace, Restored, StoreItem, timestamp
 from locus_memory.store.json_values import decode_json
 
 __all__ = ["Content", "Stored", "may_expire", "new_mark"]
@@ -56,11 +56,13 @@ class Content:
         value: The value as JSON.
         metadata: The metadata as JSON.
         ttl: Seconds until the item expires, or `None`.
+        past: The restored item with its version and moments; `None`: it is a put.
     """
 
     value: bytes
     metadata: bytes
     ttl: float | None
+    past: Restored | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,13 +122,19 @@ class Stored:
         """
         live = before if before is not None and before.is_live(now) else None
         version = 1 if live is None else live.version + 1
+        created = now if live is None else live.created_at
+        updated, expires = now, None if content.ttl is None else now + content.ttl
+        if (past := content.past) is not None:
+            version, created = past.version, past.created_at.timestamp()
+            updated = past.updated_at.timestamp()
+            expires = None if past.expires_at is None else past.expires_at.timestamp()
         return cls(
             namespace=name[0],
             key=name[1],
             version=version,
-            created_at=now if live is None else live.created_at,
-            updated_at=now,
-            expires_at=None if content.ttl is None else now + content.ttl,
+            created_at=created,
+            updated_at=updated,
+            expires_at=expires,
             order=order if before is None else max(order, before.order + 1),
             life=mark if live is None else live.life,
             marks={**_recent(before, now), mark: version},

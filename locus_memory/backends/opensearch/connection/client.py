@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 
 from locus_memory._internal.cancellation import finished
+from locus_memory._internal.running.live import POOLS, PoolUse
 from locus_memory.backends.loops import until_the_loop_ends
 from locus_memory.backends.opensearch.connection.driver import Client, abandon, close
 from locus_memory.errors import BackendUnavailableError
@@ -87,6 +88,12 @@ class LoopClient:
         self._used = self._loop.time()
         self._ended = False
         self._guard = until_the_loop_ends(self._end)
+        self._busy = self._waiting = 0
+        POOLS.add(self, f"opensearch {place}")
+
+    def use(self) -> PoolUse:
+        """Return the use of the connections now; those that are idle are not counted."""
+        return PoolUse(self._busy, 0, self._size, self._waiting)
 
     async def start(self) -> None:
         """Let the loop know that there is something to close."""
@@ -107,10 +114,10 @@ class LoopClient:
             try:
                 return await self._perform(request)
             finally:
-                self._turns.release()
+                self._end_turn()
         task = asyncio.ensure_future(self._perform(request))
         # Not in the task itself: where the loop ends, it may never begin.
-        task.add_done_callback(lambda _: self._turns.release())
+        task.add_done_callback(lambda _: self._end_turn())
         return await finished(task)
 
     async def _perform(self, request: Request) -> Any:
@@ -132,7 +139,12 @@ class LoopClient:
         finally:
             self._used = self._loop.time()
 
+    def _end_turn(self) -> None:
+        self._busy -= 1
+        self._turns.release()
+
     async def _wait_for_turn(self) -> None:
+        self._waiting += 1
         try:
             async with asyncio.timeout(self._acquire_timeout):
                 await self._turns.acquire()
@@ -141,6 +153,9 @@ class LoopClient:
                 f"opensearch {self._place}: all {self._size} connections stayed busy for "
                 f"{self._acquire_timeout:g} s; raise pool_size"
             ) from None
+        finally:
+            self._waiting -= 1
+        self._busy += 1
 
     def has_ended(self) -> bool:
         """Return whether the client is closed, since its loop ended or it was told to."""

@@ -33,7 +33,7 @@ from locus_memory.store.checksum import (
     vector_checksum,
 )
 from locus_memory.store.encoding import decode_namespace, encode_namespace, encode_text
-from locus_memory.store.item import Namespace, Put, StoreItem, embedding_numbers
+from locus_memory.store.item import Namespace, Put, Restored, StoreItem, embedding_numbers
 from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
 from locus_memory.store.text import searchable
 
@@ -169,6 +169,7 @@ class Document(NamedTuple):
         fields: The fields that do not depend on the moment of the write.
         ttl: Seconds, or `None`.
         dimension: The length of the embedding, or 0.
+        past: The restored item with its version and moments; `None`: it is a put.
     """
 
     address: Address
@@ -176,6 +177,7 @@ class Document(NamedTuple):
     fields: dict[str, Any]
     ttl: float | None
     dimension: int
+    past: Restored | None = None
 
     @classmethod
     def of(cls, put: Put, vector: bytes | None) -> Self:
@@ -209,14 +211,26 @@ class Document(NamedTuple):
             fields["text"] = words
         if vector is not None:
             fields |= _vector_fields(name, vector)
-        return cls(address, secrets.token_hex(8), fields, put.ttl, len(vector or b"") // 4)
+        past = put if isinstance(put, Restored) else None
+        return cls(address, secrets.token_hex(8), fields, put.ttl, len(vector or b"") // 4, past)
 
     def written(self, now: datetime) -> dict[str, Any]:
         """Return the fields of a write at this moment; the script adds version and creation."""
         fields = {**self.fields, "operation": self.operation, "updated": microseconds(now)}
         if self.ttl is not None:
             fields["expires"] = microseconds(now + timedelta(seconds=self.ttl))
+        if self.past is not None:
+            fields["updated"] = microseconds(self.past.updated_at)
+            if self.past.expires_at is not None:
+                fields["expires"] = microseconds(self.past.expires_at)
         return fields
+
+    @property
+    def restored(self) -> dict[str, int] | None:
+        """The version and the creation time of a restored item; `None`: it is a put."""
+        if self.past is None:
+            return None
+        return {"version": self.past.version, "created": microseconds(self.past.created_at)}
 
 
 def _vector_fields(name: int, vector: bytes) -> dict[str, Any]:

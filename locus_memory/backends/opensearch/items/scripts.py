@@ -26,8 +26,9 @@ if (params.expected != null && params.expected != version) { ctx.op = 'none'; re
 def created = isThere ? item.created : params.now;
 item.clear();
 item.putAll(params.fields);
-item.version = version + 1;
-item.created = created;
+boolean isRestored = params.restored != null;
+item.version = isRestored ? params.restored.version : version + 1;
+item.created = isRestored ? params.restored.created : created;
 """
 
 _DELETE: Final = """
@@ -52,7 +53,7 @@ def lines_of(operation: Document | Address, now: datetime) -> list[bytes]:
     body = {
         "scripted_upsert": True,
         "upsert": {},
-        "script": _call(_PUT, operation.address, now, fields=fields),
+        "script": _call(_PUT, operation.address, now, fields=fields, restored=operation.restored),
         "_source": ["version", "operation", "expires"],
     }
     return _lines(operation.address, body)

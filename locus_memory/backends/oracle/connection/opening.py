@@ -215,7 +215,7 @@ class Opening:
 
     async def _create_row(self, connection: Connection, part: _Part) -> None:
         """Create the table of migrations and the row of the part, unless they exist."""
-        await self._create(connection, schema.CREATE_MIGRATIONS)
+        await self._create_migrations(connection)
         try:
             statement = self.names.fill(schema.FIRST_VERSION)
             await connection.execute(statement, {"part": part.number})
@@ -223,6 +223,26 @@ class Opening:
             if code_of(error) != UNIQUE_VIOLATED:
                 raise
         await connection.commit()
+
+    async def _create_migrations(self, connection: Connection) -> None:
+        """Create the table of migrations, unless it exists.
+
+        Nothing is locked yet. Of several sessions that create it at the same moment, one may fail
+        with an error of the catalogue, such as a violated constraint: all that counts is the table.
+        """
+        try:
+            await self._create(connection, schema.CREATE_MIGRATIONS)
+        except DriverError:
+            await connection.rollback()
+            if not await self._has_migrations(connection):
+                raise
+
+    async def _has_migrations(self, connection: Connection) -> bool:
+        try:
+            await connection.fetchall(self.names.fill(schema.READ_MIGRATIONS))
+        except DriverError:
+            return False
+        return True
 
     async def _apply(self, connection: Connection, part: _Part, version: int) -> None:
         for group in part.groups[version:]:

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar, cast
 
+from locus_memory._internal.running.live import POOLS, PoolUse
 from locus_memory.backends.loops import sever, until_the_loop_ends
 from locus_memory.backends.oracle.connection.driver import DRIVER_ERRORS, Connection, Pool
 from locus_memory.backends.waiting import WaitingLine
@@ -154,6 +155,11 @@ class OwnPool(LoopPool):
         self._waiting: WaitingLine[_Turn] = WaitingLine(acquire_timeout, self._waited_too_long)
         self._closed = self._ended = False
         self._ending = until_the_loop_ends(self._end)
+        POOLS.add(self, where)
+
+    def use(self) -> PoolUse:
+        """Return the use of the connections now."""
+        return PoolUse(len(self._lent), len(self._idle), self._size, len(self._waiting))
 
     async def open(self) -> None:
         """Open the first connection, and close all when the event loop ends, at the latest."""

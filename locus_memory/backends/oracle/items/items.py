@@ -101,6 +101,8 @@ class _Plan:
                 if not state.version:
                     state.created_at = self.now
                 state.version += 1
+                if each.past is not None:
+                    state.version, state.created_at = each.past.version, each.past.created_at
                 state.row, state.order = each, number
                 self.results.append(state.version)
             else:
@@ -226,8 +228,8 @@ def _binds(state: _State, now: datetime, *, native_json: bool) -> Binds:
         "name": row.address.name,
         "version": state.version,
         "created_at": state.created_at,
-        "updated_at": micros(now),
-        "expires_at": expiry(row.ttl, now),
+        "updated_at": micros(now) if row.past is None else row.past.updated_at,
+        "expires_at": expiry(row.ttl, now) if row.past is None else row.past.expires_at,
         "words": row.words.total(),
         "checksum": row.checksum,
         "fields": row.fields(native_json=native_json),

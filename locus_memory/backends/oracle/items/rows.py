@@ -27,12 +27,13 @@ from locus_memory.store.checksum import (
     vector_checksum,
 )
 from locus_memory.store.encoding import decode_namespace, decode_text
-from locus_memory.store.item import StoreItem, timestamp
+from locus_memory.store.item import Restored, StoreItem, timestamp
 from locus_memory.store.json_values import encode_json, encode_metadata
 from locus_memory.store.text import count_tokens, indexed
 
 __all__ = [
     "ItemRow",
+    "Past",
     "damaged",
     "document_of",
     "expiry",
@@ -68,6 +69,22 @@ def word_name(word: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
+class Past:
+    """The version and the moments of an item that is restored, in microseconds."""
+
+    version: int
+    created_at: int
+    updated_at: int
+    expires_at: int
+
+    @classmethod
+    def of(cls, item: Restored) -> Self:
+        """Return the past of an item."""
+        expires = NEVER if item.expires_at is None else min(micros(item.expires_at), NEVER - 1)
+        return cls(item.version, micros(item.created_at), micros(item.updated_at), expires)
+
+
+@dataclass(frozen=True, slots=True)
 class ItemRow:
     """The row of a put, encoded.
 
@@ -79,6 +96,7 @@ class ItemRow:
         checksum: The checksum of the item.
         ttl: Seconds, or `None`.
         vector: The vector as little-endian float32, or `None`.
+        past: The version and the moments of a restored item, or `None`.
     """
 
     address: Address
@@ -88,6 +106,7 @@ class ItemRow:
     checksum: int
     ttl: float | None
     vector: bytes | None
+    past: Past | None = None
 
     @classmethod
     def of(

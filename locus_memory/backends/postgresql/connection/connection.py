@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar, Unpack
-from urllib.parse import urlsplit
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory._internal.resource import Resource, warn_unless_closed
 from locus_memory.backends.loops import PerLoop
+from locus_memory.backends.postgresql.connection.address import (
+    attributes,
+    check_standbys,
+    described,
+    is_url,
+    shuffled,
+)
 from locus_memory.backends.postgresql.connection.driver import (
     DRIVER_ERRORS,
     ClientConfigurationError,
@@ -26,6 +31,7 @@ from locus_memory.backends.postgresql.connection.driver import (
 )
 from locus_memory.backends.postgresql.connection.driver_errors import (
     is_lost,
+    is_readonly,
     is_repeatable,
     translated,
     was_never_sent,
@@ -37,6 +43,7 @@ from locus_memory.backends.postgresql.connection.pool import (
     OwnPool,
     is_gone,
 )
+from locus_memory.backends.postgresql.connection.standbys import WRITTEN, Standbys, is_reading
 from locus_memory.backends.postgresql.options import (
     PostgreSQLKeywords,
     PostgreSQLOptions,
@@ -51,11 +58,6 @@ from locus_memory.errors import (
 __all__ = ["Connection", "Features", "PostgreSQLPool", "Record", "pool_for"]
 
 T = TypeVar("T")
-
-_URL: Final = re.compile(r"postgres(ql)?://", re.IGNORECASE)
-
-_PLACE: Final = re.compile(r"([\w.-]|\[[\da-f:.]+\]|:\d+(?!\d)|,)*(/[\w-]*)?", re.IGNORECASE)
-"""Hosts, ports and the database of a URL."""
 
 _ATTEMPTS: Final = 6
 """How often what the server rolled back, or never received, is tried."""
@@ -79,8 +81,9 @@ class PostgreSQLPool(Resource):
     no settings, no `search_path`.
 
     Args:
-        database: A name, or a URL (`postgresql://...`), which goes to asyncpg untouched.
-            What it leaves open, `None` everything, comes from libpq's environment variables.
+        database: A name, or a URL (`postgresql://...`), which goes to asyncpg untouched. Of
+            several hosts, `postgresql://host1,host2/mydb`, one that takes writes is used. What
+            it leaves open, `None` everything, comes from libpq's environment variables.
         pool: A pool of the caller's to use instead, in its own event loop; it is never closed
             here, and the options of the connection are ignored.
         options: How to connect, and where the tables are.
@@ -99,7 +102,7 @@ class PostgreSQLPool(Resource):
         options: PostgreSQLOptions | None = None,
         **keywords: Unpack[PostgreSQLKeywords],
     ) -> None:
-        self._where = _described(database)
+        self.where = described(database)
         options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
         self._names = Names(options.schema, options.table_prefix)
         self._arguments = _arguments(
@@ -108,19 +111,22 @@ class PostgreSQLPool(Resource):
             command_timeout=options.command_timeout,
             statement_cache_size=0 if options.pooler else options.statement_cache_size,
         )
+        self._arguments |= attributes(database)
         self._borrowed = pool
-        self._size = options.pool_size
+        self.pool_size = options.pool_size
         self._acquire_timeout = options.acquire_timeout
-        self._loop_pools: PerLoop[LoopPool] = PerLoop(self._where)
+        self._loop_pools: PerLoop[LoopPool] = PerLoop(self.where)
         self._features: Features | None = None
         self._statements: dict[str, str] = {}
+        self._standbys: Standbys | None = None
+        if options.standby_reads:
+            check_standbys(database, borrowed=pool is not None)
+            self._standbys = Standbys(self._make_standby_pool, self._position, self.where)
         loop_pools, owned = self._loop_pools, pool is None
-        self._warning = warn_unless_closed(
-            self, self._where, lambda: owned and loop_pools.is_open()
-        )
+        self._warning = warn_unless_closed(self, self.where, lambda: owned and loop_pools.is_open())
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._where})"
+        return f"{type(self).__name__}({self.where})"
 
     @property
     def features(self) -> Features:
@@ -130,8 +136,13 @@ class PostgreSQLPool(Resource):
             BackendUnavailableError: It was not opened yet.
         """
         if self._features is None:
-            raise BackendUnavailableError(f"{self._where}: not open yet")
+            raise BackendUnavailableError(f"{self.where}: not open yet")
         return self._features
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of the name of every table and index."""
+        return self._names.prefix
 
     def sql(self, template: str) -> str:
         """Return a statement with the names of our tables in it; see `schema`."""
@@ -188,12 +199,38 @@ class PostgreSQLPool(Resource):
         return tag
 
     async def _call(self, verb: str, template: str, arguments: tuple[Any, ...]) -> Any:
-        with translated(self._where):
+        with translated(self.where):
             loop_pool = await self._ready()
             statement = self.sql(template)
-            return await _repeated(
-                lambda: _call_once(loop_pool, verb, statement, arguments), _may_repeat_call
-            )
+            if self._standbys is not None and is_reading():
+                return await self._read(self._standbys, loop_pool, verb, statement, arguments)
+            try:
+                return await _repeated(
+                    lambda: _call_once(loop_pool, verb, statement, arguments), _may_repeat_call
+                )
+            finally:
+                if self._standbys is not None:
+                    self._standbys.wrote()
+
+    async def _read(
+        self,
+        standbys: Standbys,
+        primary: LoopPool,
+        verb: str,
+        statement: str,
+        arguments: tuple[Any, ...],
+    ) -> Any:
+        """Ask a standby, or the primary where none is ready or one fails."""
+        found = await standbys.acquire()
+        if found is not None:
+            try:
+                return await _asked(*found, verb, statement, arguments)
+            except DRIVER_ERRORS as error:
+                if not is_repeatable(error):
+                    standbys.failed(error)
+        return await _repeated(
+            lambda: _call_once(primary, verb, statement, arguments), _may_repeat_call
+        )
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Connection]:
@@ -205,9 +242,16 @@ class PostgreSQLPool(Resource):
             BackendError: The database failed, and nothing of the block is kept; only where the
                 connection was lost while it committed, that is not known.
         """
-        with translated(self._where):
+        with translated(self.where):
             loop_pool = await self._ready()
-            connection = await _repeated(lambda: _begun(loop_pool), _may_begin_again)
+            if self._standbys is not None and not is_reading():
+                self._standbys.wrote()
+            found = await self._standby()
+            if found is None:
+                connection = await _repeated(lambda: _begun(loop_pool), _may_begin_again)
+            else:
+                loop_pool, connection = found
+                await _begin(loop_pool, connection)
             try:
                 yield connection
                 await connection.execute("COMMIT")
@@ -217,6 +261,9 @@ class PostgreSQLPool(Resource):
             except BaseException:
                 await loop_pool.release(connection, broken=True)
                 raise
+            finally:
+                if self._standbys is not None and not is_reading():
+                    self._standbys.wrote()
             await loop_pool.release(connection)
 
     async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
@@ -230,7 +277,37 @@ class PostgreSQLPool(Resource):
             async with self.transaction() as connection:
                 return await work(connection)
 
+        try:
+            return await _repeated(once, _may_repeat_transaction)
+        except BackendError as error:
+            if self._standbys is None or not is_reading():
+                raise
+            self._standbys.failed(error)
         return await _repeated(once, _may_repeat_transaction)
+
+    async def _standby(self) -> tuple[LoopPool, Connection] | None:
+        """Return a connection of a standby for a task that only reads, if there is one."""
+        if self._standbys is None or not is_reading():
+            return None
+        return await self._standbys.acquire()
+
+    @contextlib.asynccontextmanager
+    async def outside(self) -> AsyncGenerator[Connection]:
+        """Lend a connection for long work, which is none of `pool_size`; it is closed afterwards.
+
+        A caller's pool lends one of its own instead, and needs others for the calls.
+
+        Raises:
+            BackendError: As for `transaction`.
+        """
+        with translated(self.where):
+            loop_pool = await self._ready()
+            connecting = partial(_connected, self.where, self._arguments)
+            connection = await loop_pool.outside(connecting)
+            try:
+                yield connection
+            finally:
+                await loop_pool.end_outside(connection)
 
     async def _ready(self) -> LoopPool:
         """Return the pool of this event loop, the database open."""
@@ -238,7 +315,7 @@ class PostgreSQLPool(Resource):
 
     async def _open_pool(self) -> LoopPool:
         loop_pool = self._make_pool()
-        with translated(self._where):
+        with translated(self.where):
             await loop_pool.open()
         if self._features is None:
             try:
@@ -251,18 +328,32 @@ class PostgreSQLPool(Resource):
     def _make_pool(self) -> LoopPool:
         if self._borrowed is not None:
             return BorrowedPool(
-                self._borrowed, acquire_timeout=self._acquire_timeout, where=self._where
+                self._borrowed, acquire_timeout=self._acquire_timeout, where=self.where
             )
-        connecting = partial(_connected, self._where, self._arguments)
+        connecting = partial(_connected, self.where, self._arguments)
         return OwnPool(
-            connecting, size=self._size, acquire_timeout=self._acquire_timeout, where=self._where
+            connecting, size=self.pool_size, acquire_timeout=self._acquire_timeout, where=self.where
         )
 
+    def _make_standby_pool(self) -> LoopPool:
+        connecting = partial(_connected_to_standby, self.where, self._arguments)
+        return OwnPool(
+            connecting, size=self.pool_size, acquire_timeout=self._acquire_timeout, where=self.where
+        )
+
+    async def _position(self) -> int:
+        """Return the position of the primary in its log."""
+        loop_pool = await self._ready()
+        found: int = await _repeated(
+            lambda: _call_once(loop_pool, "fetchval", WRITTEN, ()), _may_repeat_call
+        )
+        return found
+
     async def _prepare(self, loop_pool: LoopPool) -> None:
-        with translated(self._where):
+        with translated(self.where):
             connection = await loop_pool.acquire()
             try:
-                features = await prepare(connection, self._names, self._where)
+                features = await prepare(connection, self._names, self.where)
             except asyncio.CancelledError:
                 await loop_pool.settle(connection)
                 raise
@@ -279,6 +370,8 @@ class PostgreSQLPool(Resource):
     async def close(self) -> None:
         """Let running calls of this event loop end, and close all connections."""
         self._warning.detach()
+        if self._standbys is not None:
+            await self._standbys.close()
         await self._loop_pools.close()
 
 
@@ -303,7 +396,7 @@ def _arguments(database: str | None, **options: float | None) -> dict[str, Any]:
     """Return what `asyncpg.connect` takes."""
     arguments: dict[str, Any] = {**options, "max_cached_statement_lifetime": _PLAN_LIFETIME}
     if database is not None:
-        arguments["dsn" if _URL.match(database) else "database"] = database
+        arguments["dsn" if is_url(database) else "database"] = database
     return arguments
 
 
@@ -323,18 +416,33 @@ async def _connected(where: str, arguments: dict[str, Any]) -> Connection:
             ) from None
 
 
+async def _connected_to_standby(where: str, arguments: dict[str, Any]) -> Connection:
+    chosen = {"dsn": shuffled(arguments["dsn"]), "target_session_attrs": "standby"}
+    return await _connected(where, {**arguments, **chosen})
+
+
 async def _call_once(
     loop_pool: LoopPool, verb: str, statement: str, arguments: tuple[Any, ...]
 ) -> Any:
-    connection = await loop_pool.acquire()
+    return await _asked(loop_pool, await loop_pool.acquire(), verb, statement, arguments)
+
+
+async def _asked(
+    loop_pool: LoopPool,
+    connection: Connection,
+    verb: str,
+    statement: str,
+    arguments: tuple[Any, ...],
+) -> Any:
     try:
         result = await getattr(connection, verb)(statement, *arguments)
     except (TimeoutError, asyncio.CancelledError):
         # The server may still be busy with it.
         await loop_pool.settle(connection)
         raise
-    except DRIVER_ERRORS:
-        await loop_pool.release(connection, broken=is_gone(connection))
+    except DRIVER_ERRORS as error:
+        # A primary that takes no writes any more may have been replaced by another host.
+        await loop_pool.release(connection, broken=is_gone(connection) or is_readonly(error))
         raise
     except BaseException:
         await loop_pool.release(connection, broken=True)
@@ -345,6 +453,12 @@ async def _call_once(
 
 async def _begun(loop_pool: LoopPool) -> Connection:
     connection = await loop_pool.acquire()
+    await _begin(loop_pool, connection)
+    return connection
+
+
+async def _begin(loop_pool: LoopPool, connection: Connection) -> None:
+    """Begin a transaction, or give the connection back."""
     try:
         await connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
     except asyncio.CancelledError:
@@ -353,7 +467,6 @@ async def _begun(loop_pool: LoopPool) -> Connection:
     except BaseException:
         await loop_pool.release(connection, broken=True)
         raise
-    return connection
 
 
 async def _repeated(
@@ -381,24 +494,3 @@ def _may_begin_again(error: BaseException) -> bool:
 
 def _may_repeat_transaction(error: BaseException) -> bool:
     return isinstance(error, BackendError) and is_repeatable(error.__cause__)
-
-
-def _described(database: str | None) -> str:
-    """Return how messages name the database: never with what may be a password."""
-    if database is None:
-        return "postgresql"
-    if not _URL.match(database):
-        # Anything else may hold a password, such as the `host=... password=...` of libpq.
-        if not database or not set("\0=@/").isdisjoint(database):
-            raise ConfigurationError(
-                "postgresql: a database is a name, or a URL that begins with postgresql://"
-            )
-        return f"postgresql {database}"
-    try:
-        parts = urlsplit(database)
-    except ValueError:
-        return "postgresql"
-    # A password whose special characters are not escaped ends up in any of the parts.
-    place = parts.netloc.rpartition("@")[2] + parts.path
-    escaped = "@" not in parts.query + parts.fragment and _PLACE.fullmatch(place)
-    return f"postgresql {place}" if escaped else "postgresql"

@@ -16,6 +16,7 @@ __all__ = [
     "InternalClientError",
     "InvalidCachedStatementError",
     "InvalidSchemaNameError",
+    "LockNotAvailableError",
     "Pool",
     "PostgresConnectionError",
     "PostgresError",
@@ -32,6 +33,7 @@ InterfaceError = asyncpg.InterfaceError
 InternalClientError = asyncpg.InternalClientError
 InvalidCachedStatementError = asyncpg.exceptions.InvalidCachedStatementError
 InvalidSchemaNameError = asyncpg.exceptions.InvalidSchemaNameError
+LockNotAvailableError = asyncpg.exceptions.LockNotAvailableError
 PostgresConnectionError = asyncpg.exceptions.PostgresConnectionError
 PostgresError = asyncpg.PostgresError
 TargetServerAttributeNotMatched = asyncpg.exceptions.TargetServerAttributeNotMatched

@@ -27,7 +27,7 @@ from locus_memory.errors import (
     LocusMemoryError,
 )
 
-__all__ = ["is_lost", "is_repeatable", "translate", "translated", "was_never_sent"]
+__all__ = ["is_lost", "is_readonly", "is_repeatable", "translate", "translated", "was_never_sent"]
 
 # By SQLSTATE, else by its class, the first two characters:
 # https://www.postgresql.org/docs/current/errcodes-appendix.html. What is not here is a plain
@@ -139,6 +139,11 @@ def is_repeatable(error: BaseException | None) -> bool:
     """Whether the server rolled a transaction back that may succeed when it is run again."""
     state = getattr(error, "sqlstate", None)
     return state in _ROLLED_BACK or isinstance(error, InvalidCachedStatementError)
+
+
+def is_readonly(error: BaseException | None) -> bool:
+    """Whether the server takes no writes: a standby, or a primary that is told so."""
+    return getattr(error, "sqlstate", None) == "25006"
 
 
 def is_lost(error: BaseException) -> bool:

@@ -14,6 +14,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
+from typing_extensions import override
+
+from locus_memory._internal.running.live import POOLS, PoolUse
 from locus_memory.backends.loops import sever, until_the_loop_ends
 from locus_memory.backends.postgresql.connection.driver import (
     DRIVER_ERRORS,
@@ -24,6 +27,7 @@ from locus_memory.backends.postgresql.connection.driver import (
 from locus_memory.backends.waiting import WaitingLine
 from locus_memory.errors import (
     BackendClosedError,
+    BackendError,
     BackendUnavailableError,
     ConfigurationError,
 )
@@ -39,6 +43,12 @@ _LONGEST_IDLE: Final = 240.0
 
 _SETTLING: Final = 1.0
 """Seconds a cancelled statement is waited for, before its connection is given up."""
+
+_FAREWELL: Final = 5.0
+"""Seconds to close a connection whose statement was cancelled."""
+
+_LEAST_TO_SHARE: Final = 4
+"""The least size of a caller's pool that lends two connections for long."""
 
 _TURNS: Final = 6
 """How many turns the event loop may need to notice that a connection was closed."""
@@ -62,6 +72,19 @@ class LoopPool(ABC):
     @abstractmethod
     async def release(self, connection: Connection, *, broken: bool = False) -> None:
         """Take a connection back; a `broken` one is closed."""
+
+    async def outside(self, connect: Connect) -> Connection:
+        """Return a connection that `close` does not wait for."""
+        return await connect()
+
+    async def end_outside(self, connection: Connection) -> None:
+        """Close what `outside` returned; the server is told to end a cancelled statement."""
+        try:
+            async with asyncio.timeout(_FAREWELL):
+                await connection.close()
+        except (*DRIVER_ERRORS, asyncio.CancelledError):
+            connection.terminate()
+            raise
 
     async def settle(self, connection: Connection) -> None:
         """Take back the connection of a call that was cancelled, once its statement is over.
@@ -114,6 +137,11 @@ class OwnPool(LoopPool):
         self._returned: asyncio.Event | None = None
         self._closed = self._ended = False
         self._ending = until_the_loop_ends(self._end)
+        POOLS.add(self, where)
+
+    def use(self) -> PoolUse:
+        """Return the use of the connections now."""
+        return PoolUse(len(self._lent), len(self._idle), self._size, len(self._waiting))
 
     async def open(self) -> None:
         """Open the first connection, and close all when the event loop ends, at the latest."""
@@ -299,6 +327,7 @@ class BorrowedPool(LoopPool):
 
     def __init__(self, pool: Pool, *, acquire_timeout: float, where: str) -> None:
         self._pool = pool
+        self._where = where
         self._acquire_timeout = acquire_timeout
         # asyncpg does not say which loop a pool belongs to.
         if getattr(pool, "_loop", None) is not asyncio.get_running_loop():
@@ -323,6 +352,25 @@ class BorrowedPool(LoopPool):
         if broken and not is_gone(connection):
             connection.terminate()
         await self._pool.release(connection)
+
+    @override
+    async def outside(self, connect: Connect) -> Connection:
+        """Return a connection of the caller's pool, unless that leaves too few.
+
+        Raises:
+            BackendError: The pool is too small.
+        """
+        if self._pool.get_max_size() < _LEAST_TO_SHARE:
+            raise BackendError(
+                f"{self._where}: an index needs two connections while it is built, and the pool "
+                f"passed in has fewer than {_LEAST_TO_SHARE}; call compact() of a store that "
+                "opens its own"
+            )
+        return await self.acquire()
+
+    @override
+    async def end_outside(self, connection: Connection) -> None:
+        await self.settle(connection)
 
     async def close(self) -> None:
         """Leave the caller's pool open."""

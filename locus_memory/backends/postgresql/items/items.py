@@ -22,7 +22,13 @@ from locus_memory.backends.postgresql.items.naming import (
 )
 from locus_memory.backends.postgresql.items.queries import Arguments
 from locus_memory.backends.postgresql.items.ranges import Scope, key_condition
-from locus_memory.backends.postgresql.items.rows import Columns, Row, checksum_name, expiry
+from locus_memory.backends.postgresql.items.rows import (
+    Columns,
+    Row,
+    checksum_name,
+    embeddings_of,
+    expiry,
+)
 from locus_memory.backends.selection import KeyRange, Page
 from locus_memory.errors import BackendCorruptError, VersionConflictError
 from locus_memory.store.checksum import (
@@ -106,18 +112,12 @@ async def _put_many(pool: PostgreSQLPool, rows: Sequence[Row], now: datetime) ->
     columns = Columns.of_rows(rows)
     if all(row.embedding is None for row in rows):
         return await put_columns(pool, columns, now)
-    arguments = *columns.addresses(), *columns.contents(now), *_embeddings(rows)
+    arguments = *columns.addresses(), *columns.contents(now), *embeddings_of(rows)
     return _versions(await pool.fetchval(queries.PUT_MANY_VECTORS, now, *arguments))
 
 
 def _versions(found: str) -> list[int]:
     return list(map(int, found.split()))
-
-
-def _embeddings(rows: Sequence[Row]) -> tuple[str, str]:
-    """Return the embeddings and their checksums, joined."""
-    vectors = join_column(row.embedding or "" for row in rows)
-    return vectors, join_column(row.vector_checksum for row in rows)
 
 
 def _nothing(address: Address) -> Row:
@@ -139,7 +139,7 @@ async def _write_in_order(
     if not pool.features.has_vector:
         found = await pool.fetch(queries.WRITE, now, *arguments)
     else:
-        found = await pool.fetch(queries.WRITE_VECTORS, now, *arguments, *_embeddings(rows))
+        found = await pool.fetch(queries.WRITE_VECTORS, now, *arguments, *embeddings_of(rows))
     if found[0]["conflict"]:
         lost = addresses[found[0]["number"] - 1]
         raise VersionConflictError(

@@ -27,8 +27,6 @@ __all__ = [
     "GET_MANY",
     "GET_VALUE",
     "GET_VECTOR",
-    "INDEX_IS_THERE",
-    "LOCK_NAME",
     "LOST_VECTORS",
     "NAMESPACES",
     "PURGE",
@@ -44,7 +42,6 @@ __all__ = [
     "WRITE_VECTORS",
     "Arguments",
     "count_vectors",
-    "make_index",
     "nearest_by_index",
     "nearest_exactly",
     "newest_items",
@@ -368,23 +365,6 @@ SELECT {COLUMNS}, hit.score FROM (
     FROM candidate, rarity WHERE fits) AS matched
   ORDER BY score DESC, revision DESC {page}) AS hit
 JOIN {{items}} AS i ON i.name = hit.name ORDER BY hit.score DESC, hit.revision DESC
-"""
-
-
-INDEX_IS_THERE: Final = "SELECT pg_catalog.to_regclass($1) IS NOT NULL"
-LOCK_NAME: Final = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))"
-
-
-def make_index(index: str, dimension: int, kind: str) -> str:
-    """Return the statement that creates the index of all vectors of one length.
-
-    It has more links than the default of pgvector: with the default, no search reaches some
-    clusters of vectors.
-    """
-    return f"""
-CREATE INDEX IF NOT EXISTS {index} ON {{vectors}} USING hnsw (
-  (embedding::{{vector}}.{kind}({dimension})) {{vector}}.{kind}_ip_ops)
-WITH (m = 24, ef_construction = 200) WHERE dimension = {dimension}
 """
 
 

@@ -34,7 +34,7 @@ from locus_memory.store.checksum import (
 from locus_memory.store.encoding import encode_text
 from locus_memory.store.item import Namespace, Put, check_key, check_ttl
 
-__all__ = ["Columns", "Row", "checksum_name", "expiry"]
+__all__ = ["Columns", "Row", "checksum_name", "embeddings_of", "expiry"]
 
 
 def expiry(ttl: float | None, now: datetime) -> datetime | None:
@@ -111,6 +111,12 @@ def checksum_of(
     """Return the checksum of an item, with its documents as `jsonb` returns them."""
     name = checksum_name(address.path, address.key)
     return item_checksum(name, canonical(value), canonical(metadata or {}), vector=vector)
+
+
+def embeddings_of(rows: Sequence[Row]) -> tuple[str, str]:
+    """Return the embeddings of rows and their checksums, joined."""
+    vectors = join_column(row.embedding or "" for row in rows)
+    return vectors, join_column(row.vector_checksum for row in rows)
 
 
 @dataclass(frozen=True, slots=True)

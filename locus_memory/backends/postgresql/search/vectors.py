@@ -1,4 +1,4 @@
-"""Vector search: exact for few vectors, else by an HNSW index of pgvector.
+"""Vector search: exact for few vectors, else by an HNSW index of pgvector; see `indexes`.
 
 The index covers the whole table, without filters or namespaces: it returns one
 vector after the other until there are enough hits. If hits are rare, this takes long and misses
@@ -8,7 +8,7 @@ neighbouring namespace ever costs a hit.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
@@ -22,28 +22,28 @@ from locus_memory.backends.postgresql.connection.connection import (
     Record,
 )
 from locus_memory.backends.postgresql.items import queries
+from locus_memory.backends.postgresql.items.index_queries import LARGE_DIMENSIONS
 from locus_memory.backends.postgresql.items.items import item_of
 from locus_memory.backends.postgresql.items.queries import Arguments
 from locus_memory.backends.postgresql.items.ranges import Scope
+from locus_memory.backends.postgresql.search.indexes import VectorIndexes
 from locus_memory.backends.selection import Page
-from locus_memory.errors import BackendError, InvalidEmbeddingError
-from locus_memory.events import emit
+from locus_memory.errors import InvalidEmbeddingError
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import SemanticSearchResult
 
 __all__ = ["VectorQuery", "VectorSearch", "read_vector", "vector_text"]
 
-# https://github.com/pgvector/pgvector: the longest vector, and the longest in an HNSW index.
+# https://github.com/pgvector/pgvector: the longest vector.
 _MOST_DIMENSIONS: Final = 16_000
-_KINDS: Final = ((2_000, "vector"), (4_000, "halfvec"))
-_ITERATIVE_SCAN: Final = (0, 8)
-"""The first version whose index continues until the page is full."""
 
 _BREADTH: Final = "200"
 """The size of the candidate list of the index, `hnsw.ef_search`."""
 
 _FIRST: Final = 100
-"""The number of hits requested from the index, for any page: so each page continues the last."""
+"""The number of hits requested from the index, for any page: so each page continues the last. With
+40, filtered searches of 10,000 vectors among 100,000 had a recall@10 of 0.88: where hits are rare,
+the index misses some, and fewer would have been enough to believe it."""
 
 _MOST_SCANNED: Final = "2000"
 """The most vectors that the index may return for them, `hnsw.max_scan_tuples`. If fewer than one in
@@ -122,7 +122,7 @@ class _Statement:
 
 
 class VectorSearch:
-    """A search of the vectors of one store, which also creates their indexes.
+    """A search of the vectors of one store, which also has their indexes built.
 
     Args:
         pool: The database.
@@ -132,42 +132,18 @@ class VectorSearch:
 
     def __init__(self, pool: PostgreSQLPool, *, indexed: bool, exact_below: int) -> None:
         self._pool = pool
-        self._indexed = indexed
+        self._indexes = VectorIndexes(pool, wanted=indexed)
         self._exact_below = exact_below
-        self._settled: set[int] = set()
         self._large: RecentlyUsed[tuple[bool, int]] = RecentlyUsed(_REMEMBERED)
 
-    async def make_indexes(self, vectors: Collection[str]) -> None:
-        """Create the indexes for vectors of these lengths, if they are not created yet."""
-        for dimension in {vector.count(",") + 1 for vector in vectors} - self._settled:
-            kind = self._kind(dimension)
-            if kind is not None:
-                await self._make_index(dimension, kind)
-            self._settled.add(dimension)
+    async def make_indexes(self) -> None:
+        """Build the indexes that the search of a single namespace would use, and wait for them."""
+        rows = await self._pool.fetch(LARGE_DIMENSIONS, max(1, self._exact_below))
+        await self._indexes.build([row["dimension"] for row in rows])
 
-    def _kind(self, dimension: int) -> str | None:
-        """Return the type for the index of vectors of this length; `None`: no index."""
-        if not self._indexed or self._pool.features.vector_version < _ITERATIVE_SCAN:
-            return None
-        return next((kind for most, kind in _KINDS if dimension <= most), None)
-
-    async def _make_index(self, dimension: int, kind: str) -> None:
-        name = self._pool.sql("{vectors_by_direction}")[:-1] + f'_{dimension}"'
-        if await self._pool.fetchval(queries.INDEX_IS_THERE, name):
-            return
-        index = self._pool.sql("{index:vectors_by_direction}")[:-1] + f'_{dimension}"'
-        statement = queries.make_index(index, dimension, kind)
-
-        async def make(connection: Connection) -> None:
-            # Of several sessions, one creates the index, and the others find it.
-            await connection.execute(queries.LOCK_NAME, name)
-            await connection.execute(self._pool.sql(statement))
-
-        try:
-            await self._pool.transact(make)
-        except BackendError as error:
-            # Without an index every search is exact.
-            emit("postgresql.no_vector_index", error=error, dimension=dimension)
+    async def close(self) -> None:
+        """End the builds that are running."""
+        await self._indexes.close()
 
     async def find(
         self, scope: Scope, query: VectorQuery, page: Page
@@ -196,8 +172,8 @@ class VectorSearch:
             )
 
     async def _nearest(self, scope: Scope, query: VectorQuery, page: Page) -> list[Record]:
-        kind = self._kind(query.dimension)
-        if kind is None or page.limit > _FIRST or not await self._is_large(scope, query):
+        kind = await self._index(scope, query, page)
+        if kind is None:
             return await self._compare_all(scope, query, page, ())
         first = await self._ask_index(scope, query, page, kind)
         if len(first) < _FIRST:
@@ -205,6 +181,14 @@ class VectorSearch:
         if page.offset + page.limit <= _FIRST:
             return first[page.offset : page.offset + page.limit]
         return await self._compare_all(scope, query, page, first)
+
+    async def _index(self, scope: Scope, query: VectorQuery, page: Page) -> str | None:
+        """Return the type of the index to use; `None`: all vectors are compared."""
+        if page.limit > _FIRST or not self._indexes.may_exist(query.dimension):
+            return None
+        if not await self._is_large(scope, query):
+            return None
+        return await self._indexes.kind(query.dimension)
 
     async def _is_large(self, scope: Scope, query: VectorQuery) -> bool:
         name = f"{query.dimension} {scope.recursive} {scope.path}"

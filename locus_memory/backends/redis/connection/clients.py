@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
+from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import TimeoutError as LateError
 
 from locus_memory.backends.loops import sever, until_the_loop_ends
+from locus_memory.backends.redis.connection.address import RedisAddress
+from locus_memory.backends.redis.connection.cluster import ClusterDriver
 from locus_memory.backends.redis.connection.driver import Client, Driver
 from locus_memory.backends.redis.connection.pool import Pool
+from locus_memory.backends.redis.connection.sentinel import sentinel_pool
 
 __all__ = ["LONGEST_CLOSE", "ClientFactory", "Link", "LoopClient"]
 
@@ -35,14 +39,14 @@ class ClientFactory:
     """How a link is made, in the event loop that it is for; its `repr` has no password.
 
     Attributes:
-        url: As the driver reads it.
+        address: Where it leads to.
         pool_size: Connections a loop, and a node of a cluster.
         connect_timeout: Seconds.
         acquire_timeout: Seconds that a command waits for a connection.
         command_timeout: Seconds that the server has for an answer; `None`: for ever.
     """
 
-    url: str = field(repr=False)
+    address: RedisAddress
     pool_size: int
     connect_timeout: float
     acquire_timeout: float
@@ -64,12 +68,19 @@ class ClientFactory:
             "max_connections": self.pool_size,
             "driver_info": None,
         }
+        first, *others = self.address.urls
         if cluster:
-            client = RedisCluster.from_url(self.url, **options)
+            hosts = self.address.hosts[1:] if others else []
+            nodes = [ClusterNode(host, port) for host, port in hosts]
+            client = RedisCluster.from_url(first, startup_nodes=nodes, **options)
             self._bound_greetings(client)
             return self.wrap(client, owned=True)
+        if self.address.kind == "sentinel":
+            factory: ConnectionPool = sentinel_pool(self.address, options)
+        else:
+            factory = ConnectionPool.from_url(first, **options)
         return Pool(
-            ConnectionPool.from_url(self.url, **options),
+            factory,
             size=self.pool_size,
             connect_timeout=self.connect_timeout,
             acquire_timeout=self.acquire_timeout,
@@ -94,14 +105,16 @@ class ClientFactory:
 
     def wrap(self, client: Client, *, owned: bool) -> Driver:
         """Return the link over a client that there is."""
-        return Driver(
-            client,
-            owned=owned,
-            size=self.pool_size,
-            connect_timeout=self.connect_timeout,
-            acquire_timeout=self.acquire_timeout,
-            command_timeout=self.command_timeout,
-        )
+        options: dict[str, Any] = {
+            "owned": owned,
+            "size": self.pool_size,
+            "connect_timeout": self.connect_timeout,
+            "acquire_timeout": self.acquire_timeout,
+            "command_timeout": self.command_timeout,
+        }
+        if isinstance(client, RedisCluster):
+            return ClusterDriver(client, **options)
+        return Driver(client, **options)
 
 
 class LoopClient:
@@ -136,7 +149,7 @@ class LoopClient:
         # The first pass reads the sockets, the second runs what they have to say.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        if isinstance(self.link, Driver) and isinstance(self.link.client, RedisCluster):
+        if isinstance(self.link, ClusterDriver):
             # The client of a cluster does not look before it sends.
             for connection in self.link.connections:
                 reader = connection._reader  # noqa: SLF001 - nothing public tells

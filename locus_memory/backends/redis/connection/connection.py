@@ -21,7 +21,7 @@ from typing_extensions import override
 from locus_memory._internal.options import Keywords, checked
 from locus_memory._internal.resource import Resource, warn_unless_closed
 from locus_memory.backends.loops import PerLoop
-from locus_memory.backends.redis.connection.address import to_place, to_url
+from locus_memory.backends.redis.connection.address import RedisAddress, parse_redis_url
 from locus_memory.backends.redis.connection.clients import (
     LONGEST_CLOSE,
     ClientFactory,
@@ -37,6 +37,7 @@ from locus_memory.backends.redis.connection.driver_errors import (
     translated,
 )
 from locus_memory.backends.redis.connection.features import Features, probe
+from locus_memory.backends.redis.connection.packets import Wait
 from locus_memory.backends.redis.connection.pool import Pool
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.errors import BackendError, ConfigurationError
@@ -123,7 +124,9 @@ class RedisConnection(Resource):
 
     Args:
         url: `host`, `host:port`, `host:port/db`, or a URL, which the driver reads
-            (`redis://`, `rediss://`, `unix://`); `localhost:6379` by default.
+            (`redis://`, `rediss://`, `unix://`); `localhost:6379` by default. Several hosts:
+            `redis+cluster://host:port,host:port`, or the sentinels of a primary,
+            `redis+sentinel://host:port,host:port/service`.
         client: A client to use instead, which is then not closed here, and only works in its
             own event loop. It must not decode responses. Whether it sends a write twice when a
             connection breaks is up to its own `retry`.
@@ -147,17 +150,22 @@ class RedisConnection(Resource):
         self._prefix = options.key_prefix.encode()
         self._given = client
         self._home: asyncio.AbstractEventLoop | None = None
-        self._cluster = isinstance(client, RedisCluster) if client is not None else options.cluster
-        address = to_url(url)
+        address = parse_redis_url(url)
+        self._cluster = _is_cluster(client, address, option=options.cluster)
+        self._wait = (
+            Wait(options.wait_replicas, options.wait_timeout) if options.wait_replicas else None
+        )
         self._factory = ClientFactory(
-            url=address,
+            address=address,
             pool_size=options.pool_size,
             connect_timeout=options.connect_timeout,
             acquire_timeout=options.acquire_timeout,
             command_timeout=options.command_timeout,
         )
         self.command_timeout = options.command_timeout
-        self.place = to_place(address) if client is None else _place_of(client)
+        self.place = address.place if client is None else _place_of(client)
+        self.pool_size = options.pool_size
+        self.plain_hosts = address.plain_hosts if client is None else []
         self._features: Features | None = None
         self._clients: PerLoop[LoopClient] = PerLoop(f"redis {self.place}")
         self._lock = threading.Lock()
@@ -205,7 +213,8 @@ class RedisConnection(Resource):
             BackendError: See `locus_memory.errors`.
         """
         call = script.call(keys, args)
-        return await self._use(lambda link: _evaluate(link, call), again=script.idempotent)
+        wait = None if script.is_read else self._wait
+        return await self._use(lambda link: _evaluate(link, call, wait), again=script.idempotent)
 
     async def execute(self, *command: Any, again: bool = False) -> Any:
         """Send one command and return its answer.
@@ -234,8 +243,11 @@ class RedisConnection(Resource):
             BackendError: The first that failed; the others may have run.
         """
         listed = list(commands)
-        is_read = again and all(not isinstance(c, Call) or c.script.is_read for c in listed)
-        return await self._use(_Pipe(listed, is_read=is_read).send, again=again)
+        writes = any(isinstance(each, Call) and not each.script.is_read for each in listed)
+        wait = self._wait if writes else None
+        return await self._use(
+            _Pipe(listed, is_read=again and not writes, wait=wait).send, again=again
+        )
 
     @override
     async def open(self) -> None:
@@ -365,20 +377,42 @@ def _place_of(client: object) -> str:
     return str(options.get("path") or f"{options.get('host')}:{options.get('port')}")
 
 
-async def _evaluate(link: Link, call: Call) -> Any:
+def _is_cluster(
+    client: Client | None, address: RedisAddress, *, option: bool | None
+) -> bool | None:
+    """Return whether it is a cluster; `None`: the server is asked.
+
+    Raises:
+        ConfigurationError: The option contradicts the URL.
+    """
+    if client is not None:
+        return isinstance(client, RedisCluster)
+    if address.kind == "server":
+        return option
+    is_cluster = address.kind == "cluster"
+    if option not in (None, is_cluster):
+        raise ConfigurationError(
+            f"redis {address.place}: cluster={option}, but the url is one of "
+            f"{'a cluster' if is_cluster else 'sentinels'}; leave the option out"
+        )
+    return is_cluster
+
+
+async def _evaluate(link: Link, call: Call, wait: Wait | None) -> Any:
     is_read = call.script.is_read
     try:
-        return await link.ask(call.command, is_read=is_read)
+        return await link.ask(call.command, is_read=is_read, wait=wait)
     except NoScriptError:
-        return await link.ask(call.full_command, is_read=is_read)
+        return await link.ask(call.full_command, is_read=is_read, wait=wait)
 
 
 class _Pipe:
     """Commands that are sent at once; again, those only that the server refused unread."""
 
-    def __init__(self, commands: Sequence[Command], *, is_read: bool) -> None:
+    def __init__(self, commands: Sequence[Command], *, is_read: bool, wait: Wait | None) -> None:
         self._commands = commands
         self._is_read = is_read
+        self._wait = wait
         self._answers: list[Any] = [None] * len(commands)
         self._left: Sequence[int] = range(len(commands))
 
@@ -388,6 +422,7 @@ class _Pipe:
         found = await link.ask_many(
             [each.command if isinstance(each, Call) else each for each in commands],
             is_read=self._is_read,
+            wait=self._wait,
         )
         for place, command, answer in zip(self._left, commands, found, strict=True):
             self._answers[place] = answer
@@ -401,6 +436,6 @@ class _Pipe:
 
     async def _answer_of(self, link: Link, call: Call) -> Any:
         try:
-            return await link.ask(call.full_command, is_read=self._is_read)
+            return await link.ask(call.full_command, is_read=self._is_read, wait=self._wait)
         except ResponseError as error:
             return error

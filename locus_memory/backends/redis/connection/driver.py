@@ -1,16 +1,17 @@
-"""redis-py's own clients, where they are needed: for a cluster, and where the caller has one."""
+"""A client of redis-py that the caller has, asked as a `Pool` is."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import MaxConnectionsError, NoPermissionError
 
 from locus_memory._internal.cancellation import finished
+from locus_memory.backends.redis.connection.packets import Wait
 
 __all__ = ["Client", "Driver"]
 
@@ -52,43 +53,57 @@ class Driver:
     @property
     def connections(self) -> list[Any]:
         """All that the client has made; nothing public lists them."""
-        if isinstance(self.client, RedisCluster):
-            manager = self.client.nodes_manager
-            # A node may be in both, or be two with one name, which count as equal.
-            listed: list[Any] = [*manager.nodes_cache.values(), *manager.startup_nodes.values()]
-            nodes = {id(node): node for node in listed}.values()
-            return [each for node in nodes for each in node._connections]  # noqa: SLF001
-        pool: Any = self.client.connection_pool
+        pool: Any = cast("Redis", self.client).connection_pool
         return [*pool._available_connections, *pool._in_use_connections]  # noqa: SLF001
 
-    async def ask(self, command: Sequence[Any], *, is_read: bool = False) -> Any:
+    async def ask(
+        self, command: Sequence[Any], *, is_read: bool = False, wait: Wait | None = None
+    ) -> Any:
         """Send a command and return what redis-py makes of the answer.
 
         Args:
             command: Its name and arguments.
             is_read: Whether it does no harm late: then a cancelled call ends at once.
+            wait: What replicas have to confirm first.
         """
-        return await self._in_turn(lambda: self._execute(command), is_read=is_read)
+        return await self._in_turn(lambda: self._execute(command, wait), is_read=is_read)
 
-    async def _execute(self, command: Sequence[Any]) -> Any:
-        return await self.client.execute_command(*command)
+    async def _execute(self, command: Sequence[Any], wait: Wait | None) -> Any:
+        if wait is None:
+            return await self.client.execute_command(*command)
+        (answer,) = await self._execute_many([command], wait)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     async def ask_many(
-        self, commands: Sequence[Sequence[Any]], *, is_read: bool = False
+        self,
+        commands: Sequence[Sequence[Any]],
+        *,
+        is_read: bool = False,
+        wait: Wait | None = None,
     ) -> list[Any]:
         """Send commands at once and return what redis-py makes of the answers and refusals.
 
         Args:
             commands: Each as for `ask`.
             is_read: As for `ask`, of all of them.
+            wait: As for `ask`, of all of them.
         """
-        return await self._in_turn(lambda: self._execute_many(commands), is_read=is_read)
+        return await self._in_turn(lambda: self._execute_many(commands, wait), is_read=is_read)
 
-    async def _execute_many(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+    async def _execute_many(
+        self, commands: Sequence[Sequence[Any]], wait: Wait | None
+    ) -> list[Any]:
+        """Send commands over one connection."""
         async with self.client.pipeline(transaction=False) as pipe:
             for command in commands:
                 pipe.execute_command(*command)
+            if wait is not None:
+                pipe.execute_command(*wait.command)
             answers: list[Any] = await pipe.execute(raise_on_error=False)
+        if wait is not None:
+            wait.check(answers.pop(), answers)
         return answers
 
     async def connect(self) -> None:
@@ -99,17 +114,14 @@ class Driver:
             TimeoutError: Not in time.
         """
         async with asyncio.timeout(self._connect_timeout + (self._command_timeout or 0)):
-            if isinstance(self.client, RedisCluster):
-                await self.client.initialize()
-            else:
-                with suppress(NoPermissionError):
-                    await self.ask(("PING",), is_read=True)
+            await self._connect()
+
+    async def _connect(self) -> None:
+        with suppress(NoPermissionError):
+            await self.ask(("PING",), is_read=True)
 
     async def ask_one(self, *command: Any) -> Any:
-        """Ask one server, any of them if it is a cluster, whatever the command's keys."""
-        if isinstance(self.client, RedisCluster):
-            node = self.client.get_default_node()
-            return await self._in_turn(lambda: node.execute_command(*command), is_read=True)
+        """Ask the server what it is, as `ask` does."""
         return await self.ask(command, is_read=True)
 
     async def _in_turn(self, work: Callable[[], Awaitable[T]], *, is_read: bool) -> T:
@@ -146,19 +158,11 @@ class Driver:
 
     async def close(self) -> None:
         """Close the client, unless it is the caller's."""
-        if not self.owned:
-            return
-        await self.client.aclose()
-        if isinstance(self.client, RedisCluster):
-            # After a failure it takes itself for closed, with its sockets open.
-            await self.client.nodes_manager.aclose()
-            await self.client.nodes_manager.aclose("startup_nodes")
+        if self.owned:
+            await self.client.aclose()
 
     def abandon(self) -> None:
         """Do not warn of what was left open, for it is not any more."""
-        if isinstance(self.client, RedisCluster):
-            client: Any = self.client
-            client._initialize = True  # noqa: SLF001 - it takes itself for open otherwise
 
 
 def _most_connections(client: Client) -> int:

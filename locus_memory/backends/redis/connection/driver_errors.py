@@ -9,6 +9,7 @@ from redis import exceptions
 
 from locus_memory.backends.driver_errors import DriverErrors, ErrorTable
 from locus_memory.backends.redis.connection.lost_keys import LOST, LostKeyError
+from locus_memory.backends.redis.connection.packets import UnconfirmedError
 from locus_memory.errors import (
     NO_ROOM,
     BackendError,
@@ -79,6 +80,7 @@ _TABLE: Final = ErrorTable(
         exceptions.ClusterError: BackendUnavailableError,
         exceptions.TryAgainError: BackendUnavailableError,
         exceptions.SlotNotCoveredError: BackendUnavailableError,
+        UnconfirmedError: BackendUnavailableError,
         OSError: BackendUnavailableError,
     },
     # A script that only deletes may run where memory is full. A server that cannot save to its

@@ -21,6 +21,8 @@ from redis.exceptions import ConnectionError as LostError
 from redis.exceptions import MaxConnectionsError, ResponseError
 
 from locus_memory._internal.cancellation import finished
+from locus_memory._internal.running.live import POOLS, PoolUse
+from locus_memory.backends.redis.connection.packets import Wait, packed, read_answers
 from locus_memory.backends.waiting import WaitingLine
 
 __all__ = ["Pool"]
@@ -84,6 +86,12 @@ class Pool:
         self._carriers: set[asyncio.Task[None]] = set()
         self._silence = asyncio.Event()
         self._silence.set()
+        POOLS.add(self, _name_of(factory))
+
+    def use(self) -> PoolUse:
+        """Return the use of the connections now."""
+        idle = sum(bool(each.is_connected) for each in tuple(self._free))
+        return PoolUse(self._busy, idle, self._size, len(self._queue))
 
     async def connect(self) -> None:
         """Connect, or find out why that cannot be.
@@ -94,30 +102,38 @@ class Pool:
         """
         self._free.append(await self._take())
 
-    async def ask(self, command: Sequence[Any], *, is_read: bool = False) -> Any:
+    async def ask(
+        self, command: Sequence[Any], *, is_read: bool = False, wait: Wait | None = None
+    ) -> Any:
         """Send a command and return the server's answer.
 
         Args:
             command: Its name and arguments.
             is_read: Whether it does no harm late: then a cancelled call ends at once.
+            wait: What replicas have to confirm first.
 
         Raises:
-            RedisError: The connection broke, or the server refused.
+            RedisError: The connection broke, the server refused, or too few replicas confirmed.
             TimeoutError: There was no answer in time.
         """
-        (answer,) = await self._send(_packed(command), 1, is_read=is_read)
+        (answer,) = await self.ask_many([command], is_read=is_read, wait=wait)
         if isinstance(answer, ResponseError):
             raise answer
         return answer
 
     async def ask_many(
-        self, commands: Sequence[Sequence[Any]], *, is_read: bool = False
+        self,
+        commands: Sequence[Sequence[Any]],
+        *,
+        is_read: bool = False,
+        wait: Wait | None = None,
     ) -> list[Any]:
         """Send commands at once and return the server's answers, its refusals among them.
 
         Args:
             commands: Each as for `ask`.
             is_read: As for `ask`, of all of them.
+            wait: As for `ask`, of all of them.
 
         Raises:
             RedisError: The connection broke.
@@ -126,8 +142,12 @@ class Pool:
         if not commands:
             # From Python 3.12 on, a connection that was sent nothing cannot be closed any more.
             return []
-        data = b"".join(map(_packed, commands))
-        return await self._send(data, len(commands), is_read=is_read)
+        data = b"".join(map(packed, commands))
+        if wait is None:
+            return await self._send(data, len(commands), is_read=is_read)
+        *answers, confirmed = await self._send(data + wait.data, len(commands) + 1, is_read=is_read)
+        wait.check(confirmed, answers)
+        return answers
 
     async def ask_one(self, *command: Any) -> Any:
         """Ask the server what it is, as `ask` does."""
@@ -173,7 +193,7 @@ class Pool:
         """Send commands and read the answers, which a cancelled write waits for."""
         if is_read:
             await connection.send_packed_command(data)
-            await _read_answers(connection, *wanted)
+            await read_answers(connection, *wanted)
             return
         end = time.when()
         left = None if end is None else end - self._loop.time()
@@ -183,7 +203,7 @@ class Pool:
         # Without a task of its own, for it takes as long as the rest.
         await connection.send_packed_command(data)
         try:
-            await _read_answers(connection, *wanted)
+            await read_answers(connection, *wanted)
         except asyncio.CancelledError:
             if not time.expired():
                 left = None if end is None else end - self._loop.time()
@@ -247,7 +267,7 @@ class Pool:
                 await connection.send_packed_command(b"".join(each.data for each in wanted))
             for request in wanted:
                 answers: list[Any] = []
-                await _read_answers(connection, answers, request.count)
+                await read_answers(connection, answers, request.count)
                 heard += 1
                 if not request.answers.done():
                     request.answers.set_result(answers)
@@ -309,6 +329,13 @@ class Pool:
             await connection.disconnect()
 
 
+def _name_of(factory: ConnectionPool) -> str:
+    """Return the name of the pool of a server, without a password."""
+    options = factory.connection_kwargs
+    place = options.get("path") or f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
+    return f"redis {place}"
+
+
 async def _has_spoken(connection: Any) -> bool:
     """Whether the server said what nobody asked for: goodbye, as a rule."""
     try:
@@ -324,27 +351,4 @@ async def _exchanged(
     async with asyncio.timeout(left):
         if data:
             await connection.send_packed_command(data)
-        await _read_answers(connection, *wanted)
-
-
-async def _read_answers(connection: Any, answers: list[Any], count: int) -> None:
-    """Append what the server answers until there are so many.
-
-    Cancelled, it can be called again: the driver keeps what has arrived of an answer.
-    """
-    while len(answers) < count:
-        try:
-            answers.append(await connection.read_response(disconnect_on_error=False))
-        except ResponseError as error:
-            answers.append(error)
-
-
-def _packed(command: Sequence[Any]) -> bytes:
-    """Return a command as it is sent; the driver's own way grows with the square of its parts."""
-    # As with the driver, the name may be of two words.
-    words = (*str(command[0]).split(), *command[1:])
-    parts = [b"*%d\r\n" % len(words)]
-    for part in words:
-        data = part if isinstance(part, bytes) else str(part).encode()
-        parts.append(b"$%d\r\n%b\r\n" % (len(data), data))
-    return b"".join(parts)
+        await read_answers(connection, *wanted)

@@ -23,6 +23,7 @@ from locus_memory.store.item import (
     Delete,
     Namespace,
     Put,
+    Restored,
     StoreItem,
     check_text,
     timestamp,
@@ -50,6 +51,25 @@ _WRAP: Final = 2**64
 _NO_METADATA: Final = b"{}"
 
 
+class Past(NamedTuple):
+    """The version and the moments of an item that is restored; seconds since the epoch."""
+
+    version: int
+    created: float
+    updated: float
+    expires_at: float | None
+
+    @classmethod
+    def of(cls, item: Restored) -> Self:
+        """Return the past of an item."""
+        expires = None if item.expires_at is None else item.expires_at.timestamp()
+        return cls(item.version, item.created_at.timestamp(), item.updated_at.timestamp(), expires)
+
+    def ttl(self, now: float) -> float | None:
+        """Return the seconds until it expires, negative once it has."""
+        return None if self.expires_at is None else self.expires_at - now
+
+
 class Kind(NamedTuple):
     """The common properties of several operations of a batch.
 
@@ -60,12 +80,14 @@ class Kind(NamedTuple):
             value, `m` for metadata, `t` for the text, `c` for the checksums and `e` for the
             embedding; instead of `t` and `e`, `s` and `f` where RediSearch holds them.
         ttl: Seconds, or `None`.
+        past: The version and the moments of a restored item, or `None`.
     """
 
     namespace: Namespace
     if_version: int | None
     parts: str = ""
     ttl: float | None = None
+    past: Past | None = None
 
     def header(self, number: int, now: float, count: int) -> str:
         """Return the header for the script, before the arguments.
@@ -77,9 +99,15 @@ class Kind(NamedTuple):
         """
         expected = _NONE if self.if_version is None else str(self.if_version)
         expires, time = _NONE, "0"
-        if self.ttl is not None:
-            expires, time = moment(now + self.ttl), str(int(self.ttl * 1000) + 1)
-        return f"{self.parts or _NONE} {count} {number} {expected} {expires} {time}"
+        ttl = self.ttl if self.past is None else self.past.ttl(now)
+        if ttl is not None:
+            expires, time = moment(now + ttl), str(max(int(ttl * 1000), 0) + 1)
+        past = f"{_NONE} {_NONE} {_NONE}"
+        if self.past is not None:
+            # Exactly, where the sum above is rounded.
+            expires = _NONE if self.past.expires_at is None else moment(self.past.expires_at)
+            past = f"{self.past.version} {moment(self.past.created)} {moment(self.past.updated)}"
+        return f"{self.parts or _NONE} {count} {number} {expected} {expires} {time} {past}"
 
 
 class Operation(NamedTuple):
@@ -143,7 +171,8 @@ class Preparer:
         if vector:
             parts += "f" if self.searched_vectors else "e"
             arguments.append(vector)
-        return Operation(Kind(namespace, given.if_version, parts, given.ttl), arguments)
+        past = Past.of(given) if isinstance(given, Restored) else None
+        return Operation(Kind(namespace, given.if_version, parts, given.ttl, past), arguments)
 
     def _text(self, value: Any, text: str | None) -> bytes:
         if self.has_text:

@@ -4,7 +4,8 @@
 -- ARGV: now, the number of namespaces, whether they are registered, the mark of the layout (empty:
 -- there is none), their paths, their labels for RediSearch (empty: it holds nothing); then headers,
 -- each with its operations. A header is `<parts> <how many operations> <namespace> <expected
--- version> <expires> <milliseconds>`, with - for omitted fields. The parts are a letter for each
+-- version> <expires> <milliseconds> <version> <created> <updated>`, with - for omitted fields. The
+-- last three are those of a restored item. The parts are a letter for each
 -- argument of an operation after its key: v, its value, m, its metadata unless that is {}, t, its
 -- text, or s, its stems for RediSearch, c, its checksums, and e, its vector, or f, its vector for
 -- RediSearch; - is for a delete.
@@ -28,8 +29,8 @@ local registry, layout = KEYS[spaces_count + 1], KEYS[spaces_count + 2]
 local is_conditional, has_put = false, false
 
 local function read_header(text)
-  local parts, count, number, expected, expires, time =
-    text:match('^(%S+) (%d+) (%d+) (%S+) (%S+) (%S+)$')
+  local parts, count, number, expected, expires, time, version, created, updated =
+    text:match('^(%S+) (%d+) (%d+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
   is_conditional = is_conditional or expected ~= '-'
   has_put = has_put or parts ~= '-'
   return {
@@ -37,6 +38,7 @@ local function read_header(text)
     is_put = parts ~= '-', metadata = parts:find('m'), text = parts:find('t'),
     vector = parts:find('e'), stems = parts:find('s'), field = parts:find('f'),
     check = parts:find('c'), size = parts == '-' and 1 or 1 + #parts,
+    restored = version ~= '-', version = version, created = created, updated = updated,
   }, tonumber(count)
 end
 
@@ -119,8 +121,12 @@ local function write_item(operation, head)
     local before, since = head:match('^(%d+) (%S+)')
     version, created = tonumber(before or 0) + 1, since or now_text
   end
+  local header, updated = operation.header, now_text
+  if header.restored then
+    version, created, updated = tonumber(header.version), header.created, header.updated
+  end
   local new_head = table.concat(
-    {whole(version), created, now_text, part(operation, 'check'), operation.header.expires}, ' '
+    {whole(version), created, updated, part(operation, 'check'), operation.header.expires}, ' '
   )
   if operation.header.space.labels ~= '' then
     write_searched(operation, head, new_head)
@@ -150,7 +156,8 @@ local function put(operation, head, revision)
   add(space, 'ZADD', ':r', revision, key)
   space.revision = revision
   -- A key that is not in the set of keys has no card.
-  return version, version > 1 or add(space, 'ZADD', ':k', 0, key) == 0
+  -- The version of a restored item does not tell whether the key is in the set.
+  return version, version > 1 and not header.restored or add(space, 'ZADD', ':k', 0, key) == 0
 end
 
 local function index_put(operation, card)

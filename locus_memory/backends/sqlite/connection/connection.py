@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, TypeVar
 from locus_memory._internal.options import checked
 from locus_memory._internal.quoting import quote
 from locus_memory._internal.resource import warn_unless_closed
+from locus_memory._internal.running.live import POOLS, PoolUse
 from locus_memory.backends.sqlite.connection.driver_errors import translated
 from locus_memory.backends.sqlite.connection.opening import MEMORY, Settings
 from locus_memory.backends.sqlite.connection.pool import (
@@ -91,6 +92,13 @@ class SQLiteDatabase:
         self._finalizer = weakref.finalize(self, dismiss, self._reads, self._writes, readers)
         self._finalizer.atexit = False
         self._warning: weakref.finalize[..., Any] | None = None
+        POOLS.add(self, f"sqlite {self.path}")
+
+    def use(self) -> PoolUse:
+        """Return the use of the connections that read; one more writes."""
+        used = min(self._reading, len(self._readers))
+        idle = len(self._readers) - used
+        return PoolUse(used, idle, self._max_readers, self._reading - used)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"

@@ -22,7 +22,7 @@ from locus_memory.errors import (
     ConfigurationError,
 )
 
-__all__ = ["MEMORY", "Identity", "Settings", "roll_back"]
+__all__ = ["MEMORY", "Identity", "Settings", "readable_version", "roll_back"]
 
 MEMORY: Final = ":memory:"
 _TABLE_COUNT: Final = "SELECT count(*) FROM sqlite_master"
@@ -146,7 +146,7 @@ class Settings:
             connection.execute("PRAGMA temp_store = MEMORY")
             # In one snapshot: another process may be making the tables at this moment.
             connection.execute("BEGIN")
-            current = _version(connection, self.path) == len(MIGRATIONS)
+            current = readable_version(connection, self.path) == len(MIGRATIONS)
             connection.execute("COMMIT")
             if not current:
                 _migrate(connection, self.path)
@@ -160,7 +160,7 @@ def _number(connection: sqlite3.Connection, query: str) -> int:
     return int(connection.execute(query).fetchone()[0])
 
 
-def _version(connection: sqlite3.Connection, path: str) -> int:
+def readable_version(connection: sqlite3.Connection, path: str) -> int:
     """Return how many migrations the file has had; 0 for an empty one.
 
     Raises:
@@ -194,7 +194,7 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
     try:
         _write_tables(connection, path)
     except sqlite3.OperationalError as error:
-        version = _version(connection, path)
+        version = readable_version(connection, path)
         if version and code_names(error)[1] == "SQLITE_READONLY":
             raise BackendWriteError(
                 f"sqlite {path}: an earlier locus_memory wrote this file (schema {version}, this "
@@ -211,7 +211,7 @@ def _write_tables(connection: sqlite3.Connection, path: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.create_function("locus_code", 1, _code, deterministic=True)
-        for statements in MIGRATIONS[_version(connection, path) :]:
+        for statements in MIGRATIONS[readable_version(connection, path) :]:
             for statement in statements:
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from locus_memory.backends.products import products
 from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.items import Scope, items_of_vectors
@@ -415,7 +416,7 @@ def _best(ids: Ids, rows: Rows, vector: bytes, wanted: int) -> tuple[Ids, Floats
     """Return the ids that can be among the `wanted` best, and their cosines."""
     query = np.frombuffer(vector, "<f4")
     if 0 < wanted < len(ids):
-        scores = rows @ query
+        scores = products(rows, query)
         last = np.partition(scores, len(ids) - wanted)[len(ids) - wanted]
         near = np.flatnonzero(scores >= last - _MARGIN)
         ids, rows = ids[near], rows[near]

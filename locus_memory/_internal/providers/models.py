@@ -1,0 +1,145 @@
+"""Tables of models: the name, the class and the extra of each model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from locus_memory._internal.providers.address import is_provider_name, parse_address
+from locus_memory._internal.providers.construction import Construction, did_you_mean
+from locus_memory._internal.quoting import quote
+from locus_memory.errors import ConfigurationError, UnknownProviderError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["ModelRow", "ModelTable"]
+
+_Model = TypeVar("_Model")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A row of the table.
+
+    Attributes:
+        target: A class or function as `"module:name"`.
+        parameter: The parameter that gets the part after the colon; `None`: there is none.
+    """
+
+    target: str
+    parameter: str | None = None
+
+
+class ModelTable(Generic[_Model]):
+    """A table from strings such as `"local"` or `"openai:text-embedding-3-small"` to models.
+
+    Args:
+        what: The kind of the models, for messages.
+        kind: The protocol of the models.
+        rows: The built-in models, by name.
+        group: The group of entry points of other distributions, whose names are names of models and
+            whose values are factories as for `register`; `None`: there is no such group.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        kind: type[Any],
+        rows: Mapping[str, ModelRow],
+        *,
+        group: str | None = None,
+    ) -> None:
+        self._what = what
+        self._kind = kind
+        self._rows = rows
+        self._group = group
+        self._factories: dict[str, Callable[..., _Model]] = {}
+
+    def names(self) -> list[str]:
+        """Return the known names, in alphabetical order."""
+        return sorted({*self._rows, *self._factories, *self._entries()})
+
+    def make(self, where: str, options: Mapping[str, Any]) -> _Model:
+        """Return a new model.
+
+        Raises:
+            UnknownProviderError: The name is not registered.
+            UnknownOptionError: Its class has no such option.
+            ConfigurationError: An invalid string, arguments that its class refuses, or a plugin
+                that does not load.
+        """
+        address = parse_address(where)
+        name, hint = address.provider, address.hint
+        if name in self._factories:
+            construction = Construction(name, self._factories[name], positional=(hint,))
+        elif name not in self._rows and (entry := self._entries().get(name)) is not None:
+            construction = Construction(name, self._loaded(entry), positional=(hint,))
+        else:
+            construction = self._built_in(name, hint, options)
+        made: _Model = construction.make(self._kind, options)
+        return made
+
+    def _entries(self) -> dict[str, EntryPoint]:
+        if self._group is None:
+            return {}
+        from importlib.metadata import entry_points  # noqa: PLC0415 - costs 30 ms, seldom needed
+
+        return {entry.name.lower(): entry for entry in entry_points(group=self._group)}
+
+    @staticmethod
+    def _loaded(entry: EntryPoint) -> Callable[..., Any]:
+        try:
+            loaded = entry.load()
+        except Exception as error:
+            raise ConfigurationError(
+                f"{entry.name}: its plugin {quote(entry.value)} does not load: "
+                f"{type(error).__name__}"
+            ) from error
+        if not callable(loaded):
+            raise ConfigurationError(f"{entry.name}: its plugin {quote(entry.value)} is no factory")
+        made: Callable[..., Any] = loaded
+        return made
+
+    def _built_in(self, name: str, hint: str | None, options: Mapping[str, Any]) -> Construction:
+        row = self._rows.get(name)
+        if row is None:
+            known = self.names()
+            raise UnknownProviderError(
+                f"unknown {self._what} {quote(name)}{did_you_mean(name, known)} "
+                f"Known: {', '.join(known)}"
+            )
+        if hint is not None and row.parameter is None:
+            raise ConfigurationError(f"{name}: nothing follows it, write just {quote(name)}")
+        module, _, target = row.target.partition(":")
+        made_by = getattr(import_module(module), target)
+        if hint is None and row.parameter is not None and row.parameter not in options:
+            default = signature(made_by).parameters[row.parameter].default
+            if default is Parameter.empty:
+                raise ConfigurationError(
+                    f"{name}: say which {row.parameter}, after a colon: '{name}:<{row.parameter}>'"
+                )
+        return Construction(
+            name, made_by, parameter=row.parameter, hint=hint, given=hint is not None
+        )
+
+    def register(self, name: str, factory: Callable[..., _Model]) -> Callable[[], None]:
+        """Register a factory as `name`; return a function that unregisters it.
+
+        Raises:
+            ConfigurationError: The name is not valid in such a string.
+        """
+        given: object = name
+        if not isinstance(given, str) or not is_provider_name(given):
+            raise ConfigurationError(f"a name is letters, digits and '_.+-', not {quote(name)}")
+        key = name.lower()
+        self._factories[key] = factory
+
+        def unregister() -> None:
+            if self._factories.get(key) is factory:
+                del self._factories[key]
+
+        return unregister

@@ -1,0 +1,88 @@
+"""Advice about a database that works, but is configured badly; `locus-memory doctor` prints it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+
+__all__ = ["Advice", "is_remote", "on_clock", "on_folder"]
+
+_MOST_SKEW: Final = 2.0
+"""Seconds: by how much clocks may differ before expiry and ages do."""
+
+_NETWORK: Final = frozenset(
+    ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "fuse.sshfs")
+)
+"""The types of network file systems, as Linux names them."""
+
+_MOUNTS: Final = Path("/proc/mounts")
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One finding about the configuration of a database.
+
+    Attributes:
+        name: Its name, such as `redis.eviction`; programs may look for it.
+        finding: What is configured badly, and what follows from it.
+        remedy: What to do.
+    """
+
+    name: str
+    finding: str
+    remedy: str
+
+
+def on_clock(provider: str, theirs: float, before: float) -> Iterator[Advice]:
+    """Yield advice if the clock of a server differs from the clock here.
+
+    Args:
+        provider: The provider.
+        theirs: The time of the server, in seconds since the epoch.
+        before: The time here when the server was asked.
+    """
+    skew = max(before - theirs, theirs - time.time())
+    if skew > _MOST_SKEW:
+        yield Advice(
+            f"{provider}.clock",
+            f"the clock of the server differs by {skew:.0f} seconds from the clock here; expiry "
+            "and ages differ as much",
+            "let NTP set both clocks",
+        )
+
+
+def is_remote(host: str) -> bool:
+    """Return whether a host is another machine: neither a socket nor a loopback address."""
+    if not host or host.startswith(("/", "@")) or host == "localhost":
+        return False
+    try:
+        return not ip_address(host.strip("[]").partition("%")[0]).is_loopback
+    except ValueError:
+        return True
+
+
+def on_folder(provider: str, place: Path) -> Iterator[Advice]:
+    """Yield advice about the file system of a place."""
+    kind = _file_system(place)
+    if kind in _NETWORK:
+        yield Advice(
+            f"{provider}.network",
+            f"{place} is on a network file system ({kind}), whose locks may not hold",
+            "move it to a local disk, or use a database with a server",
+        )
+
+
+def _file_system(place: Path) -> str:
+    """Return the type of the file system of a place; empty where the system does not tell."""
+    try:
+        lines = _MOUNTS.read_text("utf-8", "replace").splitlines()
+        path = place.resolve()
+    except OSError:
+        return ""
+    fields = [line.split(" ") for line in lines]
+    mounts = {field[1].replace("\\040", " "): field[2] for field in fields if len(field) > 2}  # noqa: PLR2004 - device, place, type
+    return next((mounts[str(each)] for each in (path, *path.parents) if str(each) in mounts), "")

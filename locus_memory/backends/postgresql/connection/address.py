@@ -1,0 +1,84 @@
+"""The address of a database: a name or a URL, its hosts, and its form in messages."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from locus_memory.errors import ConfigurationError
+
+__all__ = ["attributes", "check_standbys", "described", "is_url", "shuffled"]
+
+_URL: Final = re.compile(r"postgres(ql)?://", re.IGNORECASE)
+
+_PLACE: Final = re.compile(r"([\w.-]|\[[\da-f:.]+\]|:\d+(?!\d)|,)*(/[\w-]*)?", re.IGNORECASE)
+"""Hosts, ports and the database of a URL."""
+
+
+def is_url(database: str) -> bool:
+    """Whether it is a URL, not a name."""
+    return _URL.match(database) is not None
+
+
+def described(database: str | None) -> str:
+    """Return how messages name the database: never with what may be a password."""
+    if database is None:
+        return "postgresql"
+    if not is_url(database):
+        # Anything else may hold a password, such as the `host=... password=...` of libpq.
+        if not database or not set("\0=@/").isdisjoint(database):
+            raise ConfigurationError(
+                "postgresql: a database is a name, or a URL that begins with postgresql://"
+            )
+        return f"postgresql {database}"
+    try:
+        parts = urlsplit(database)
+    except ValueError:
+        return "postgresql"
+    # A password whose special characters are not escaped ends up in any of the parts.
+    place = parts.netloc.rpartition("@")[2] + parts.path
+    escaped = "@" not in parts.query + parts.fragment and _PLACE.fullmatch(place)
+    return f"postgresql {place}" if escaped else "postgresql"
+
+
+def _of_several_hosts(database: str | None) -> bool:
+    """Whether a URL has several hosts."""
+    if database is None or "://" not in database:
+        return False
+    try:
+        parts = urlsplit(database)
+    except ValueError:
+        return False
+    return "," in parts.netloc.rpartition("@")[2] or "host=" in parts.query
+
+
+def shuffled(url: str) -> str:
+    """Return a URL with its hosts in another order, for the driver tries them one by one."""
+    scheme, separator, rest = url.partition("://")
+    netloc = urlsplit(url).netloc
+    user, at, hosts = netloc.rpartition("@")
+    listed = hosts.split(",")
+    random.shuffle(listed)
+    return scheme + separator + user + at + ",".join(listed) + rest[len(netloc) :]
+
+
+def check_standbys(database: str | None, *, borrowed: bool) -> None:
+    """Refuse to read from standbys where there can be none.
+
+    Raises:
+        ConfigurationError: There is one host, or the caller's pool.
+    """
+    if borrowed or not _of_several_hosts(database):
+        raise ConfigurationError(
+            "postgresql: standby_reads needs a URL with several hosts, such as "
+            "postgresql://host1,host2/mydb, and no pool"
+        )
+
+
+def attributes(database: str | None) -> dict[str, Any]:
+    """Return which of several hosts to connect to, unless the URL says: one that takes writes."""
+    if database is None or not _of_several_hosts(database) or "target_session_attrs=" in database:
+        return {}
+    return {"target_session_attrs": "read-write"}

@@ -1,0 +1,245 @@
+"""A cache of items, for any backend."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from typing_extensions import override
+
+from locus_memory._internal.running.cache_counts import counts_of
+from locus_memory._internal.sameness import own_copy
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.store.base import BaseStore
+from locus_memory.store.batches import as_names
+from locus_memory.store.item import Namespace, StoreItem, check_key, check_namespace
+from locus_memory.store.wrappers.writes import WriteObserver, Written
+
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
+
+__all__ = ["CachingStore"]
+
+_Name = tuple[Namespace, str]
+
+_COUNTS: Final = counts_of("store")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A cached item.
+
+    Attributes:
+        item: The item; `None`: there is none.
+        until: Its last moment, by the timer of the cache.
+    """
+
+    item: StoreItem | None
+    until: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Load:
+    """A read that is under way, for all calls of one event loop."""
+
+    loop: asyncio.AbstractEventLoop
+    answer: asyncio.Future[StoreItem | None]
+
+
+class CachingStore(WriteObserver):
+    """A store that keeps the items read last, so that reading them again asks no database.
+
+    `get`, `get_item`, `exists` and `get_batch` are answered from the cache, also that an item does
+    not exist. All other verbs ask the inner store.
+
+    - A write through this object drops what it writes, also if it fails: the next read sees it.
+      Writes of other objects and processes are seen after `max_age` seconds at the latest,
+      counted from the moment before the item was read. Choose `max_age` accordingly.
+    - An item is never returned after its own `ttl`.
+    - Calls that read the same item at the same time share one read. Its error goes to all of
+      them, and is not cached.
+    - The caller gets a copy, and may change it.
+
+    A conditional write is decided by the inner store. If it loses because the version that was read
+    is old, the item is dropped from the cache, so reading again helps.
+
+    Args:
+        store: The inner store, a backend that has one, or a provider string.
+        max_items: At most this many items are kept; the least recently used one is dropped first.
+        max_age: Seconds for which an item is kept.
+        clock: Returns seconds since the epoch; pass the clock of the inner store.
+        timer: Returns seconds that never go back, for `max_age`.
+
+    Raises:
+        InvalidArgumentError: `max_items` is below 1, or `max_age` is not positive.
+    """
+
+    def __init__(
+        self,
+        store: str | BaseStore | Backend,
+        *,
+        max_items: int = 10_000,
+        max_age: float = 30.0,
+        clock: Callable[[], float] = time.time,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if max_items < 1:
+            raise InvalidArgumentError(f"max_items is at least 1, not {max_items}")
+        if not max_age > 0:
+            raise InvalidArgumentError(f"max_age is a positive number of seconds, not {max_age}")
+        super().__init__(store)
+        self._max_items = max_items
+        self._max_age = max_age
+        self._clock = clock
+        self._timer = timer
+        self._kept: OrderedDict[_Name, _Kept] = OrderedDict()
+        self._loads: dict[_Name, list[_Load]] = {}
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        """Return the number of cached items, those that are not there included."""
+        return len(self._kept)
+
+    @override
+    async def get(self, namespace: Namespace, key: str) -> Any:
+        item = await self._item(namespace, key)
+        return None if item is None else own_copy(item.value)
+
+    @override
+    async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
+        item = await self._item(namespace, key)
+        if item is None:
+            return None
+        return replace(item, value=own_copy(item.value), metadata=own_copy(item.metadata))
+
+    @override
+    async def exists(self, namespace: Namespace, key: str) -> bool:
+        return await self._item(namespace, key) is not None
+
+    @override
+    async def get_batch(
+        self, keys: Iterable[tuple[Namespace, str]]
+    ) -> dict[tuple[Namespace, str], Any]:
+        """Return the values of the items that exist; those not cached are read in one call.
+
+        That call returns no times of expiry, so its values are not cached.
+        """
+        names = [(check_namespace(each), check_key(key)) for each, key in as_names(keys)]
+        kept = {name: kept for name in names if (kept := self._recall(name)) is not None}
+        missing = [name for name in names if name not in kept]
+        found = await self.inner.get_batch(missing) if missing or not names else {}
+        for name, each in kept.items():
+            if each.item is not None:
+                found[name] = own_copy(each.item.value)
+        return {name: found[name] for name in names if name in found}
+
+    @override
+    async def close(self) -> None:
+        with self._lock:
+            self._kept.clear()
+            self._loads.clear()
+        await super().close()
+
+    async def _item(self, namespace: Namespace, key: str) -> StoreItem | None:
+        """Return the item, which belongs to the cache."""
+        name = (check_namespace(namespace), check_key(key))
+        while True:
+            kept = self._recall(name)
+            if kept is not None:
+                return kept.item
+            load, is_own = self._join(name)
+            if is_own:
+                return await self._read(name, load)
+            await asyncio.wait([load.answer])
+            # A call that was cancelled has no answer: another one reads.
+            if not load.answer.cancelled():
+                return load.answer.result()
+
+    def _recall(self, name: _Name) -> _Kept | None:
+        """Return a cached item that is not too old."""
+        with self._lock:
+            kept = self._kept.get(name)
+            if kept is not None and self._is_over(kept):
+                del self._kept[name]
+                kept = None
+            if kept is None:
+                _COUNTS.misses += 1
+                return None
+            self._kept.move_to_end(name)
+            _COUNTS.hits += 1
+            return kept
+
+    def _is_over(self, kept: _Kept) -> bool:
+        expires_at = None if kept.item is None else kept.item.expires_at
+        is_expired = expires_at is not None and expires_at.timestamp() <= self._clock()
+        return is_expired or self._timer() >= kept.until
+
+    def _join(self, name: _Name) -> tuple[_Load, bool]:
+        """Return the read of an item in this event loop, and whether the caller has to do it."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            loads = self._loads.setdefault(name, [])
+            for load in loads:
+                if load.loop is loop:
+                    return load, False
+            load = _Load(loop, loop.create_future())
+            loads.append(load)
+            return load, True
+
+    async def _read(self, name: _Name, load: _Load) -> StoreItem | None:
+        until = self._timer() + self._max_age
+        try:
+            item = await self.inner.get_item(*name)
+        except Exception as error:
+            self._leave(name, load)
+            load.answer.set_exception(error)
+            # Nobody else may wait for it, and that is no error.
+            load.answer.exception()
+            raise
+        except BaseException:
+            self._leave(name, load)
+            load.answer.cancel()
+            raise
+        self._leave(name, load, _Kept(item, until))
+        load.answer.set_result(item)
+        return item
+
+    def _leave(self, name: _Name, load: _Load, kept: _Kept | None = None) -> None:
+        """End a read, and keep what it found unless something was written meanwhile."""
+        with self._lock:
+            loads = self._loads.get(name, [])
+            if load not in loads:
+                return
+            loads.remove(load)
+            if not loads:
+                del self._loads[name]
+            if kept is not None:
+                self._keep(name, kept)
+
+    def _keep(self, name: _Name, kept: _Kept) -> None:
+        self._kept[name] = kept
+        self._kept.move_to_end(name)
+        while len(self._kept) > self._max_items:
+            self._kept.popitem(last=False)
+
+    @override
+    def _written(self, names: Sequence[Written]) -> None:
+        with self._lock:
+            for namespace, key in names:
+                # A name that has no hash is none, and nothing was written.
+                with suppress(TypeError):
+                    self._drop(namespace, key)
+
+    def _drop(self, namespace: Namespace, key: str | None) -> None:
+        for cached in (self._kept, self._loads):
+            if key is not None:
+                cached.pop((namespace, key), None)
+                continue
+            for name in [name for name in cached if name[0][: len(namespace)] == namespace]:
+                del cached[name]
