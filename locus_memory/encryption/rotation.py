@@ -1,0 +1,123 @@
+"""The rotation of the keys of a whole backend: items and checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from locus_memory.backends.base import Backend
+from locus_memory.encryption.checkpointer import EncryptingCheckpointer
+from locus_memory.errors import ConfigurationError
+from locus_memory.store.wrappers.encrypting import EncryptingStore
+
+__all__ = ["RotationReport", "rotate"]
+
+Progress = Callable[["RotationReport"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RotationReport:
+    """The counts of a rotation.
+
+    Attributes:
+        items: How many items were seen.
+        items_encrypted: How many of them were encrypted with the active key.
+        checkpoints: How many checkpoints were seen.
+        checkpoints_encrypted: How many of them were encrypted with the active key.
+        plain: How many of all these were not encrypted before.
+        dry_run: Whether nothing was changed, and the counts say what would be.
+    """
+
+    items: int = 0
+    items_encrypted: int = 0
+    checkpoints: int = 0
+    checkpoints_encrypted: int = 0
+    plain: int = 0
+    dry_run: bool = False
+
+
+async def rotate(
+    backend: Backend, *, dry_run: bool = False, on_progress: Progress | None = None
+) -> RotationReport:
+    """Encrypt all items and checkpoints of a backend with the active key.
+
+    Data that the active key encrypted is not written. So an interrupted call loses nothing, and
+    the next call does the rest. If plain data was encrypted, the database is compacted at the end,
+    so that the plain text is erased from its files.
+
+    Args:
+        backend: An encrypted backend, such as `open_backend(..., encryption=...)` returns.
+        dry_run: Only count.
+        on_progress: Called with the counts after each item and each checkpoint.
+
+    Raises:
+        ConfigurationError: The backend is not encrypted.
+        EncryptionError: Data that no known key decrypts, or plain data without `accept_plain`.
+    """
+    store, checkpointer = _parts(backend)
+    report = RotationReport(dry_run=dry_run)
+    tell = on_progress or _ignore
+    if store is not None:
+        report = await _rotate_items(store, report, tell)
+    if checkpointer is not None:
+        report = await _rotate_checkpoints(checkpointer, report, tell)
+    if report.plain and not dry_run:
+        await backend.compact()
+    return report
+
+
+async def _rotate_items(
+    store: EncryptingStore, report: RotationReport, tell: Progress
+) -> RotationReport:
+    async with aclosing(store.rotation(dry_run=report.dry_run)) as changes:
+        async for _, is_stale, is_plain in changes:
+            report = replace(
+                report,
+                items=report.items + 1,
+                items_encrypted=report.items_encrypted + is_stale,
+                plain=report.plain + is_plain,
+            )
+            tell(report)
+    return report
+
+
+async def _rotate_checkpoints(
+    checkpointer: EncryptingCheckpointer, report: RotationReport, tell: Progress
+) -> RotationReport:
+    async with aclosing(checkpointer.rotation(dry_run=report.dry_run)) as changes:
+        async for _, is_stale, is_plain in changes:
+            report = replace(
+                report,
+                checkpoints=report.checkpoints + 1,
+                checkpoints_encrypted=report.checkpoints_encrypted + is_stale,
+                plain=report.plain + is_plain,
+            )
+            tell(report)
+    return report
+
+
+def _parts(backend: Backend) -> tuple[EncryptingStore | None, EncryptingCheckpointer | None]:
+    """Return the encrypted parts of a backend; at least one of them.
+
+    Raises:
+        ConfigurationError: A part is not encrypted, or the backend has none.
+    """
+    parts = []
+    for name in ("store", "checkpointer"):
+        try:
+            parts.append(getattr(backend, name))
+        except ConfigurationError:
+            parts.append(None)
+    store, checkpointer = parts
+    for part in parts:
+        if not isinstance(part, EncryptingStore | EncryptingCheckpointer | None):
+            raise ConfigurationError(
+                "the backend is not encrypted: open it with encryption=, or set "
+                "LOCUS_MEMORY_ENCRYPTION_KEYS"
+            )
+    return store, checkpointer
+
+
+def _ignore(report: RotationReport) -> None:
+    """Tell nobody."""
