@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from locus_memory._internal.neutral import neutralise
+from locus_memory._internal.neutral import neutralise, neutralised_lines
 from locus_memory._internal.quoting import quote
 from locus_memory.conversation.factory import new_message
 from locus_memory.conversation.roles import (
@@ -39,6 +39,10 @@ _LINE: Final = "| "
 _SHORTEST: Final = 20
 """A result is not cut to fewer characters."""
 
+_TOGETHER: Final = 1.7
+"""What the first score and the contrast have to reach, as a multiple of the lowest score;
+`docs/documents.md` has the measurement."""
+
 _CHARACTERS_A_TOKEN: Final = 8
 """No token of any language has more: a longer text never fits and is not counted."""
 
@@ -50,8 +54,10 @@ class ContextConfig:
     Attributes:
         enabled: Whether anything is.
         top_k: At most this many chunks.
-        min_score: Chunks with a lower score are left out; from 0 to 1. Most questions that have
-            nothing to do with an index find a chunk with a score from 0.1 to 0.5.
+        min_score: Chunks with a lower score are left out; from 0 to 1. With vectors, the score of
+            the first chunk and `RetrievalResult.contrast` must together reach 1.7 times as much, or
+            nothing is shown: a question that an index does not answer finds many chunks of a
+            middling score.
         max_context_tokens: The most tokens of the message, with its fence.
         filter: Only matching chunks are found, see `DocumentIndex.retrieve`.
         token_counter: Counts tokens, see `locus_memory.TokenCounter`; `None` estimates them, a
@@ -132,11 +138,16 @@ async def find_context(
     settings = config or _DEFAULT
     if not settings.enabled or not settings.top_k or not query.strip():
         return None
-    found = await index.retrieve(
-        query, top_k=settings.top_k, min_score=settings.min_score, filter=settings.filter
-    )
-    relevant = [each for each in found if each.score >= settings.min_score]
-    return _fitting(relevant, settings)
+    # Without a lowest score: chunks further down are no better an answer than the first one.
+    found = await index.retrieve(query, top_k=settings.top_k, filter=settings.filter)
+    return _fitting(_relevant(found, settings.min_score), settings)
+
+
+def _relevant(found: Sequence[RetrievalResult], min_score: float) -> list[RetrievalResult]:
+    contrast = next((each.contrast for each in found if each.contrast is not None), None)
+    if contrast is not None and found[0].score < min(1.0, _TOGETHER * min_score - contrast):
+        return []
+    return [each for each in found if each.score >= min_score]
 
 
 def with_context(messages: Sequence[Any], context: Context | None) -> list[Any]:
@@ -186,13 +197,7 @@ def _label(text: str) -> str:
 
 def _lines(text: str) -> str:
     """Return a text with each of its lines neutralised, indented as before and marked."""
-    lines: list[str] = []
-    for line in text.splitlines():
-        bare = neutralise(line)
-        if bare:
-            indent = " " * min(len(line) - len(line.lstrip(" ")), 40)
-            lines.append(f"{_LINE}{indent}{bare}")
-    return "\n".join(lines)
+    return "\n".join(f"{_LINE}{line}" for line in neutralised_lines(text))
 
 
 def _block(entries: Sequence[str]) -> str:

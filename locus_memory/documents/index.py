@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
@@ -17,12 +18,13 @@ from locus_memory.documents.fusion import HybridOptions, fused
 from locus_memory.documents.ingest.adding import MOST_BYTES, PathAdding, counted
 from locus_memory.documents.layout import Document, chunks_of, piece, result_of
 from locus_memory.documents.values import Ingested, RetrievalResult, SourceInfo
+from locus_memory.documents.versions import Versions
 from locus_memory.documents.writing import Writer
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.retrieval.candidates import Mode
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.registry import as_embedder
-from locus_memory.retrieval.hybrid import HybridSearch
+from locus_memory.retrieval.hybrid import HybridSearch, SearchResult
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.retrieval.reembed import ReembedReport, reembed
@@ -50,8 +52,10 @@ _MODES: Final[dict[str, Mode | None]] = {
 }
 _CHUNKING: Final = ChunkConfig()
 _HYBRID: Final = HybridOptions()
-_OPTIONS: Final = SearchOptions()
-_LATE: Final = SearchOptions(rerank_depth=100)
+# A chunk has no neighbours in a conversation: text search sees the words that are the chunk's own,
+# so both have half of the weight.
+_OPTIONS: Final = SearchOptions(text_weight=0.5, word_weight=0.25)
+_LATE: Final = replace(_OPTIONS, rerank_depth=100)
 
 # A caller's metadata has no meaning for the ranking, and chunks are no turns of a conversation.
 _FIELDS: Final = Fields(
@@ -75,8 +79,9 @@ class DocumentIndex(Resource):
     slowest; `bm25` is `text` by another name, for a store in memory. Scores are from 0 to 1 and
     mean the same with every kind and every store.
 
-    A source is a name, such as a path: adding it again replaces it. An interrupted call leaves
-    every source with its old or its new chunks, or with both; the same call repairs it.
+    A source is a name, such as a path: adding it again replaces it. Searches find its old chunks
+    until all new ones are written, and from then on the new ones. The same call repairs what an
+    interrupted one left.
 
     Args:
         store: A store, a backend that has one, or a provider string, whose store this index closes.
@@ -129,6 +134,7 @@ class DocumentIndex(Resource):
         options = _LATE if kind == "late" else _OPTIONS
         self._search = HybridSearch(store, made, reranker=reranker, options=options, fields=_FIELDS)
         self._writer = Writer(self._search.store, self.namespace, made)
+        self._versions = Versions(self._search.store, self.namespace)
 
     def __repr__(self) -> str:
         return f"DocumentIndex({self._search.store!r}, kind={self.kind!r})"
@@ -173,7 +179,8 @@ class DocumentIndex(Resource):
     ) -> Ingested:
         """Cut a text, and store its chunks in place of those of the same source.
 
-        The same text, source, metadata and sizes change nothing. A text without a source is a
+        The same text, source, metadata and sizes change nothing, but chunks of it without a vector
+        get one. A text without a source is a
         document of its own, and replaces nothing.
 
         Args:
@@ -190,6 +197,8 @@ class DocumentIndex(Resource):
         document = Document.of(content, source, self.chunking, kind=kind, metadata=metadata)
         change = await self._writer.change(document, self.chunking)
         change = await self._writer.apply(*await self._writer.embedded([change]))
+        if change.outcome == "unchanged":
+            await self._writer.catch_up_with(document)
         return counted(change.outcome, change.chunks, time.perf_counter() - started)
 
     async def add_path(
@@ -259,16 +268,19 @@ class DocumentIndex(Resource):
             return []
 
         async def found(mode: Mode | None, limit: int) -> list[RetrievalResult]:
-            hits = await self._search.search(
-                chunks_of(self.namespace),
-                query,
-                limit,
-                mode=mode,
-                filter=filter,
-                min_score=min_score,
-                explain=explain,
-            )
-            return list(map(result_of, hits))
+            def search(condition: Mapping[str, Any] | None) -> Awaitable[SearchResult]:
+                return self._search.search(
+                    chunks_of(self.namespace),
+                    query,
+                    limit,
+                    mode=mode,
+                    filter=condition,
+                    min_score=min_score,
+                    explain=explain,
+                )
+
+            hits = await self._versions.search(search, filter)
+            return [result_of(hit, hits.contrast) for hit in hits]
 
         if self.kind == "hybrid" and self._hybrid != _HYBRID and self.embedder is not None:
             wanted = top_k * self._hybrid.depth
@@ -321,6 +333,14 @@ class DocumentIndex(Resource):
             BackendError: The store failed.
         """
         return await self._writer.sources(limit, after)
+
+    async def embedding_model(self) -> str | None:
+        """Return the name of the model whose vectors the chunks have; `None`: they have none.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        return await self._writer.model()
 
     async def reembed(self) -> ReembedReport:
         """Compute the vectors of chunks that have none of this embedder, such as after it failed.

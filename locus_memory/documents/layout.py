@@ -34,6 +34,7 @@ __all__ = [
     "piece",
     "record_put",
     "result_of",
+    "shown_by",
     "source_range",
     "sources_of",
 ]
@@ -231,6 +232,17 @@ def record_put(namespace: Namespace, document: Document, chunks: int) -> Put:
     return Put(namespace=sources_of(namespace), key=document.record, value=value, text="")
 
 
+def shown_by(record: Mapping[str, Any], document: str) -> bool:
+    """Return whether a record of a source lets a search show a document with this name.
+
+    Args:
+        record: The value of the record. While the source is replaced, `shown` is the version to
+            show; without it, the version that is written for the first time is seen as it grows.
+        document: The id of the document. A piece is not replaced, so its record is another one.
+    """
+    return document.startswith(_PIECE) or document == record.get("shown", record["document"])
+
+
 def info_of(item: StoreItem) -> SourceInfo:
     """Return what a record says."""
     value: dict[str, Any] = item.value
@@ -245,8 +257,8 @@ def info_of(item: StoreItem) -> SourceInfo:
     )
 
 
-def result_of(hit: Hit) -> RetrievalResult:
-    """Return a hit as a result."""
+def result_of(hit: Hit, contrast: float | None = None) -> RetrievalResult:
+    """Return a hit of a search with this contrast as a result."""
     metadata = dict(hit.item.metadata)
     return RetrievalResult(
         content=hit.item.value["content"],
@@ -257,4 +269,5 @@ def result_of(hit: Hit) -> RetrievalResult:
         offset=metadata.get("offset", 0),
         index=metadata.get("index", 0),
         explanation=hit.parts,
+        contrast=contrast,
     )

@@ -26,6 +26,8 @@ class RetrievalResult:
         offset: The tokens before the chunk in its document.
         index: The place of the chunk in its document, from 0.
         explanation: The parts of its rank, if `explain` was set.
+        contrast: How far the nearest chunk of the search stands out by its vector, from 0 to 1; the
+            same for all results of a query. `None`: there are no vectors.
     """
 
     content: str
@@ -36,6 +38,7 @@ class RetrievalResult:
     offset: int = 0
     index: int = 0
     explanation: Explanation | None = None
+    contrast: float | None = None
 
     @property
     def heading(self) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Literal, TypeVar
@@ -40,7 +41,7 @@ from locus_memory.retrieval.embedders.marks import (
 )
 from locus_memory.retrieval.embedding import embed
 from locus_memory.retrieval.reembed import reembed
-from locus_memory.store.base import BaseStore, has_semantic_search
+from locus_memory.store.base import BaseStore, all_keys, has_semantic_search, scan_all
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 from locus_memory.store.text import index_text
 
@@ -75,6 +76,7 @@ class Change:
         puts: The chunks that are not there yet.
         deletes: The chunks of other versions.
         version: The version of the record that it replaces; 0: there is none.
+        shown: The document that searches show until all chunks are written; empty: there is none.
     """
 
     document: Document
@@ -84,6 +86,7 @@ class Change:
     puts: tuple[Put, ...] = ()
     deletes: tuple[Delete, ...] = ()
     version: int = 0
+    shown: str = ""
 
     @property
     def is_small(self) -> bool:
@@ -94,10 +97,10 @@ class Change:
 class Writer:
     """Writes the documents of an index.
 
-    The chunks of a new version are written first, then those of other versions of the source are
-    deleted. So whatever happens, the source is never without its chunks,
-    and the next write of it repairs what an interrupted one left: until a write is complete, its
-    record says so.
+    The chunks of a new version are written first, then the record of the source names it as the
+    version that searches show, then those of other versions are deleted. So whatever happens, the
+    source is never without its chunks and never seen in two versions, and the next write of it
+    repairs what an interrupted one left: until a write is complete, its record says so.
 
     Args:
         store: The store.
@@ -135,7 +138,9 @@ class Writer:
         if record is not None and _is_whole(record.value, document):
             return Change(document, config, "unchanged")
         chunks = await in_thread(chunk_text, document.text, config=config, kind=document.kind)
-        there = await self._keys(source_range(document.source or document.digest))
+        there = await all_keys(
+            self._store, self._chunks, source_range(document.source or document.digest)
+        )
         done = set(there)
         keys = {chunk_key(document.id, each.index): each for each in chunks}
         return Change(
@@ -150,6 +155,7 @@ class Writer:
             ),
             tuple(Delete(namespace=self._chunks, key=key) for key in there if key not in keys),
             0 if record is None else record.version,
+            "" if record is None else record.value.get("shown", record.value["document"]),
         )
 
     async def embedded(self, changes: Sequence[Change]) -> list[Change]:
@@ -196,10 +202,15 @@ class Writer:
         ):
             await self._store.write_batch([*change.puts, record, *change.deletes])
             return
-        begun = replace(record, value={**record.value, "complete": False})
-        [version] = await self._store.put_batch([begun])
+        begun = {**record.value, "complete": False}
+        shown = {"shown": change.shown} if change.shown else {}
+        [version] = await self._store.put_batch([replace(record, value={**begun, **shown})])
         for batch in _batches(change.puts, _BATCH):
             await self._store.put_batch(batch if change.is_small else await self._embedded(batch))
+        if shown and change.deletes:
+            # From here, searches show the new version, and no longer the old one.
+            switch = replace(record, value=begun, if_version=version)
+            [version] = await self._store.put_batch([switch])
         await self._delete([each.key for each in change.deletes])
         await self._store.put_batch([replace(record, if_version=version)])
 
@@ -249,10 +260,41 @@ class Writer:
             emit("documents.not_embedded", error=error, model=model)
         self._is_checked = True
 
+    async def model(self) -> str | None:
+        """Return the model whose vectors the chunks have; `None`: none has a vector with a mark."""
+        if not await has_semantic_search(self._store):
+            return None
+        there = await self._marked(1, is_marked=True)
+        mark = mark_of(there[0].metadata) if there else None
+        return None if mark is None else mark.model
+
     async def _marked(self, most: int, *, is_marked: bool) -> list[StoreItem]:
         """Return some of the chunks that have, or have not, a vector with a mark."""
         condition = {MARK: {"$exists": is_marked}}
         return await self._store.search(self._chunks, None, most, filter=condition)
+
+    async def catch_up_with(self, document: Document) -> None:
+        """Embed the chunks of a document that have no vector, unless another writer is first."""
+        if self._embedder is None or not await has_semantic_search(self._store):
+            return
+        found = scan_all(self._store, self._chunks, prefix=f"{document.id}/")
+        missing = [each async for each in found if MARK not in each.metadata]
+        for batch in _batches(missing, _BATCH):
+            puts = await self._embedded(
+                [
+                    Put(
+                        namespace=each.namespace,
+                        key=each.key,
+                        value=each.value,
+                        metadata=each.metadata,
+                        if_version=each.version,
+                    )
+                    for each in batch
+                ]
+            )
+            done = [each for each in puts if MARK in (each.metadata or {})]
+            with suppress(VersionConflictError):
+                await self._store.put_batch(done)
 
     async def catch_up(self) -> None:
         """Embed the chunks that have no vector, such as after the embedder failed.
@@ -278,7 +320,7 @@ class Writer:
     async def delete(self, document: str) -> bool:
         """Delete a document by its id; returns whether it was there."""
         item = await self._store.get_item(self._chunks, chunk_key(document, 0))
-        keys = await self._keys(f"{document}/")
+        keys = await all_keys(self._store, self._chunks, f"{document}/")
         if item is not None:
             await self._forget(document, item.metadata.get("source", ""))
         else:
@@ -306,16 +348,12 @@ class Writer:
 
     async def delete_source(self, source: str) -> int:
         """Delete all that was added under a name; returns how many chunks."""
-        keys = await self._keys(source_range(source)) if source else []
+        keys = await all_keys(self._store, self._chunks, source_range(source)) if source else []
         names = [(self._sources, source)] if source else []
         records = {key: value for (_, key), value in (await self._store.get_batch(names)).items()}
-        after: str | None = None
-        prefix = f"{source}\n"
-        while page := await self._store.scan(self._sources, _PAGE, prefix=prefix, after=after):
-            after = page[-1].key
-            for record in page:
-                records[record.key] = record.value
-                keys += await self._keys(f"{record.value['document']}/")
+        async for record in scan_all(self._store, self._sources, prefix=f"{source}\n"):
+            records[record.key] = record.value
+            keys += await all_keys(self._store, self._chunks, f"{record.value['document']}/")
         # The records go last: what an interrupted call leaves, the next one finds. Until then, none
         # says that its chunks are there.
         await self._store.put_batch(
@@ -340,20 +378,9 @@ class Writer:
 
     async def missing(self, root: str, there: AbstractSet[str]) -> list[str]:
         """Return the sources that are from a folder and are not among those there now."""
-        gone: list[str] = []
-        after: str | None = None
-        while page := await self._store.scan(self._sources, _PAGE, after=after):
-            after = page[-1].key
-            gone += [each.key for each in page if each.value["root"] == root]
+        records = scan_all(self._store, self._sources)
+        gone = [each.key async for each in records if each.value["root"] == root]
         return [each for each in gone if each not in there]
-
-    async def _keys(self, prefix: str) -> list[str]:
-        keys: list[str] = []
-        after: str | None = None
-        while page := await self._store.list_keys(self._chunks, _PAGE, prefix=prefix, after=after):
-            keys += page
-            after = page[-1]
-        return keys
 
     async def _delete(self, keys: Sequence[str]) -> int:
         deleted = 0

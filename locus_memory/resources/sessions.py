@@ -21,8 +21,9 @@ from locus_memory.resources.operations import (
 from locus_memory.resources.storing.nodes import prepared
 from locus_memory.resources.storing.places import Path
 from locus_memory.resources.storing.plans import Plans
-from locus_memory.resources.storing.writing import retried, written
+from locus_memory.resources.storing.writing import retried
 from locus_memory.resources.uri import MemoryURI
+from locus_memory.store.base import write_together
 from locus_memory.store.item import Put
 
 __all__ = ["SESSIONS", "Fact", "SessionRecord", "Sessions", "dropped"]
@@ -123,14 +124,14 @@ class Sessions:
             text="",
         )
         if not new:
-            await written(self._plans, [cursor])
+            await write_together(self._plans.store, [cursor])
             return None
         now = self._now()
         at = now.isoformat(timespec="microseconds")
         path = await self._free(op.session_id, now.strftime("%Y%m%dT%H%M%S.%fZ"))
         text = await prepared(transcript(spoken), path[-1])
         _, operations = await self._plans.put(path, None, text, {"session": op.session_id}, at)
-        await written(self._plans, [*operations, cursor])
+        await write_together(self._plans.store, [*operations, cursor])
         return path
 
     async def _free(self, session_id: str, time: str) -> Path:

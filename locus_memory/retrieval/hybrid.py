@@ -18,7 +18,7 @@ from locus_memory.retrieval.embedders.marks import MARK, unmarked
 from locus_memory.retrieval.embedders.scale import scale_of
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.pack import Packed, pack
-from locus_memory.retrieval.ranking.absolute import Nearness, check_min_score
+from locus_memory.retrieval.ranking.absolute import Nearness, check_min_score, contrast
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.retrieval.ranking.fields import Fields, ReadOnce
 from locus_memory.retrieval.ranking.query import Query, read_query
@@ -78,11 +78,14 @@ class SearchResult(Sequence[Hit]):
         hits: The page.
         mode: The searches that ran: `hybrid`, or `text` or `vector` alone.
         reranked: Whether a reranker changed the order.
+        contrast: How far the nearest item stands out by its vector, from 0 to 1, see
+            `locus_memory.retrieval.ranking.absolute.contrast`; `None`: there are no vectors.
     """
 
     hits: tuple[Hit, ...]
     mode: Mode
     reranked: bool = False
+    contrast: float | None = None
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -226,7 +229,7 @@ class HybridSearch(StoreUser):
             ranked = [each for each in ranked if each.relevance >= least]
         kept = found.candidates.kept
         hits = tuple(_hit(each, kept=kept) for each in ranked[offset:end])
-        return SearchResult(hits, found.mode, reranked)
+        return SearchResult(hits, found.mode, reranked, self._contrast(found))
 
     async def borrow(
         self,
@@ -345,6 +348,13 @@ class HybridSearch(StoreUser):
             {(item.namespace, item.key): cosine for item, cosine in known},
             known[-1].score if len(known) == end else None,
         )
+
+    def _contrast(self, found: Found) -> float | None:
+        if self._embedder is None or found.mode == "text":
+            return None
+        # The same for every page, however many were fetched.
+        nearest = found.candidates.by_vector[: self._options.depth]
+        return contrast([each.score for each in nearest], scale_of(self._embedder.name))
 
     async def _rerank(
         self, query: Query, ranked: list[Ranked], offset: int

@@ -141,6 +141,30 @@ async def test_it_can_be_switched_off(config):
     assert await inject_context("q", messages, low) == messages
 
 
+@pytest.mark.parametrize(
+    ("score", "contrast", "shown"),
+    [
+        (0.6, 0.3, True),
+        (0.6, 0.2, False),
+        (0.9, 0.0, True),
+        (0.6, None, True),
+        (0.4, 0.9, False),
+    ],
+)
+async def test_the_first_chunk_has_to_stand_out(score, contrast, shown):
+    class Found:
+        async def retrieve(self, query, **options):
+            return [
+                RetrievalResult("A pear.", score, "a", contrast=contrast),
+                RetrievalResult("A fig.", 0.45, "b", contrast=contrast),
+            ]
+
+    messages = await inject_context("pear", [], Found())
+    assert bool(messages) is shown
+    assert "fig" not in str(messages)
+    assert await inject_context("pear", [], Found(), config=ContextConfig(min_score=0)) != []
+
+
 async def test_a_long_first_result_is_cut_at_a_sentence_and_a_later_one_is_left_out():
     long = RetrievalResult("A sentence of seven words is here. " * 400, 0.9, "long")
     short = RetrievalResult("Short.", 0.8, "short")

@@ -290,6 +290,21 @@ async def test_chunks_without_vectors_beside_others_are_told(tmp_path):
     assert told == [("documents.not_embedded", {"model": FakeEmbedder().name})]
 
 
+async def test_a_text_that_is_added_again_gets_the_vectors_that_it_lacks():
+    store = InMemoryStore()
+    await DocumentIndex(store).add("A fig.", source="fig")
+    await DocumentIndex(store).add("A nut.", source="nut")
+    embedder = FakeEmbedder()
+    index = DocumentIndex(store, embedder=embedder)
+    assert (await index.add("A fig.", source="fig")).unchanged == 1
+    assert embedder.calls == [1]
+    await index.add("A fig.", source="fig")
+    assert embedder.calls == [1]
+    assert await index.embedding_model() == embedder.name
+    found = await DocumentIndex(store, kind="dense", embedder=embedder).retrieve("fig")
+    assert [each.source for each in found] == ["fig"]
+
+
 async def test_a_failing_embedder_leaves_chunks_that_reembed_finds():
     class Failing(FakeEmbedder):
         is_down = True

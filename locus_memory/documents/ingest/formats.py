@@ -12,11 +12,13 @@ from typing import Final, Literal
 
 from locus_memory._internal.providers.drivers import require
 from locus_memory.documents.chunking.config import DocumentKind
+from locus_memory.documents.ingest.pages import charset_of, markdown_of
+from locus_memory.documents.ingest.sheets import sheets_of
 from locus_memory.errors import InvalidArgumentError
 
 __all__ = ["Text", "format_of", "read_text"]
 
-Format = Literal["text", "markdown", "code", "pdf", "office"]
+Format = Literal["text", "markdown", "code", "html", "pdf", "office"]
 
 _MARKDOWN: Final = frozenset(["md", "markdown", "mdx"])
 _CODE: Final = frozenset(
@@ -52,13 +54,12 @@ _CODE: Final = frozenset(
         "yml",
         "toml",
         "json",
-        "html",
-        "htm",
         "css",
         "scss",
         "xml",
     ]
 )
+_HTML: Final = frozenset(["html", "htm", "xhtml"])
 _OFFICE: Final = frozenset(["docx", "pptx", "xlsx"])
 
 _BOMS: Final = (
@@ -105,6 +106,8 @@ def format_of(source: str) -> Format:
         return "markdown"
     if suffix in _CODE:
         return "code"
+    if suffix in _HTML:
+        return "html"
     if suffix in _OFFICE:
         return "office"
     return "pdf" if suffix == "pdf" else "text"
@@ -113,9 +116,9 @@ def format_of(source: str) -> Format:
 def kind_of(source: str) -> DocumentKind:
     """Return the kind of the text of a file."""
     found = format_of(source)
-    if found == "office":
+    if found in ("html", "office"):
         return "markdown"
-    return "text" if found == "pdf" else found
+    return found if found in ("markdown", "code") else "text"
 
 
 def read_text(source: str, content: bytes) -> Text:
@@ -131,7 +134,9 @@ def read_text(source: str, content: bytes) -> Text:
         return Text(_clean(_pdf(content)), kind)
     if found == "office":
         return Text(_clean(_office(source, content)), kind)
-    text, note = _decoded(content)
+    text, note = _decoded(content, charset_of(content) if found == "html" else None)
+    if found == "html":
+        text = markdown_of(text)
     return Text(_clean(text), kind, note)
 
 
@@ -140,7 +145,8 @@ def _clean(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _decoded(content: bytes) -> tuple[str, str]:
+def _decoded(content: bytes, charset: str | None = None) -> tuple[str, str]:
+    """Return a text, and what is doubtful about it; the character set is that which it names."""
     for mark, encoding in _BOMS:
         if content.startswith(mark):
             try:
@@ -149,10 +155,12 @@ def _decoded(content: bytes) -> tuple[str, str]:
                 return content.decode(encoding, "replace"), _INVALID
     if b"\x00" in content[:_LOOKED_AT]:
         raise InvalidArgumentError("it is binary")
-    try:
-        return content.decode(), ""
-    except UnicodeDecodeError:
-        return content.decode("cp1252", "replace"), _GUESSED
+    for known in ("utf-8", charset or "utf-8"):
+        try:
+            return content.decode(known), ""
+        except UnicodeDecodeError:
+            continue
+    return content.decode("cp1252", "replace"), _GUESSED
 
 
 def _pdf(content: bytes) -> str:
@@ -173,11 +181,16 @@ def _pdf(content: bytes) -> str:
 
 
 def _office(source: str, content: bytes) -> str:
-    markitdown = require("markitdown", "documents-all", needed_by="Office files")
     suffix = PurePath(source).suffix.lower()
+    is_sheet = suffix == ".xlsx"
+    reader = require(
+        "openpyxl" if is_sheet else "markitdown", "documents-all", needed_by="Office files"
+    )
     _check_office(content)
     try:
-        found = markitdown.MarkItDown(enable_plugins=False).convert_stream(
+        if is_sheet:
+            return sheets_of(reader, content)
+        found = reader.MarkItDown(enable_plugins=False).convert_stream(
             io.BytesIO(content), file_extension=suffix
         )
     except MemoryError:

@@ -18,12 +18,12 @@ from locus_memory.resources.storing.plans import (
     Plans,
     abstract_put,
 )
-from locus_memory.resources.storing.writing import TreeWriter, written
+from locus_memory.resources.storing.writing import TreeWriter
 from locus_memory.resources.uri import MemoryURI
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import embedded_put
 from locus_memory.retrieval.embedding import embed
-from locus_memory.store.base import has_semantic_search
+from locus_memory.store.base import has_semantic_search, write_together
 from locus_memory.store.item import Delete, Put
 
 __all__ = ["LevelMaker"]
@@ -72,7 +72,7 @@ class LevelMaker:
             Delete(namespace=tasks, key=name),
         ]
         try:
-            await written(self.plans, operations)
+            await write_together(self.plans.store, operations)
         except VersionConflictError:
             # Another write came first, and has a task of its own; or the levels are made already.
             item = await self.plans.item(path)
@@ -129,7 +129,9 @@ class LevelMaker:
                 return
             node = self.plans.node_put(path, replace(now, levels=made), version)
             abstract = abstract_put(self.plans.places, path, made.digest, made.abstract)
-            await written(self.plans, [node, *([abstract] if made.made_by == "model" else [])])
+            await write_together(
+                self.plans.store, [node, *([abstract] if made.made_by == "model" else [])]
+            )
         except (VersionConflictError, MemoryNotFound):
             return
 

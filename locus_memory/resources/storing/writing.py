@@ -15,11 +15,12 @@ from locus_memory.resources.operations import (
 )
 from locus_memory.resources.storing.nodes import Entry, Text, is_folder, prepared
 from locus_memory.resources.storing.places import Path
-from locus_memory.resources.storing.plans import Operation, Plans
+from locus_memory.resources.storing.plans import Plans
 from locus_memory.resources.uri import MemoryURI
-from locus_memory.store.item import Put, StoreItem
+from locus_memory.store.base import write_together
+from locus_memory.store.item import StoreItem
 
-__all__ = ["Child", "TreeWriter", "written"]
+__all__ = ["Child", "TreeWriter"]
 
 _ATTEMPTS: Final = 500
 _PAGE: Final = 100
@@ -44,25 +45,6 @@ class Child:
     def is_dir(self) -> bool:
         """Whether it is a folder."""
         return is_folder(self.item)
-
-
-async def written(plans: Plans, operations: list[Operation]) -> None:
-    """Write the operations, all or nothing where the store can.
-
-    Where it cannot, they are written in turn: folders first, then the entry, then its parts. Then
-    the folders are read again, and if one became an entry meanwhile, the new entry is taken back.
-
-    Raises:
-        VersionConflictError: Something was changed since it was read.
-    """
-    if plans.store.capabilities.transactions:
-        await plans.store.write_batch(operations)
-        return
-    for each in operations:
-        if isinstance(each, Put):
-            await plans.store.put_batch([each])
-        else:
-            await plans.store.delete(each.namespace, each.key, if_version=each.if_version)
 
 
 class TreeWriter:
@@ -106,7 +88,7 @@ class TreeWriter:
                 made[:] = [await prepared(whole, path[-1])]
             at = self._now().isoformat(timespec="microseconds")
             entry, operations = await self._plans.put(path, item, made[0], facts, at)
-            await written(self._plans, operations)
+            await write_together(self._plans.store, operations)
             await self._settle(path, is_new=item is None)
             return entry, True
 
@@ -146,7 +128,7 @@ class TreeWriter:
             raise MemoryConflict(str(MemoryURI(path)), "it is a folder")
 
     async def _taken_back(self, path: Path) -> None:
-        await written(self._plans, await self._plans.delete(path))
+        await write_together(self._plans.store, await self._plans.delete(path))
 
     async def delete(self, path: Path) -> None:
         """Delete an entry.
@@ -156,7 +138,7 @@ class TreeWriter:
         """
 
         async def once() -> None:
-            await written(self._plans, await self._plans.delete(path))
+            await write_together(self._plans.store, await self._plans.delete(path))
 
         await retried(once)
 
@@ -186,7 +168,7 @@ class TreeWriter:
             operations = await self._plans.move(path, target, text)
             if not operations:
                 raise VersionConflictError(0, 1)
-            await written(self._plans, operations)
+            await write_together(self._plans.store, operations)
             await self._settle(target, is_new=True)
 
         await retried(once)

@@ -16,7 +16,7 @@ from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Namespace, Put, StoreItem
+from locus_memory.store.item import Namespace, PutT, StoreItem
 
 __all__ = [
     "MARK",
@@ -74,13 +74,13 @@ def marked(metadata: Mapping[str, Any] | None, mark: EmbeddingMark) -> dict[str,
 
 
 def embedded_put(
-    put: Put,
+    put: PutT,
     vector: Sequence[float],
     embedder: Embedder,
     *,
     source: str | None = None,
     keep_text: bool = True,
-) -> Put:
+) -> PutT:
     """Return the put with a vector and its mark, so that `reembed` can recompute the vector.
 
     Args:

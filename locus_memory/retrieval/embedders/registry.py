@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from locus_memory._internal.providers.models import ModelRow, ModelTable
 from locus_memory.errors import ConfigurationError
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.function import CallableEmbedder
-from locus_memory.retrieval.embedders.table import ModelRow, ModelTable
 
 __all__ = ["as_embedder", "get_embedder", "list_embedders", "register_embedder"]
 

@@ -24,6 +24,7 @@ from locus_memory.store.item import Namespace
 __all__ = [
     "Nearness",
     "check_min_score",
+    "contrast",
     "rarities",
     "relevance",
     "relevances",
@@ -57,6 +58,31 @@ class Nearness:
         """Return the cosine of an item on the scale, from 0 to 1; `None`: it has no vector."""
         cosine = self.cosines.get(name, self.beyond)
         return None if cosine is None else self.scale.place(cosine)
+
+
+def contrast(cosines: Sequence[float], scale: Scale) -> float | None:
+    """Return how far the nearest item stands out among the nearest ones, from 0 to 1.
+
+    A question about the subject of a collection is near to all of its items. One that an item
+    answers is nearer to this one. The distance of the best cosine from the mean is a measure of how
+    well a search does: A. Shtok et al., "Predicting query performance by query-drift estimation",
+    ACM Transactions on Information Systems 30(2), 2012, https://doi.org/10.1145/2180868.2180873.
+
+    Args:
+        cosines: Those of the nearest items, the best first. As many as are missing to 20 count as
+            unrelated, so that an only item can stand out.
+        scale: The scale of the embedder.
+
+    Returns:
+        The distance as a share of that between unrelated texts and paraphrases; `None`: there are
+        no cosines.
+    """
+    if not cosines:
+        return None
+    unrelated = [scale.unrelated] * max(0, _FEW - len(cosines))
+    mean = math.fsum([*cosines, *unrelated]) / max(_FEW, len(cosines))
+    apart = (cosines[0] - mean) / (scale.paraphrase - scale.unrelated)
+    return min(1.0, max(0.0, apart))
 
 
 def rarities(matches: Sequence[Sequence[bool]]) -> list[float]:

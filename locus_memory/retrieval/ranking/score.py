@@ -80,13 +80,15 @@ def _parts(words: Collection[str], document: Words, passage: int) -> list[_Part]
         return [(found, passage)]
     step = max(1, passage // 2)
     parts: dict[int, dict[str, int]] = {}
-    for place, word in enumerate(document.stems):
-        if word not in found:
-            continue
-        # Each place is in two passages, but for those of the first half of the first one.
-        for number in {max(0, place // step - 1), place // step}:
-            part = parts.setdefault(number, {})
-            part[word] = part.get(word, 0) + 1
+    for word, times in found.items():
+        place = -1
+        for _ in range(times):
+            # A document has few of the words: a search for each is quicker than a look at all.
+            place = document.stems.index(word, place + 1)
+            # Each place is in two passages, but for those of the first half of the first one.
+            for number in {max(0, place // step - 1), place // step}:
+                part = parts.setdefault(number, {})
+                part[word] = part.get(word, 0) + 1
     return [(part, min(passage, length - step * number)) for number, part in parts.items()]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from locus_memory.retrieval.embedders.table import ModelRow, ModelTable
+from locus_memory._internal.providers.models import ModelRow, ModelTable
 from locus_memory.retrieval.rerankers.base import Reranker
 
 __all__ = ["get_reranker", "list_rerankers", "register_reranker"]

@@ -6,10 +6,11 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from typing_extensions import override
 
+from locus_memory._internal.running.cache_counts import counts_of
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.wrappers.base import EmbedderWrapper
@@ -17,6 +18,8 @@ from locus_memory.retrieval.embedders.wrappers.base import EmbedderWrapper
 __all__ = ["CachingEmbedder"]
 
 _DIGEST = 16
+
+_COUNTS: Final = counts_of("embedder")
 
 
 class CachingEmbedder(EmbedderWrapper):
@@ -62,6 +65,8 @@ class CachingEmbedder(EmbedderWrapper):
             found = {key: self._vectors[key] for key in keys if key in self._vectors}
             for key in found:
                 self._vectors.move_to_end(key)
+            _COUNTS.hits += len(found)
+            _COUNTS.misses += len(set(keys)) - len(found)
         return found
 
     def _remember(self, made: dict[bytes, Any]) -> None:

@@ -6,11 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Literal
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
-from tenacity.wait import wait_random_exponential
 from typing_extensions import override
 
-from locus_memory.errors import InvalidArgumentError
+from locus_memory._internal.running.retrying import Patience
 from locus_memory.events import emit
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.wrappers.base import EmbedderWrapper
@@ -35,7 +33,7 @@ class RetryingEmbedder(EmbedderWrapper):
         sleep: Waits for a number of seconds.
 
     Raises:
-        InvalidArgumentError: Fewer than 1 attempt.
+        InvalidArgumentError: Fewer than 1 attempt, or a negative wait.
     """
 
     def __init__(
@@ -48,27 +46,13 @@ class RetryingEmbedder(EmbedderWrapper):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         super().__init__(embedder)
-        if attempts < 1:
-            raise InvalidArgumentError(f"attempts is at least 1, not {attempts}")
-        self._attempts = attempts
-        self._longest_wait = longest_wait
-        self._passing = passing
-        self._sleep = sleep
+        self._patience = Patience(attempts, longest_wait, passing, sleep)
 
     @override
     async def embed(
         self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
     ) -> Sequence[Sequence[float]]:
-        retrying = AsyncRetrying(
-            stop=stop_after_attempt(self._attempts),
-            wait=wait_random_exponential(max=self._longest_wait),
-            retry=retry_if_exception_type(self._passing),
-            before_sleep=self._report,
-            sleep=self._sleep,
-            reraise=True,
-        )
-        return await retrying(self.inner.embed, texts, kind=kind)
+        return await self._patience.retrying(self._report)(self.inner.embed, texts, kind=kind)
 
-    def _report(self, state: RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        emit("embedder.retried", error=error, embedder=self.name, attempt=state.attempt_number)
+    def _report(self, error: BaseException | None, attempt: int) -> None:
+        emit("embedder.retried", error=error, embedder=self.name, attempt=attempt)

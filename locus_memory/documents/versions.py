@@ -1,0 +1,89 @@
+"""The one version of each source that a search shows while the source is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from locus_memory.documents.layout import shown_by, sources_of
+from locus_memory.retrieval.hybrid import Hit, SearchResult
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Namespace
+
+__all__ = ["Versions"]
+
+_ROUNDS: Final = 4
+
+
+class Versions:
+    """Leaves out of a search the chunks of versions that are not, or no longer, to be seen.
+
+    The record of a source names the version that is shown. It changes at once, when all chunks of
+    the new version are written, and before those of the old one are deleted.
+
+    Args:
+        store: The store.
+        namespace: The namespace of the index.
+    """
+
+    def __init__(self, store: BaseStore, namespace: Namespace) -> None:
+        self._store = store
+        self._sources = sources_of(namespace)
+
+    async def search(
+        self,
+        search: Callable[[Mapping[str, Any] | None], Awaitable[SearchResult]],
+        condition: Mapping[str, Any] | None,
+    ) -> SearchResult:
+        """Return the hits of a search, without those of other versions.
+
+        Args:
+            search: Returns the hits that match a filter.
+            condition: The filter, or `None`.
+        """
+        hidden: set[str] = set()
+        rounds = 0
+        while True:
+            found = await search(_without(condition, hidden))
+            records = await self._records(found)
+            kept = tuple(each for each in found if _is_shown(each, records))
+            rounds += 1
+            if len(kept) == len(found) or rounds == _ROUNDS:
+                return replace(found, hits=kept)
+            # Many chunks of one hidden version would crowd out all others. And the version to show
+            # may have been written since.
+            hidden |= {_document(each) for each in found if not _is_shown(each, records)}
+
+    async def _records(self, found: SearchResult) -> Mapping[str, Any]:
+        """Return the records of the sources of hits, as far as they are there."""
+        names = dict.fromkeys(name for name in map(_source, found) if name)
+        if not names:
+            return {}
+        records = await self._store.get_batch([(self._sources, each) for each in names])
+        return {key: value for (_, key), value in records.items()}
+
+
+def _source(hit: Hit) -> str:
+    source = hit.item.metadata.get("source", "")
+    return source if isinstance(source, str) else ""
+
+
+def _document(hit: Hit) -> str:
+    document = hit.item.metadata.get("document", "")
+    return document if isinstance(document, str) else ""
+
+
+def _is_shown(hit: Hit, records: Mapping[str, Any]) -> bool:
+    record = records.get(_source(hit))
+    return record is None or shown_by(record, _document(hit))
+
+
+def _without(
+    condition: Mapping[str, Any] | None, hidden: Collection[str]
+) -> Mapping[str, Any] | None:
+    """Return a filter that leaves out documents as well."""
+    left_out = {"document": {"$nin": sorted(hidden)}}
+    if not hidden:
+        return condition
+    return left_out if condition is None else {"$and": [condition, left_out]}
