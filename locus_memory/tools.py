@@ -20,7 +20,7 @@ from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory._internal.offload import call as call_function
 from locus_memory._internal.quoting import quote
 from locus_memory.chat.base import ToolSpec
-from locus_memory.errors import ConfigurationError
+from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.messages import ToolCall, ToolResult
 
@@ -70,12 +70,22 @@ class Tool:
         duration = (time.perf_counter() - started) * 1000
         return result.model_copy(update={"duration_ms": duration})
 
+    def checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a model's call, validated, by the names of the parameters.
+
+        Raises:
+            InvalidArgumentError: They do not fit the signature; the error names each field.
+        """
+        try:
+            return _checked(arguments, self._arguments)
+        except ValidationError as invalid:
+            raise InvalidArgumentError(_whole(f"invalid arguments: {_faults(invalid)}")) from None
+
     async def _answer(self, call: ToolCall) -> ToolResult:
         try:
-            arguments = _checked(call.arguments, self._arguments)
-        except ValidationError as invalid:
-            error = _whole(f"invalid arguments: {_faults(invalid)}")
-            return ToolResult(tool_call_id=call.id, name=call.name, error=error)
+            arguments = self.checked(call.arguments)
+        except InvalidArgumentError as invalid:
+            return ToolResult(tool_call_id=call.id, name=call.name, error=str(invalid))
         content = _text(await call_function(self.function, **arguments))
         return ToolResult(tool_call_id=call.id, name=call.name, content=content)
 

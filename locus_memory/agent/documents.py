@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
-from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory.documents.context import ContextConfig, find_context, with_context
 from locus_memory.documents.fusion import Retriever
 from locus_memory.documents.values import RetrievalResult
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
+from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.messages import Message, Role
 from locus_memory.state import AgentState
 
 __all__ = ["documents_of", "with_documents"]
+
+_SECONDS: Final = 5.0
 
 
 def documents_of(where: Any) -> tuple[Retriever | None, bool]:
@@ -44,7 +46,8 @@ async def with_documents(
 ) -> tuple[AgentState, tuple[RetrievalResult, ...]]:
     """Return the state with documents on the user's last message, and these documents.
 
-    A failure is the event `agent.documents_failed`, and the state stays as it is.
+    A failure, or a search of more than 5 seconds, is the event `agent.documents_failed`, and the
+    state stays as it is.
 
     Args:
         index: The index; `None`: nothing is changed.
@@ -54,12 +57,13 @@ async def with_documents(
     """
     if index is None:
         return state, ()
-    texts = (each.content for each in reversed(said) if each.role == Role.USER)
-    try:
-        found = await find_context(next(texts, None) or "", index, config=config)
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
-        raise_if_cancelled(error)
-        emit("agent.documents_failed", error=error)
-        return state, ()
+    query = next((each.content or "" for each in reversed(said) if each.role == Role.USER), "")
+    work = partial(find_context, query, index, config=config)
+    found = await call_hook("documents", work, seconds=_SECONDS, report=_report)
     messages = tuple(with_context(state.messages, found))
     return state.model_copy(update={"messages": messages}), (found.sources if found else ())
+
+
+def _report(hook: str, error: BaseException) -> None:
+    del hook
+    emit("agent.documents_failed", error=error)

@@ -39,8 +39,9 @@ from locus_memory.agent.managers import (
 )
 from locus_memory.agent.session import Session, load_state
 from locus_memory.backends.base import Backend
-from locus_memory.chat.asking import ask, check_model, takes_tools
+from locus_memory.chat.asking import ask, takes_tools
 from locus_memory.chat.base import ChatModel, ToolModel
+from locus_memory.chat.registry import as_model
 from locus_memory.chat.usage import Usage, report_usage
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 from locus_memory.documents.context import ContextConfig
@@ -86,8 +87,8 @@ class Agent(Resource):
     closes any object that it passes in.
 
     Args:
-        model: An async function from messages to an assistant `Message`; see
-            `locus_memory.chat.base`.
+        model: An async function from messages to an assistant `Message`, see
+            `locus_memory.chat.base`; or a string for `get_model`, such as `"openai:gpt-4.1-mini"`.
         system_prompt: The first message that the model sees; never saved.
         tools: Functions or `Tool`s that the model may call; calls of one answer run concurrently.
         checkpointer: A provider string, a backend or a checkpointer of `AgentState`. Without one,
@@ -133,7 +134,7 @@ class Agent(Resource):
 
     def __init__(
         self,
-        model: ChatModel | ToolModel,
+        model: str | ChatModel | ToolModel,
         *,
         system_prompt: str | None = None,
         tools: Iterable[Callable[..., Any] | Tool] = (),
@@ -167,11 +168,12 @@ class Agent(Resource):
     ) -> None:
         if check_limit(max_iterations, "max_iterations") < 1:
             raise InvalidArgumentError(f"max_iterations is at least 1, not {max_iterations}")
-        self.model = model
+        self._owned: list[Any] = []
+        # It is closed last: the memory manager may use it until then.
+        self.model: ChatModel | ToolModel = self._own(*as_model(model))
         self.system_prompt = check_text(system_prompt, "system_prompt")
         self.tools = as_tools(tools)
-        check_model(model)
-        if self.tools and not takes_tools(model):
+        if self.tools and not takes_tools(self.model):
             raise ConfigurationError("a model that may call tools takes the keyword tools=")
         self.max_iterations = max_iterations
         self.agent_id = agent_id
@@ -182,11 +184,10 @@ class Agent(Resource):
             )
         self.on_memory_error = on_memory_error
         self.memory_placement: Literal["system", "user"] = checked_placement(memory_placement)
-        self._owned: list[Any] = []
         self.checkpointer: BaseCheckpointer | None = None
         if checkpointer is not None:
             self.checkpointer = self._own(*as_checkpointer(checkpointer))
-        self.memory_manager = self._own(*memory_of(memory_manager, memory_settings, model))
+        self.memory_manager = self._own(*memory_of(memory_manager, memory_settings, self.model))
         self._memory = MemoryHooks(self.memory_manager, memory_settings)
         self.documents = self._own(*documents_of(documents))
         self._document_context = document_context

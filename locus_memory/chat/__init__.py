@@ -3,8 +3,8 @@
 A model is an async callable from messages to a message. `asking.py` is the one place that calls a
 model, with or without tools, streaming and counts of tokens.
 
-Read `base.py` first, then `asking.py`; `scripted.py` needs no endpoint, `openai/` needs one with
-OpenAI's protocol.
+Read `base.py` first, then `asking.py`; `registry.py` makes models of strings. `scripted.py` needs
+no endpoint, `openai/` needs one with OpenAI's protocol.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from locus_memory._internal.lazy import lazy_names
 if TYPE_CHECKING:
     from locus_memory.chat.base import ChatModel, StreamingModel, ToolModel, ToolSpec
     from locus_memory.chat.openai.model import OpenAIChat
+    from locus_memory.chat.registry import get_model, list_models, register_model
     from locus_memory.chat.scripted import ScriptedModel
 else:
     __getattr__, __dir__ = lazy_names(
@@ -27,6 +28,9 @@ else:
             "StreamingModel": "base",
             "ToolModel": "base",
             "ToolSpec": "base",
+            "get_model": "registry",
+            "list_models": "registry",
+            "register_model": "registry",
         },
     )
 
@@ -37,4 +41,7 @@ __all__ = [
     "StreamingModel",
     "ToolModel",
     "ToolSpec",
+    "get_model",
+    "list_models",
+    "register_model",
 ]

@@ -26,6 +26,11 @@ def check_model(model: object) -> None:
         raise ConfigurationError(
             f"a model is an async function or an object, not the class {model.__name__} itself"
         )
+    if isinstance(model, str):
+        raise ConfigurationError(
+            "a model is an async function or an object, not a string:"
+            " locus_memory.chat.get_model makes one of a string"
+        )
     if not callable(model):
         raise ConfigurationError(
             f"a model is an async function from messages to a message, not {type(model).__name__}"

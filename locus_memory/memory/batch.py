@@ -1,42 +1,16 @@
-"""Writes of several items that belong together, and changes of an item that keep its vector."""
+"""Changes of an item that keep its vector."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from locus_memory.retrieval.embedders.marks import mark_of, marked
 from locus_memory.store.base import BaseStore, has_semantic_search
-from locus_memory.store.item import Delete, Put, StoreItem
+from locus_memory.store.item import Put, StoreItem
 from locus_memory.store.wrappers.embedding import EmbeddingStore
 
-__all__ = ["rewritten", "write_together"]
-
-
-async def write_together(store: BaseStore, operations: Sequence[Put | Delete]) -> None:
-    """Write items together: atomically if the store has transactions, else one after another.
-
-    Args:
-        store: The store.
-        operations: The writes. Without transactions a crash leaves the first ones done, so they
-            stand in an order in which that can be repeated.
-
-    Raises:
-        VersionConflictError: One of the expected versions is not the stored one. Without
-            transactions, the writes before it are done.
-        BackendError: The store failed.
-    """
-    if not operations:
-        return
-    if store.capabilities.transactions:
-        await store.write_batch(operations)
-        return
-    for each in operations:
-        if isinstance(each, Put):
-            await store.put_batch([each])
-        else:
-            await store.delete(each.namespace, each.key, if_version=each.if_version)
+__all__ = ["rewritten"]
 
 
 async def rewritten(

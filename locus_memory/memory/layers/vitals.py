@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, Final, Self
 
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
@@ -240,8 +241,9 @@ class Vitals:
 
     def to_value(self) -> dict[str, Any]:
         """Return the vital signs as plain JSON."""
+        value = {name: getattr(self, name) for name in _names()}
         listed = {"sources": list(self.sources), "trained": list(self.trained)}
-        return {**asdict(self), **listed, "messages": [list(each) for each in self.messages]}
+        return {**value, **listed, "messages": [list(each) for each in self.messages]}
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Self:
@@ -257,6 +259,11 @@ class Vitals:
             return cls(**{**value, **listed})
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError("a stored value that is not a record of vitals") from error
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    return tuple(each.name for each in fields(Vitals))
 
 
 def least_salience(memory: Memory, floor: float) -> float:

@@ -12,7 +12,6 @@ from weakref import WeakValueDictionary
 
 from locus_memory.errors import VersionConflictError
 from locus_memory.events import emit
-from locus_memory.memory.batch import write_together
 from locus_memory.memory.ledger.past import current_at
 from locus_memory.memory.ledger.revision import (
     Shelf,
@@ -33,7 +32,7 @@ from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import embedded_put
 from locus_memory.retrieval.embedding import embed
-from locus_memory.store.base import BaseStore, has_semantic_search, scan_all
+from locus_memory.store.base import BaseStore, has_semantic_search, scan_all, write_together
 from locus_memory.store.item import (
     Delete,
     Namespace,

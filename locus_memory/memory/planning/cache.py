@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from threading import Lock
 from typing import Any, Final, Generic, TypeVar
@@ -11,9 +11,8 @@ from weakref import WeakSet
 
 from typing_extensions import override
 
-from locus_memory.store.base import as_puts
-from locus_memory.store.item import Delete, Namespace, Put
-from locus_memory.store.wrappers import StoreWrapper
+from locus_memory.store.item import Namespace
+from locus_memory.store.wrappers.writes import WriteObserver, Written
 
 __all__ = ["SHOWN_LAYERS", "STANDING_LAYERS", "ScopeCache", "Ticket", "WatchedStore", "note_writes"]
 
@@ -131,57 +130,9 @@ def note_writes(namespaces: Iterable[Namespace]) -> None:
             cache.drop(namespace)
 
 
-class WatchedStore(StoreWrapper):
+class WatchedStore(WriteObserver):
     """A store whose writes drop what the caches of this process keep about their scopes."""
 
     @override
-    async def put(self, namespace: Namespace, *args: Any, **kwargs: Any) -> int:
-        try:
-            return await self.inner.put(namespace, *args, **kwargs)
-        finally:
-            note_writes([namespace])
-
-    @override
-    async def put_with_embedding(self, namespace: Namespace, *args: Any, **kwargs: Any) -> int:
-        try:
-            return await self.inner.put_with_embedding(namespace, *args, **kwargs)
-        finally:
-            note_writes([namespace])
-
-    @override
-    async def delete(self, namespace: Namespace, *args: Any, **kwargs: Any) -> bool:
-        try:
-            return await self.inner.delete(namespace, *args, **kwargs)
-        finally:
-            note_writes([namespace])
-
-    @override
-    async def clear_namespace(self, namespace: Namespace, *args: Any, **kwargs: Any) -> int:
-        try:
-            return await self.inner.clear_namespace(namespace, *args, **kwargs)
-        finally:
-            note_writes([namespace])
-
-    @override
-    async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
-        puts = as_puts(items)
-        try:
-            return await self.inner.put_batch(puts)
-        finally:
-            note_writes(put.namespace for put in puts)
-
-    @override
-    async def delete_batch(self, keys: Iterable[tuple[Namespace, str]]) -> int:
-        named = list(keys)
-        try:
-            return await self.inner.delete_batch(named)
-        finally:
-            note_writes(namespace for namespace, _ in named)
-
-    @override
-    async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
-        done = list(operations)
-        try:
-            return await self.inner.write_batch(done)
-        finally:
-            note_writes(each.namespace for each in done)
+    def _written(self, names: Sequence[Written]) -> None:
+        note_writes(namespace for namespace, _ in names)

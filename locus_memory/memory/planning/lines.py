@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory.memory.layers.episodes import Episode
 from locus_memory.memory.moments import read_moment
 from locus_memory.store.item import StoreItem
 
-__all__ = ["NOTE", "about_line", "always_line", "episode_line", "turn_line", "turn_text"]
+__all__ = [
+    "NOTE",
+    "Outcome",
+    "PartName",
+    "PlannedLine",
+    "about_line",
+    "always_line",
+    "episode_line",
+    "turn_line",
+    "turn_text",
+]
 
 NOTE: Final = (
     'The user wrote the lines that begin with "- always:" as standing wishes: follow them. The'
@@ -18,7 +29,33 @@ NOTE: Final = (
 )
 """The line that explains what always holds."""
 
+PartName = Literal["override", "rule", "section"]
+"""A part of a block: an override, a feedback rule, or a line of the section."""
+
+Outcome = Literal["shown", "cut", "budget", "limit", "gate"]
+"""The fate of a line: in the block; in it, but cut; over its budget; over the number of memories
+of a section; or found, but not of the section that the gate named."""
+
 _CUT: Final = "..."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLine:
+    """A line that was found for a run, and its fate.
+
+    Attributes:
+        part: Its part of the block; that of any other memory that was found is the section.
+        line: The whole line.
+        tokens: Its tokens, counted alone.
+        outcome: Whether it is shown, and if not, why.
+        name: The `current_key` of its memory; empty for anything else.
+    """
+
+    part: PartName
+    line: str
+    tokens: int
+    outcome: Outcome
+    name: str = ""
 
 
 def always_line(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -14,13 +14,20 @@ from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.events import emit
 from locus_memory.memory.blend import Blend
 from locus_memory.memory.extraction.thread import latest_user_text
-from locus_memory.memory.inject import Part, fence_tokens, render_parts, strip
+from locus_memory.memory.inject import (
+    Part,
+    Rendered,
+    fence_tokens,
+    memory_line,
+    render_parts,
+    strip,
+)
 from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.planning.asking import ask_model
 from locus_memory.memory.planning.cache import ScopeCache
 from locus_memory.memory.planning.decision import Decision, Section
 from locus_memory.memory.planning.gate import Gate, Sight
-from locus_memory.memory.planning.lines import NOTE
+from locus_memory.memory.planning.lines import NOTE, Outcome, PartName, PlannedLine
 from locus_memory.memory.planning.sections import Found, Sections
 from locus_memory.memory.planning.standing import (
     STANDING_TOKENS,
@@ -52,6 +59,7 @@ class Plan:
         items: How many lines it has, besides its fence.
         left_out: How many overrides did not fit.
         shown: The names of the memories in it, see `current_key`.
+        lines: If an explanation was requested, each line that was found, and its fate.
     """
 
     block: str | None = None
@@ -61,6 +69,7 @@ class Plan:
     items: int = 0
     left_out: int = 0
     shown: tuple[str, ...] = field(default=(), repr=False)
+    lines: tuple[PlannedLine, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,14 @@ class _Contents:
     standing: Standing
     decision: Decision
     section: Found
+    facts: Facts | None = None
+
+    @property
+    def parts(self) -> tuple[tuple[PartName, Found], ...]:
+        """The parts of the block, each with its lines."""
+        overrides = Found.of((line, "") for line in self.standing.overrides)
+        rules = Found.of(self.standing.ruled)
+        return ("override", overrides), ("rule", rules), ("section", self.section)
 
 
 class Planner:
@@ -154,7 +171,7 @@ class Planner:
                 emit("memory.retrieve_failed", error=error)
                 return None
             try:
-                plan = self._render(contents)
+                plan = _plan_of(contents, self._rendered(contents))
             except Exception as error:  # noqa: BLE001 - reported; a caller's counter may raise
                 emit("memory.inject_failed", error=error)
                 return None
@@ -171,6 +188,7 @@ class Planner:
         agent_id: str | None = None,
         first_in_thread: bool = True,
         session_id: str = "",
+        explain: bool = False,
     ) -> Plan:
         """Return what a run with this message is shown; nothing is kept or counted.
 
@@ -180,13 +198,45 @@ class Planner:
             agent_id: The agent of the run.
             first_in_thread: Whether it is the user's first message in its thread.
             session_id: The thread, if it is known.
+            explain: Whether to return the lines as well, with what is left out.
 
         Raises:
             BackendError: The store failed.
         """
         warmed = self._names(scope, query, session_id)
         key = _Key(query, agent_id, first_in_thread, warmed)
-        return self._render(await self._find(scope, key))
+        contents = await self._find(scope, key)
+        rendered = self._rendered(contents)
+        plan = _plan_of(contents, rendered)
+        if not explain:
+            return plan
+        if query and contents.facts is None:
+            # The wording decided: the facts are searched only to tell what the gate kept back.
+            contents = replace(contents, facts=await self._sections.facts(scope, query))
+        return replace(plan, lines=tuple(self._lines(contents, rendered)))
+
+    def _lines(self, contents: _Contents, rendered: Rendered | None) -> Iterator[PlannedLine]:
+        """Yield each line that was found, with its fate: first those that could be shown."""
+        standing, parts = contents.standing, contents.parts
+        block = set(rendered.block.splitlines()) if rendered else set[str]()
+        shown = rendered.shown if rendered else ((),) * len(parts)
+        for (part, found), places in zip(parts, shown, strict=True):
+            for place, (line, name) in enumerate(zip(found.lines, found.names, strict=True)):
+                whole: Outcome = "shown" if line in block else "cut"
+                yield self._line(part, line, name, whole if place in places else "budget")
+        yield from (self._line("override", line, "", "budget") for line in standing.silent)
+        yield from (self._line("rule", *pair, "budget") for pair in standing.unruled)
+        known = {name for _, found in parts for name in found.names}
+        known |= {name for _, name in standing.unruled}
+        kept_back: Outcome = "limit" if contents.decision.section == "pinned" else "gate"
+        for fact in contents.facts.facts if contents.facts else ():
+            line = memory_line(fact.memory, self._longest)
+            if line and fact.name not in known:
+                yield self._line("section", line, fact.name, kept_back)
+
+    def _line(self, part: PartName, line: str, name: str, outcome: Outcome) -> PlannedLine:
+        tokens = self._count(f"{line}\n")
+        return PlannedLine(part=part, line=line, tokens=tokens, outcome=outcome, name=name)
 
     def _names(self, scope: Scope, query: str | None, session_id: str) -> tuple[str, ...]:
         """Return the names of the memories of the turn before, if the query is about them."""
@@ -200,7 +250,7 @@ class Planner:
         section = await self._section(scope, key.query, decision, facts, standing)
         if decision.section == "pinned" and key.warmed:
             section = await self._with_warmed(scope, key.warmed, section, standing)
-        return _Contents(standing, decision, section)
+        return _Contents(standing, decision, section, facts)
 
     async def _decide(
         self, scope: Scope, key: _Key, standing: Standing
@@ -274,32 +324,33 @@ class Planner:
             found = told if told.lines else found
         return found if found.lines else await self._sections.latest(scope, decision)
 
-    def _render(self, contents: _Contents) -> Plan:
-        """Return the plan of what was found."""
-        standing, section = contents.standing, contents.section
-        overrides = standing.overrides
-        rules = Found.of(standing.ruled)
+    def _rendered(self, contents: _Contents) -> Rendered | None:
+        """Return the block of what was found; `None`: there is nothing to show."""
+        (_, overrides), (_, rules), (_, section) = contents.parts
         parts = [
-            Part(overrides, STANDING_TOKENS),
+            Part(overrides.lines, STANDING_TOKENS),
             Part(rules.lines, STANDING_TOKENS),
             Part(section.lines, self._budget - fence_tokens(self._count), cuts=True),
         ]
-        note = NOTE if overrides or rules.lines else ""
-        rendered = render_parts(parts, note=note, token_counter=self._count)
-        decision = contents.decision
-        empty = Plan(section=decision.section, reason=decision.reason, left_out=standing.left_out)
-        if rendered is None:
-            return empty
-        _, ruled, sectioned = rendered.shown
-        names = [rules.names[place] for place in ruled]
-        names += [section.names[place] for place in sectioned]
-        return replace(
-            empty,
-            block=rendered.block,
-            tokens=rendered.tokens,
-            items=sum(map(len, rendered.shown)),
-            shown=tuple(filter(None, names)),
-        )
+        note = NOTE if overrides.lines or rules.lines else ""
+        return render_parts(parts, note=note, token_counter=self._count)
+
+
+def _plan_of(contents: _Contents, rendered: Rendered | None) -> Plan:
+    """Return the plan of what was found."""
+    decision, left_out = contents.decision, len(contents.standing.silent)
+    empty = Plan(section=decision.section, reason=decision.reason, left_out=left_out)
+    if rendered is None:
+        return empty
+    parts = zip(contents.parts, rendered.shown, strict=True)
+    names = [found.names[place] for (_, found), places in parts for place in places]
+    return replace(
+        empty,
+        block=rendered.block,
+        tokens=rendered.tokens,
+        items=sum(map(len, rendered.shown)),
+        shown=tuple(filter(None, names)),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.memory.inject import fitting, memory_line
@@ -27,6 +27,9 @@ STANDING_TOKENS: Final = 200
 so that many overrides never silence what the user asked for in passing."""
 
 
+_Value = TypeVar("_Value")
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """What always holds in a scope.
@@ -34,17 +37,19 @@ class Standing:
     Attributes:
         identity: Who the owner is, with the overrides.
         overrides: The lines of the overrides that fit their budget, the oldest first.
-        left_out: How many overrides did not fit.
+        silent: The lines of the overrides that did not fit.
         rules: The feedback memories that fit their budget, the most salient first.
         ruled: The line and the `current_key` of each of them; equal lines once.
+        unruled: The same of those that did not fit.
         facts: The number of current memories, up to `COUNTED`.
     """
 
     identity: Identity
     overrides: tuple[str, ...] = ()
-    left_out: int = 0
+    silent: tuple[str, ...] = ()
     rules: tuple[Memory, ...] = ()
     ruled: tuple[tuple[str, str], ...] = ()
+    unruled: tuple[tuple[str, str], ...] = ()
     facts: int = 0
 
 
@@ -121,15 +126,22 @@ class StandingBook:
         rules = [rule_line(each) for each in standing.rules]
         always, _ = fitting(overrides, STANDING_TOKENS, self._count)
         ruled, _ = fitting(rules, STANDING_TOKENS, self._count)
-        shown = tuple(standing.rules[place] for place in ruled)
-        names = (current_key(each.type, each.key) for each in shown)
+        names = [current_key(each.type, each.key) for each in standing.rules]
+        pairs = list(zip(rules, names, strict=True))
         return replace(
             standing,
             overrides=tuple(overrides[place] for place in always),
-            left_out=len(overrides) - len(always),
-            rules=shown,
-            ruled=tuple(zip((rules[place] for place in ruled), names, strict=True)),
+            silent=_others(overrides, always),
+            rules=tuple(standing.rules[place] for place in ruled),
+            ruled=tuple(pairs[place] for place in ruled),
+            unruled=_others(pairs, ruled),
         )
+
+
+def _others(values: Sequence[_Value], places: Sequence[int]) -> tuple[_Value, ...]:
+    """Return the values that are not at these places."""
+    taken = set(places)
+    return tuple(value for place, value in enumerate(values) if place not in taken)
 
 
 def rule_line(rule: Memory) -> str:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from importlib import import_module
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from locus_memory._internal.providers.address import parse_address
 from locus_memory._internal.providers.construction import (
@@ -31,9 +31,9 @@ from locus_memory._internal.providers.construction import (
     of_factory,
     unknown_option,
 )
+from locus_memory._internal.providers.plugins import Plugins
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, UnknownProviderError
-from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.options import RecallOptions
@@ -42,9 +42,6 @@ from locus_memory.memory.providers.descriptor import MemoryProvider, checked_nam
 from locus_memory.memory.providers.manager import ProviderManager
 from locus_memory.presets import is_preset, read_preset
 from locus_memory.registry import list_stores, resolve_address
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint, EntryPoints
 
 __all__ = [
     "get_memory_manager",
@@ -57,6 +54,7 @@ __all__ = [
 ENTRY_POINTS: Final = "locus_memory.memory_providers"
 """The entry point group of third-party memory providers."""
 
+_plugins: Final = Plugins(ENTRY_POINTS, MemoryProvider, "MemoryProvider")
 _HERE: Final = "locus_memory.memory.providers"
 
 
@@ -189,7 +187,7 @@ def register_memory_provider(descriptor: MemoryProvider) -> Callable[[], None]:
 
 def list_memory_providers() -> list[str]:
     """Return the ids of the memory providers, in alphabetical order; stores are not among them."""
-    return sorted({*_plugins(), *_PROVIDERS, *_providers})
+    return sorted({*_plugins.all(), *_PROVIDERS, *_providers})
 
 
 def _registered(table: dict[str, Any], key: str, row: Any) -> Callable[[], None]:
@@ -217,7 +215,7 @@ def _find(where: str) -> MemoryProvider | None:
         resolve_address(where)
     except UnknownProviderError:
         # Looked for last: this reads the metadata of all installed distributions.
-        return _plugin(parse_address(where).provider) or _refuse(where)
+        return _plugins.find(parse_address(where).provider) or _refuse(where)
     return None
 
 
@@ -283,38 +281,3 @@ def _accepted(target: Callable[..., Any]) -> set[str]:
     if target in (_local, _trusting):
         return (known_options(LLMMemoryManager) or set()) - {"store"}
     return known_options(target) or set()
-
-
-def _plugin(name: str) -> MemoryProvider | None:
-    for entry in _entry_points().select(name=name):
-        try:
-            return _load_plugin(entry)
-        except Exception as error:
-            raise ConfigurationError(
-                f"{name}: its plugin {quote(entry.value)} does not load: {type(error).__name__}"
-            ) from error
-    return None
-
-
-def _plugins() -> dict[str, MemoryProvider]:
-    """Return the third-party providers; one that does not load is reported and left out."""
-    found: dict[str, MemoryProvider] = {}
-    for entry in _entry_points():
-        try:
-            found.setdefault(entry.name.lower(), _load_plugin(entry))
-        except Exception as error:  # noqa: BLE001 - whatever it raises, the others must work
-            emit("registry.plugin_failed", error=error, provider=entry.name, plugin=entry.value)
-    return found
-
-
-def _load_plugin(entry: EntryPoint) -> MemoryProvider:
-    loaded = entry.load()
-    if not isinstance(loaded, MemoryProvider):
-        raise ConfigurationError(f"{quote(entry.value)} is not a MemoryProvider")
-    return loaded
-
-
-def _entry_points() -> EntryPoints:
-    from importlib.metadata import entry_points  # noqa: PLC0415 - costs 30 ms, seldom needed
-
-    return entry_points(group=ENTRY_POINTS)

@@ -10,7 +10,6 @@ from typing import Any, Final, Protocol, Self
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.errors import VersionConflictError
 from locus_memory.events import emit
-from locus_memory.memory.batch import write_together
 from locus_memory.memory.extraction.thread import (
     Cursor,
     Fork,
@@ -20,7 +19,7 @@ from locus_memory.memory.extraction.thread import (
 )
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
-from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.base import BaseStore, scan_all, write_together
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 
 __all__ = ["ExtractionQueue", "Job", "Outcome", "Waiting"]

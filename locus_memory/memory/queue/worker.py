@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from locus_memory._internal.cancellation import is_being_cancelled
+from locus_memory._internal.running.live import QUEUES
 from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
 from locus_memory.memory.moments import read_moment
@@ -106,6 +107,7 @@ class Worker:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._pauses: dict[str, float] = {}
         self._slots: AbstractAsyncContextManager[Any] = nullcontext()
+        QUEUES.add(self, "extraction")
 
     @property
     def pending(self) -> int:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from locus_memory.errors import BackendError, VersionConflictError
-from locus_memory.memory.batch import write_together
 from locus_memory.memory.layers.log import LogEntry, log_put
 from locus_memory.memory.moments import days_between
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
-from locus_memory.store.base import BaseStore
+from locus_memory.store.base import BaseStore, write_together
 from locus_memory.store.item import Put
 
 __all__ = ["PassBook", "PassRecord"]

@@ -25,13 +25,20 @@ class Schedule:
         work: Does the work that is due. An error is reported, and the next time comes all the same.
         clock: Returns seconds since the epoch.
         hours: The shortest interval of the work.
+        failed: Reports an error.
     """
 
     def __init__(
-        self, work: Callable[[], Awaitable[object]], clock: Callable[[], float], hours: float
+        self,
+        work: Callable[[], Awaitable[object]],
+        clock: Callable[[], float],
+        hours: float,
+        *,
+        failed: Callable[[Exception], None] | None = None,
     ) -> None:
         self._work = work
         self._clock = clock
+        self._failed = failed or _consolidation_failed
         self._every = min(hours * _HOUR, _HOUR)
         self._next = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -89,6 +96,10 @@ class Schedule:
             await self._work()
         except Exception as error:  # noqa: BLE001 - reported; the next time comes all the same
             raise_if_cancelled(error)
-            emit("memory.consolidate_failed", error=error)
+            self._failed(error)
         finally:
             self._plan(self._every)
+
+
+def _consolidation_failed(error: Exception) -> None:
+    emit("memory.consolidate_failed", error=error)

@@ -23,7 +23,7 @@ from locus_memory._internal.offload import in_thread
 from locus_memory.chat.base import ChatModel
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
-from locus_memory.memory.batch import rewritten, write_together
+from locus_memory.memory.batch import rewritten
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook, read_episode
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.log import LogEntry, log_put
@@ -40,7 +40,7 @@ from locus_memory.memory.tending.narrative import is_stale, write_narrative
 from locus_memory.memory.tending.pruning import before, pages, prune_log, prune_turns
 from locus_memory.memory.tending.report import ConsolidationReport
 from locus_memory.memory.tending.words import Mentions, content_words
-from locus_memory.store.base import BaseStore
+from locus_memory.store.base import BaseStore, write_together
 from locus_memory.store.item import Delete, StoreItem
 
 __all__ = ["Steps"]

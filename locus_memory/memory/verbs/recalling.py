@@ -91,7 +91,12 @@ class RecallVerbs:
         return found
 
     async def plan(
-        self, query: str | None, *, agent_id: str | None = None, first_in_thread: bool = True
+        self,
+        query: str | None,
+        *,
+        agent_id: str | None = None,
+        first_in_thread: bool = True,
+        explain: bool = False,
     ) -> Plan:
         """Return what a run with this message is shown, and why; nothing is counted.
 
@@ -101,12 +106,18 @@ class RecallVerbs:
             query: The message of the user.
             agent_id: The agent of the run.
             first_in_thread: Whether it is the user's first message in its thread.
+            explain: Whether to return `Plan.lines` as well: each line that was found, and why it
+                is shown or left out.
 
         Raises:
             BackendError: The store failed.
         """
         return await self._planner.plan(
-            self._scope, query, agent_id=agent_id, first_in_thread=first_in_thread
+            self._scope,
+            query,
+            agent_id=agent_id,
+            first_in_thread=first_in_thread,
+            explain=explain,
         )
 
     def _train(self, query: str | None, found: Sequence[Memory], thread: str = "") -> None:

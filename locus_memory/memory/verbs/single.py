@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from locus_memory._internal.quoting import quote
-from locus_memory.errors import InvalidArgumentError
+from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.memory.extraction.extraction import check_length
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook, least_salience
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
@@ -22,7 +22,7 @@ from locus_memory.memory.models import (
 from locus_memory.memory.moments import as_moment
 from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope, current_key, split_key
-from locus_memory.store.item import check_key
+from locus_memory.store.item import check_key, check_version
 
 __all__ = ["SingleMemories", "kinds_of", "moment_of"]
 
@@ -205,7 +205,12 @@ class SingleMemories:
         return bool(await self._vitals.change(self._scope, changes))
 
     async def update(
-        self, memory_id: str, content: str | None = None, *, expires_at: datetime | None = None
+        self,
+        memory_id: str,
+        content: str | None = None,
+        *,
+        expires_at: datetime | None = None,
+        if_sequence: int | None = None,
     ) -> Memory | None:
         """Write a new version of a current memory; `undo` takes it back.
 
@@ -216,12 +221,14 @@ class SingleMemories:
             content: The new content; `None`: the present one.
             expires_at: The moment from which it is no longer recalled, without a time zone in
                 UTC; `None`: as before.
+            if_sequence: Write only if the current version has this `sequence` in its metadata.
 
         Returns:
             The new version; `None` if there is no such memory.
 
         Raises:
             InvalidArgumentError: As for `get`, or an empty or long content.
+            VersionConflictError: The current version has another `sequence`; nothing is written.
             BackendError: The store failed.
         """
         known = await self._by_id(memory_id)
@@ -231,9 +238,16 @@ class SingleMemories:
         if expires_at is not None:
             metadata[EXPIRES_AT] = moment_of(expires_at).isoformat()
         new = Memory(known.type, known.key, known.content if content is None else content, metadata)
-        edit = Statement(check_length(new, LONGEST_CONTENT))
+        _check_sequence(known, if_sequence)
+        edit = Statement(check_length(new, LONGEST_CONTENT), only=if_sequence)
         written = await self._ledger.apply(self._scope, [edit])
-        return written[0] if written else known
+        if written:
+            return written[0]
+        if if_sequence is not None:
+            # Another writer may have been faster.
+            known = await self._by_id(memory_id)
+            _check_sequence(known, if_sequence)
+        return known
 
     async def delete(self, memory_id: str) -> bool:
         """Retire a current memory; `undo` brings it back. To erase it for good, use `forget`.
@@ -261,6 +275,18 @@ class SingleMemories:
             k: moment for k, moment in zip(MemoryType, found, strict=True) if moment is not None
         }
         return sorted(changed, key=lambda kind: changed[kind], reverse=True)[:1]
+
+
+def _check_sequence(memory: Memory | None, wanted: int | None) -> None:
+    """Check that a memory is at the version that the caller names.
+
+    Raises:
+        VersionConflictError: It is at another one, or gone.
+    """
+    stated = None if memory is None else memory.metadata.get("sequence")
+    actual = stated if isinstance(stated, int) else 0
+    if check_version(wanted) is not None and (wanted != actual or not actual):
+        raise VersionConflictError(wanted or 0, actual)
 
 
 def _rated(_: Memory, vitals: Vitals, *, now: str, helpful: bool) -> Vitals:
