@@ -7,10 +7,17 @@ from typing import Final, TypeVar
 
 from locus_memory.errors import BackendCorruptError, EncryptionError
 from locus_memory.events import emit
-from locus_memory.store.base import BaseStore
+from locus_memory.store.base import BaseStore, all_keys
 from locus_memory.store.item import Namespace, StoreItem
 
-__all__ = ["DAMAGE", "NOT_OURS", "all_keys", "get_readable", "readable", "tell_unreadable"]
+__all__ = [
+    "DAMAGE",
+    "NOT_OURS",
+    "get_readable",
+    "labels_below",
+    "readable",
+    "tell_unreadable",
+]
 
 _PAGE: Final = 500
 
@@ -82,14 +89,17 @@ async def get_readable(
     return None if item is None else _decoded(item, decode)
 
 
-async def all_keys(store: BaseStore, namespace: Namespace, prefix: str | None = None) -> list[str]:
-    """Return every key of a namespace in ascending order, those of damaged items included."""
-    keys: list[str] = []
-    while page := await store.list_keys(
-        namespace, _PAGE, prefix=prefix, after=keys[-1] if keys else None
+async def labels_below(store: BaseStore, namespace: Namespace) -> AsyncIterator[str]:
+    """Yield the labels that follow a namespace in those below it."""
+    after: Namespace | None = None
+    while page := await store.list_namespaces(
+        namespace, _PAGE, max_depth=len(namespace) + 1, after=after
     ):
-        keys += page
-    return keys
+        for each in page:
+            # A label "*" of the namespace matches any label.
+            if each[:-1] == namespace:
+                yield each[-1]
+        after = page[-1]
 
 
 def _decoded(item: StoreItem, decode: Callable[[StoreItem], _T]) -> tuple[StoreItem, _T] | None:

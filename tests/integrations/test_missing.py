@@ -10,10 +10,14 @@ import pytest
 from locus_memory._internal.providers.installing import install_command
 
 ADAPTERS = {
+    "adk": ("google.adk", "locus_memory.integrations.adk"),
     "anthropic": ("anthropic", "locus_memory.integrations.anthropic"),
+    "mcp": ("mcp", "locus_memory.integrations.mcp"),
     "openai-agents": ("agents", "locus_memory.integrations.openai_agents"),
     "pydantic-ai": ("pydantic_ai", "locus_memory.integrations.pydantic_ai"),
     "pydantic-ai-harness": ("pydantic_ai_harness", "LocusMemoryStore"),
+    "py-key-value": ("key_value", "locus_memory.integrations.key_value"),
+    "strands": ("strands", "locus_memory.integrations.strands"),
 }
 USES = {
     "pydantic-ai": "from locus_memory.integrations.pydantic_ai import LocusConversationStore",

@@ -8,7 +8,8 @@ async with AsyncLocusMemoryTool("sqlite:./agent.db", namespace=("users", "ada"))
 ```
 
 Read `editing.py` first: the texts that the tool shows, as pure functions. `files.py` keeps files
-and their versions in a store. `tool.py` has the two tools of the SDK.
+and their versions in a store. `tool.py` has the two tools of the SDK. It has over 400 lines since
+the SDK has a class each for blocking and async code, and leaves the texts of all answers to them.
 """
 
 from __future__ import annotations

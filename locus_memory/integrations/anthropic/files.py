@@ -17,7 +17,7 @@ from anthropic.lib.tools import ToolError
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.integrations.reading import DAMAGE, NOT_OURS, readable, tell_unreadable
-from locus_memory.store.base import BaseStore
+from locus_memory.store.base import BaseStore, write_together
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem, quick_put
 
 __all__ = ["File", "FileVersion", "Files"]
@@ -299,20 +299,10 @@ class Files:
         """
         for _ in range(_ATTEMPTS):
             try:
-                return await self._write(await attempt())
+                return await write_together(self.store, await attempt())
             except VersionConflictError:
                 await asyncio.sleep(_PAUSE)
         raise ToolError("The file is being changed by others all the time. Try again later.")
-
-    async def _write(self, operations: list[Put | Delete]) -> None:
-        if self.store.capabilities.transactions:
-            await self.store.write_batch(operations)
-            return
-        for each in operations:
-            if isinstance(each, Put):
-                await self.store.put_batch([each])
-            else:
-                await self.store.delete(each.namespace, each.key, if_version=each.if_version)
 
     async def _histories(self) -> list[Namespace]:
         found: list[Namespace] = []

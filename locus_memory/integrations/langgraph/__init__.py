@@ -10,10 +10,13 @@ async with LocusSaver("sqlite:./agent.db") as saver, LocusStore("sqlite:./agent.
 
 Both accept a provider string, a backend, or a checkpointer or store of the library, and work in
 `with` as well. `LocusSaver` is a `BaseCheckpointSaver` and `LocusStore` is a `BaseStore`, so a
-program that used LangGraph's own needs no other change. `LocusRetriever` is a retriever of
-LangChain over an index of documents.
+program that used LangGraph's own needs no other change. `LocusRetriever` and
+`LocusSearchRetriever` are retrievers of LangChain over documents and items, and the two tools are
+those of `langmem`.
 
-Read `saver.py`, `store.py` and `retriever.py`; `items/` holds the parts of the store.
+Read `saver.py`, `store.py` and `retriever.py`; `items/` holds the parts of the store, and
+`importing/` copies the threads of other savers. It has over 400 lines since it is a checkpointer,
+a store, retrievers and tools.
 """
 
 from __future__ import annotations
@@ -24,12 +27,24 @@ from locus_memory._internal.lazy import lazy_names
 from locus_memory._internal.providers.drivers import require
 
 if TYPE_CHECKING:
-    from locus_memory.integrations.langgraph.retriever import LocusRetriever
+    from locus_memory.integrations.langgraph.memory_tools import (
+        create_manage_memory_tool,
+        create_search_memory_tool,
+    )
+    from locus_memory.integrations.langgraph.retriever import LocusRetriever, LocusSearchRetriever
     from locus_memory.integrations.langgraph.saver import LocusSaver
     from locus_memory.integrations.langgraph.store import LocusStore
 else:
     _get, __dir__ = lazy_names(
-        __name__, {"LocusRetriever": "retriever", "LocusSaver": "saver", "LocusStore": "store"}
+        __name__,
+        {
+            "LocusRetriever": "retriever",
+            "LocusSaver": "saver",
+            "LocusSearchRetriever": "retriever",
+            "LocusStore": "store",
+            "create_manage_memory_tool": "memory_tools",
+            "create_search_memory_tool": "memory_tools",
+        },
     )
 
     # The modules beside this one that need no LangGraph can be imported without it.
@@ -40,4 +55,11 @@ else:
         return _get(name)
 
 
-__all__ = ["LocusRetriever", "LocusSaver", "LocusStore"]
+__all__ = [
+    "LocusRetriever",
+    "LocusSaver",
+    "LocusSearchRetriever",
+    "LocusStore",
+    "create_manage_memory_tool",
+    "create_search_memory_tool",
+]

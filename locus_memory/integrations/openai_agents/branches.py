@@ -10,6 +10,7 @@ from uuid import uuid4
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.integrations.openai_agents.log import Entry, Log
+from locus_memory.integrations.reading import labels_below
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_identifier
 
@@ -17,7 +18,6 @@ __all__ = ["Branches"]
 
 _MAIN: Final = "main"
 _PREVIEW: Final = 100
-_MOST: Final = 1000
 
 
 class Branches:
@@ -138,16 +138,7 @@ class Branches:
         return Log(self._branches_store, (*self._place, branch), self._branch_ttl)
 
     async def _names(self) -> list[str]:
-        depth = len(self._place) + 1
-        names: list[str] = []
-        after: Namespace | None = None
-        while page := await self._branches_store.list_namespaces(
-            self._place, _MOST, max_depth=depth, after=after
-        ):
-            # A label "*" of the session's id matches any label.
-            names += [each[-1] for each in page if each[:-1] == self._place]
-            after = page[-1]
-        return names
+        return [name async for name in labels_below(self._branches_store, self._place)]
 
     async def _described(self, name: str) -> dict[str, Any]:
         entries = await self._log_of(name).read()

@@ -20,8 +20,8 @@ from weakref import WeakKeyDictionary
 
 from locus_memory._internal.cancellation import finished
 from locus_memory.errors import VersionConflictError
-from locus_memory.integrations.reading import DAMAGE, all_keys, readable, tell_unreadable
-from locus_memory.store.base import BaseStore
+from locus_memory.integrations.reading import DAMAGE, readable, tell_unreadable
+from locus_memory.store.base import BaseStore, all_keys
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem, quick_put
 
 __all__ = ["Entry", "Log", "Tail"]

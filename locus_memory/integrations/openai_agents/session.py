@@ -74,7 +74,7 @@ class LocusSession(OverStore, Branches):
         super().__init__(self._take(where), place, checked_ttl(ttl), branch)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.session_id!r}, {self._store!r})"
+        return f"{type(self).__name__}({self.session_id!r}, {self.store!r})"
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the items, the oldest first.
@@ -120,7 +120,7 @@ class LocusSession(OverStore, Branches):
         """
         log = self._log
         tail = await log.tail(limit)
-        if tail is None or not self._store.capabilities.transactions:
+        if tail is None or not self.store.capabilities.transactions:
             return None
 
         async def replace_suffix(start: int, output: list[TResponseInputItem]) -> bool:

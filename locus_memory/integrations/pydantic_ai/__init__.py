@@ -11,6 +11,8 @@ async with LocusConversationStore("sqlite:./agent.db") as store:
 
 Each needs its own package, and only that. Read `chains.py` first: where the messages of a
 conversation and of its forks are. `conversations.py` keeps them; `memories.py` is apart from both.
+It has over 400 lines since there are two stores in it, each with a contract of its own, and since
+branches and forks share their messages.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class LocusConversationStore(OverStore, ConversationStore):
         self._paths: RecentlyUsed[Path] = RecentlyUsed(_PATHS)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._store!r})"
+        return f"{type(self).__name__}({self.store!r})"
 
     @override
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
@@ -156,7 +156,7 @@ class LocusConversationStore(OverStore, ConversationStore):
         while True:
             stored = await self._expected(conversation_id, expected_revision)
             gone, operations = await self._counts(conversation_id, set(), stored.holds, set())
-            ttl = _DAY if self._store.capabilities.ttl else None
+            ttl = _DAY if self.store.capabilities.ttl else None
             grave = quick_put(
                 self._records, conversation_id, None, ttl=ttl, if_version=stored.version, text=""
             )
@@ -174,7 +174,7 @@ class LocusConversationStore(OverStore, ConversationStore):
         if path is not None:
             segment, depth = path[-1]
             found = await get_readable(
-                self._store, (*self._entries, segment), _key(depth), _entry_of
+                self.store, (*self._entries, segment), _key(depth), _entry_of
             )
             if found is not None:
                 return found[1]
@@ -201,7 +201,7 @@ class LocusConversationStore(OverStore, ConversationStore):
     async def _stored(self, conversation_id: str) -> _Stored:
         check_identifier(conversation_id, "conversation_id")
         try:
-            item = await self._store.get_item(self._records, conversation_id)
+            item = await self.store.get_item(self._records, conversation_id)
             stored = _Stored() if item is None else _stored_of(item)
         except (*DAMAGE, *NOT_OURS) as error:
             tell_unreadable(self._records, conversation_id, error)
@@ -222,14 +222,14 @@ class LocusConversationStore(OverStore, ConversationStore):
             with suppress(*DAMAGE, *NOT_OURS):
                 return await self._found(scope)
         found = [
-            stored.record async for _, stored in readable(self._store, self._records, _stored_of)
+            stored.record async for _, stored in readable(self.store, self._records, _stored_of)
         ]
         return [each for each in found if each is not None and scope in (None, each.scope)]
 
     async def _found(self, scope: str) -> list[ConversationRecord]:
         found: dict[str, ConversationRecord] = {}
         for offset in range(0, 2**62, _PAGE):
-            page = await self._store.search(
+            page = await self.store.search(
                 self._records, None, _PAGE, filter={"scope": {"$eq": scope}}, offset=offset
             )
             records = [_stored_of(item).record for item in page]
@@ -315,7 +315,7 @@ class LocusConversationStore(OverStore, ConversationStore):
         """
         gone: list[str] = []
         changes: list[Put | Delete] = []
-        if not self._store.capabilities.transactions:
+        if not self.store.capabilities.transactions:
             return gone, changes
         for segment in sorted(holds ^ held):
             count, version = await self._count(segment)
@@ -333,15 +333,15 @@ class LocusConversationStore(OverStore, ConversationStore):
 
     async def _count(self, segment: str) -> tuple[int, int]:
         """Return how many records hold a segment, and the version of that count."""
-        item = await self._store.get_item(self._segments, segment)
+        item = await self.store.get_item(self._segments, segment)
         return (0, 0) if item is None else (item.value, item.version)
 
     async def _erase(self, segment: str) -> None:
         """Delete the entries of a segment, and their places."""
         entries = (*self._entries, segment)
-        ids = [entry.id async for _, entry in readable(self._store, entries, _entry_of)]
-        await self._store.delete_batch([(self._places, each) for each in ids])
-        await self._store.clear_namespace(entries)
+        ids = [entry.id async for _, entry in readable(self.store, entries, _entry_of)]
+        await self.store.delete_batch([(self._places, each) for each in ids])
+        await self.store.clear_namespace(entries)
         for each in ids:
             self._paths.discard(each)
 
@@ -352,7 +352,7 @@ class LocusConversationStore(OverStore, ConversationStore):
             return path
         if not entry_id:
             return None
-        found = await get_readable(self._store, self._places, entry_id, _place_of)
+        found = await get_readable(self.store, self._places, entry_id, _place_of)
         if found is None:
             return None
         self._paths.put(entry_id, found[1])
@@ -363,7 +363,7 @@ class LocusConversationStore(OverStore, ConversationStore):
         found: list[ConversationEntry] = []
         namespace = (*self._entries, segment)
         async for item, entry in readable(
-            self._store, namespace, _entry_of, after=after, page=last - first + 1
+            self.store, namespace, _entry_of, after=after, page=last - first + 1
         ):
             if item.key > _key(last):
                 break
@@ -374,10 +374,10 @@ class LocusConversationStore(OverStore, ConversationStore):
 
     async def _write(self, operations: Sequence[Put | Delete]) -> None:
         """Write all or nothing; without transactions the last, conditional one at the end."""
-        if self._store.capabilities.transactions:
-            await self._store.write_batch(operations)
+        if self.store.capabilities.transactions:
+            await self.store.write_batch(operations)
         else:
-            await self._store.put_batch([each for each in operations if isinstance(each, Put)])
+            await self.store.put_batch([each for each in operations if isinstance(each, Put)])
 
 
 Json = dict[str, Any]

@@ -23,7 +23,7 @@ from locus_memory.integrations.reading import (
     readable,
     tell_unreadable,
 )
-from locus_memory.store.base import BaseStore
+from locus_memory.store.base import BaseStore, write_together
 from locus_memory.store.item import (
     Namespace,
     Put,
@@ -105,7 +105,7 @@ class LocusMemoryStore(OverStore):
         self._receipts = (*namespace, "receipts")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._store!r})"
+        return f"{type(self).__name__}({self.store!r})"
 
     async def read(self, path: str, *, max_chars: int) -> MemoryFile | None:
         """Return the file at `path`, or `None` if it does not exist.
@@ -116,7 +116,7 @@ class LocusMemoryStore(OverStore):
         _harness().validate_store_path(path)
         if max_chars <= 0:
             raise ValueError("max_chars must be positive")
-        found = await get_readable(self._store, self._files, path, _file_of)
+        found = await get_readable(self.store, self._files, path, _file_of)
         file = found[1] if found else None
         if file is None or file.content is None or file.version is None:
             return None
@@ -135,7 +135,7 @@ class LocusMemoryStore(OverStore):
             MemoryOperationConflictError: Its id was used with another fingerprint.
         """
         check_identifier(operation.id, "operation.id")
-        found = await get_readable(self._store, self._receipts, operation.id, _receipt_of)
+        found = await get_readable(self.store, self._receipts, operation.id, _receipt_of)
         if found is None:
             return None
         fingerprint, mutation = found[1]
@@ -284,7 +284,7 @@ class LocusMemoryStore(OverStore):
             if operation is not None:
                 puts.append(self._receipt(operation, mutation))
             try:
-                await self._write(puts)
+                await write_together(self.store, puts)
             except VersionConflictError:
                 continue
             return mutation
@@ -299,7 +299,7 @@ class LocusMemoryStore(OverStore):
         """
         version: int | None = None
         try:
-            item = await self._store.get_item(self._files, path)
+            item = await self.store.get_item(self._files, path)
             if item is None:
                 return None, 0
             version = item.version
@@ -332,16 +332,10 @@ class LocusMemoryStore(OverStore):
         return quick_put(self._receipts, operation.id, value, ttl=ttl, if_version=0, text="")
 
     def _ttl(self, seconds: float) -> float | None:
-        return seconds if self._store.capabilities.ttl else None
-
-    async def _write(self, puts: list[Put]) -> None:
-        if self._store.capabilities.transactions:
-            await self._store.write_batch(puts)
-        else:
-            await self._store.put_batch(puts)
+        return seconds if self.store.capabilities.ttl else None
 
     def _below(self, prefix: str, after: str | None = None) -> Any:
-        return readable(self._store, self._files, _file_of, prefix=prefix or None, after=after)
+        return readable(self.store, self._files, _file_of, prefix=prefix or None, after=after)
 
     async def _directly_below(self, prefix: str, limit: int) -> list[tuple[str, str]]:
         """Return paths and contents; whole deeper folders are skipped."""

@@ -217,7 +217,7 @@ class TestRefusals:
         for call in (create(path, "x"), {"command": "view", "path": path}):
             with pytest.raises(ToolError):
                 await tool.call(call)
-        assert await tool._store.list_namespaces() == []
+        assert await tool.store.list_namespaces() == []
 
     @pytest.mark.parametrize(
         ("call", "field"),

@@ -186,7 +186,7 @@ class TestDamage:
         session = sessions()
         await session.add_items([said("1"), said("2"), said("3")])
         place = ("openai_agents", "ada", "main")
-        await session._store.put(place, f"{2:016d}", "not an item")
+        await session.store.put(place, f"{2:016d}", "not an item")
         with collect() as events:
             assert await session.get_items(2) == [said("1"), said("3")]
         assert [(each.name, each.attributes["key"]) for each in events] == [
@@ -197,7 +197,7 @@ class TestDamage:
         assert await session.pop_item() == said("1")
         assert await session.pop_item() is None
         await session.clear_session()
-        assert await session._store.list_keys(place) == ["head"]
+        assert await session.store.list_keys(place) == ["head"]
 
     @pytest.mark.parametrize("damaged", [f"{2:016d}", "head"])
     async def test_a_value_that_no_key_decrypts(self, damaged):

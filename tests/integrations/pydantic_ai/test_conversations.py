@@ -247,7 +247,7 @@ class TestConflicts:
         await stores().delete("ada")
         assert texts(await stores().load("fork")) == ["1"]
         await stores().delete("fork")
-        assert await stores()._store.list_namespaces(("pydantic_ai", "entries")) == []
+        assert await stores().store.list_namespaces(("pydantic_ai", "entries")) == []
 
     def test_two_processes_lose_nothing(self, tmp_path):
         where = f"sqlite:{tmp_path / 'test.db'}"

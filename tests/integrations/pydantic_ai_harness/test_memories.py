@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip(
-    "pydantic_ai_harness.memory", reason="it has an environment of its own: make harness"
+    "pydantic_ai_harness.memory", reason="it has an environment of its own: make frameworks"
 )
 
 from hypothesis import given, settings
@@ -198,12 +195,3 @@ async def test_a_damaged_file_is_left_out_and_replaced():
     assert {each.name for each in events} == {"integrations.item_unreadable"}
     await store.write("a", "z", expected_version=None)
     assert (await store.read("a", max_chars=9)).content == "z"
-
-
-async def test_the_page_shows_what_it_does(tmp_path, monkeypatch, capsys):
-    page = Path(__file__).parents[3] / "docs" / "integrations" / "pydantic-ai.md"
-    [code] = re.findall(r"<!-- unrun -->\n\n```python\n(.*?)```", page.read_text(), re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    run = compile(code, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    await eval(run, {})
-    assert capsys.readouterr().out.splitlines() == re.findall(r"# > (.*)", code)

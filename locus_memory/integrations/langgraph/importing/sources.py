@@ -1,0 +1,259 @@
+"""The tables of LangGraph's savers: their threads, checkpoints and pending writes, oldest first."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import quote as in_url
+
+import orjson
+
+from locus_memory._internal.providers.drivers import require
+from locus_memory.errors import BackendUnavailableError, ConfigurationError
+from locus_memory.integrations.langgraph.importing.opaque import OpaqueSerializer
+from locus_memory.integrations.langgraph.threads import Place
+
+__all__ = ["Source", "Stored", "Write", "open_source"]
+
+_PAGE: Final = 100
+
+_serde: Final = OpaqueSerializer()
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A pending write of a task."""
+
+    task: str
+    path: str
+    index: int
+    channel: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A checkpoint as its saver stores it; `error`: why it cannot be read."""
+
+    checkpoint_id: str
+    parent: str | None
+    checkpoint: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    writes: Sequence[Write] = ()
+    error: Exception | None = None
+
+
+class Source(Protocol):
+    """The threads of one saver, as they were when it was opened."""
+
+    async def places(self, thread_id: str | None) -> list[Place]:
+        """Return the threads and namespaces that have checkpoints; `None`: of all threads."""
+        ...
+
+    async def ids(self, place: Place) -> list[str]:
+        """Return the ids of the checkpoints of a place, the oldest first."""
+        ...
+
+    def stored(self, place: Place) -> AsyncIterator[Stored]:
+        """Yield the checkpoints of a place, the oldest first."""
+        ...
+
+
+@asynccontextmanager
+async def open_source(where: str) -> AsyncGenerator[Source]:
+    """Open the database of a saver, to read it only.
+
+    Args:
+        where: The path of a SQLite file, with or without `sqlite:`, or the URL of a PostgreSQL.
+
+    Raises:
+        ConfigurationError: There is no file, or no table of a saver.
+        BackendUnavailableError: The database cannot be read.
+    """
+    if where.startswith(("postgresql:", "postgres:")):
+        async with _postgresql(where) as source:
+            yield source
+        return
+    with _sqlite(Path(where.removeprefix("sqlite:").removeprefix("///"))) as source:
+        yield source
+
+
+@contextmanager
+def _sqlite(path: Path) -> Generator[_SQLite]:
+    if not path.is_file():
+        raise ConfigurationError(f"{path}: there is no such file of a saver")
+    try:
+        connection = sqlite3.connect(f"file:{in_url(str(path))}?mode=ro", uri=True)
+        try:
+            # All reads see one moment.
+            connection.execute("BEGIN")
+            yield _SQLite(connection)
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise ConfigurationError(f"{path}: not a database of LangGraph's saver: {error}") from error
+
+
+class _SQLite:
+    """The tables of `langgraph-checkpoint-sqlite`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        columns = {row[1] for row in connection.execute("PRAGMA table_info(writes)")}
+        if not columns:
+            raise sqlite3.DatabaseError("no such table: writes")
+        self._path = "task_path" if "task_path" in columns else "''"
+
+    async def places(self, thread_id: str | None) -> list[Place]:
+        rows = self._connection.execute(
+            "SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints "
+            "WHERE ?1 IS NULL OR thread_id = ?1 ORDER BY 1, 2",
+            (thread_id,),
+        )
+        return [Place.at(*row) for row in rows]
+
+    async def ids(self, place: Place) -> list[str]:
+        rows = self._connection.execute(
+            "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? "
+            "ORDER BY checkpoint_id",
+            (place.thread_id, place.namespace),
+        )
+        return [row[0] for row in rows]
+
+    async def stored(self, place: Place) -> AsyncIterator[Stored]:
+        rows = self._connection.execute(
+            "SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata "
+            "FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY checkpoint_id",
+            (place.thread_id, place.namespace),
+        )
+        for checkpoint_id, parent, kind, content, metadata in rows:
+            written = self._connection.execute(
+                f"SELECT task_id, {self._path}, idx, channel, type, value FROM writes "  # noqa: S608 - one of two names
+                "WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?",
+                (place.thread_id, place.namespace, checkpoint_id),
+            )
+            try:
+                yield Stored(
+                    checkpoint_id,
+                    parent or None,
+                    _object(_serde.loads_typed((kind, content))),
+                    _object(orjson.loads(metadata)) if metadata else {},
+                    _writes(written),
+                )
+            except (ValueError, TypeError) as error:
+                yield Stored(checkpoint_id, parent or None, error=error)
+
+
+_PLACES: Final = """
+    SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints
+    WHERE $1::text IS NULL OR thread_id = $1 ORDER BY 1, 2
+"""
+_IDS: Final = """
+    SELECT checkpoint_id FROM checkpoints WHERE thread_id = $1 AND checkpoint_ns = $2
+    ORDER BY checkpoint_id COLLATE "C"
+"""
+_CHECKPOINTS: Final = """
+    SELECT checkpoint_id, parent_checkpoint_id, checkpoint, metadata FROM checkpoints
+    WHERE thread_id = $1 AND checkpoint_ns = $2 AND checkpoint_id COLLATE "C" > $3
+    ORDER BY checkpoint_id COLLATE "C" LIMIT $4
+"""
+_BLOBS: Final = """
+    SELECT c.checkpoint_id, b.channel, b.type, b.blob FROM checkpoints AS c
+    CROSS JOIN jsonb_each_text(c.checkpoint -> 'channel_versions') AS v
+    JOIN checkpoint_blobs AS b ON b.thread_id = c.thread_id
+      AND b.checkpoint_ns = c.checkpoint_ns AND b.channel = v.key AND b.version = v.value
+    WHERE c.thread_id = $1 AND c.checkpoint_ns = $2 AND c.checkpoint_id = ANY($3)
+      AND b.type <> 'empty'
+"""
+_WRITES: Final = """
+    SELECT checkpoint_id, task_id, task_path, idx, channel, type, blob FROM checkpoint_writes
+    WHERE thread_id = $1 AND checkpoint_ns = $2 AND checkpoint_id = ANY($3)
+"""
+
+
+@asynccontextmanager
+async def _postgresql(where: str) -> AsyncGenerator[_PostgreSQL]:
+    asyncpg = require("asyncpg", "postgresql", needed_by="the import of a PostgreSQL saver")
+    try:
+        connection: Any = await asyncpg.connect(where)
+    except (OSError, asyncpg.PostgresError) as error:
+        # The message of the driver may hold the password.
+        raise BackendUnavailableError(
+            f"the PostgreSQL of the saver cannot be reached ({type(error).__name__})"
+        ) from None
+    try:
+        async with connection.transaction(isolation="repeatable_read", readonly=True):
+            yield _PostgreSQL(connection)
+    except asyncpg.UndefinedTableError as error:
+        raise ConfigurationError(f"not a database of LangGraph's saver: {error}") from error
+    finally:
+        await connection.close()
+
+
+class _PostgreSQL:
+    """The tables of `langgraph-checkpoint-postgres`."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def places(self, thread_id: str | None) -> list[Place]:
+        rows = await self._connection.fetch(_PLACES, thread_id)
+        return [Place.at(*row) for row in rows]
+
+    async def ids(self, place: Place) -> list[str]:
+        rows = await self._connection.fetch(_IDS, place.thread_id, place.namespace)
+        return [row[0] for row in rows]
+
+    async def stored(self, place: Place) -> AsyncIterator[Stored]:
+        after = ""
+        where = (place.thread_id, place.namespace)
+        while page := await self._connection.fetch(_CHECKPOINTS, *where, after, _PAGE):
+            ids = [row[0] for row in page]
+            values = _grouped(await self._connection.fetch(_BLOBS, *where, ids))
+            writes = _grouped(await self._connection.fetch(_WRITES, *where, ids))
+            for row in page:
+                yield _of_row(row, values.get(row[0], []), writes.get(row[0], []))
+            after = ids[-1]
+
+
+def _of_row(row: Sequence[Any], values: Iterable[Any], writes: Iterable[Any]) -> Stored:
+    checkpoint_id, parent, content, metadata = row
+    try:
+        checkpoint = _object(orjson.loads(content))
+        inline: Mapping[str, Any] = checkpoint.get("channel_values") or {}
+        blobs = {channel: _serde.loads_typed((kind, blob)) for channel, kind, blob in values}
+        return Stored(
+            checkpoint_id,
+            parent or None,
+            {**checkpoint, "channel_values": {**inline, **blobs}},
+            _object(orjson.loads(metadata)),
+            _writes(writes),
+        )
+    except (ValueError, TypeError) as error:
+        return Stored(checkpoint_id, parent or None, error=error)
+
+
+def _grouped(rows: Iterable[Sequence[Any]]) -> dict[str, list[Sequence[Any]]]:
+    """Return rows by their first column, without it."""
+    found: dict[str, list[Sequence[Any]]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(row[1:])
+    return found
+
+
+def _writes(rows: Iterable[Sequence[Any]]) -> list[Write]:
+    found = [
+        Write(task, path, index, channel, _serde.loads_typed((kind, content)))
+        for task, path, index, channel, kind, content in rows
+    ]
+    return sorted(found, key=lambda write: (write.path, write.task, write.index))
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError("it is not an object")
+    return value
