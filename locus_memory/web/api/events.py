@@ -1,0 +1,41 @@
+"""The stream of events: server-sent events, which a browser's `EventSource` reads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from locus_memory.web.errors import RefusalError, error_response
+from locus_memory.web.questions.data import Data
+
+__all__ = ["stream_events"]
+
+_PATIENCE: Final = 15.0
+"""Seconds without an event after which a comment keeps the connection alive."""
+
+_MOST_STREAMS: Final = 64
+
+
+async def stream_events(request: Request) -> Response:
+    """Follow the events of this process, after the number in `Last-Event-ID`."""
+    data: Data = request.app.state.data
+    last = request.headers.get("last-event-id", "0")
+    if not last.isascii() or not last.isdecimal() or len(last) > 18:  # noqa: PLR2004 - 64 bits
+        return error_response(RefusalError(400, "Last-Event-ID is the id of an event"))
+    if data.journal.readers >= _MOST_STREAMS:
+        return error_response(RefusalError(503, "too many streams of events are open"))
+    return StreamingResponse(_lines(data, int(last)), media_type="text/event-stream")
+
+
+async def _lines(data: Data, after: int) -> AsyncIterator[str]:
+    yield "retry: 2000\n\n"
+    async with aclosing(data.journal.follow(after, _PATIENCE)) as entries:
+        async for entry in entries:
+            if entry is None:
+                yield ": waiting\n\n"
+            else:
+                yield f"id: {entry.id}\nevent: {entry.name}\ndata: {entry.model_dump_json()}\n\n"

@@ -1,0 +1,141 @@
+"""What every request and answer is made of: the base models, pages, cursors and errors."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Annotated, Any, Final
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+
+from locus_memory.errors import InvalidArgumentError
+
+__all__ = [
+    "LIMIT",
+    "Answer",
+    "Asked",
+    "ErrorAnswer",
+    "ErrorDetail",
+    "Labels",
+    "Limit",
+    "UserAsked",
+    "cursor_key",
+    "cursor_labels",
+    "cursor_offset",
+    "write_cursor",
+]
+
+LIMIT: Final = 1_000
+"""The most entries of one page."""
+
+_FARTHEST: Final = 10_000_000
+"""The farthest offset: what is skipped is read."""
+
+Labels = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+"""A namespace: its labels. In a query, the parameter is repeated."""
+
+Limit = Annotated[int, Field(ge=1, le=LIMIT)]
+
+
+class Asked(BaseModel):
+    """The parameters of a request."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class UserAsked(Asked):
+    """The parameters of a request about the memories of one user."""
+
+    user: str | None = None
+    """The user of the memories; without it, the memories without a user."""
+
+
+class Answer(BaseModel):
+    """The document of an answer."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+    @property
+    def etag(self) -> str | None:
+        """The version of the document, for `ETag`; `None`: it has none."""
+        return None
+
+
+class ErrorDetail(BaseModel):
+    """An error."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+    type: str
+    """The name of its class."""
+    message: str
+    """The reason and the remedy; it holds no stored value and no password."""
+    expected: int | None = None
+    """The version that a conditional write expected."""
+    actual: int | None = None
+    """The stored version."""
+
+
+class ErrorAnswer(BaseModel):
+    """The document of an answer with an error."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+    error: ErrorDetail
+    current: dict[str, Any] | None = None
+    """With status 412: what is stored now."""
+    yours: dict[str, Any] | None = None
+    """With status 412: what the request wanted to write."""
+
+
+def write_cursor(*place: str | int) -> str:
+    """Return the cursor of a place; a client passes it back unchanged."""
+    return urlsafe_b64encode(orjson.dumps(place)).decode().rstrip("=")
+
+
+def cursor_labels(text: str | None) -> tuple[str, ...] | None:
+    """Return the labels or the key that a cursor names; `None` if there is no cursor.
+
+    Raises:
+        InvalidArgumentError: It is not such a cursor.
+    """
+    if text is None:
+        return None
+    place = _place(text)
+    if not all(isinstance(part, str) and part for part in place):
+        raise _bad_cursor()
+    return tuple(place)
+
+
+def cursor_key(text: str | None) -> str | None:
+    """Return the key that a cursor names, as `cursor_labels`."""
+    labels = cursor_labels(text)
+    if labels is not None and len(labels) != 1:
+        raise _bad_cursor()
+    return None if labels is None else labels[0]
+
+
+def cursor_offset(text: str | None) -> int:
+    """Return the offset that a cursor names; 0 if there is no cursor.
+
+    Raises:
+        InvalidArgumentError: It is not such a cursor.
+    """
+    place = [0] if text is None else _place(text)
+    if len(place) != 1 or type(place[0]) is not int or not 0 <= place[0] <= _FARTHEST:
+        raise _bad_cursor()
+    return place[0]
+
+
+def _place(text: str) -> list[Any]:
+    try:
+        place = orjson.loads(urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4)))
+    except ValueError:
+        raise _bad_cursor() from None
+    if not isinstance(place, list) or not place:
+        raise _bad_cursor()
+    return place
+
+
+def _bad_cursor() -> InvalidArgumentError:
+    return InvalidArgumentError("cursor is the field 'next' of the page before, unchanged")

@@ -1,0 +1,117 @@
+"""The danger zone: erasure of a user or a namespace, and the upkeep that runs by itself else."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from locus_memory.cli.options.names import format_namespace, parse_namespace
+from locus_memory.web.errors import RefusalError
+from locus_memory.web.pages.frame.visit import Group, Visit, get, post
+from locus_memory.web.questions.editing import ForgetAsked, forget_data
+from locus_memory.web.questions.items import ItemsClear, clear_namespace
+from locus_memory.web.questions.layers import (
+    ConsolidateAsked,
+    SyncAsked,
+    consolidate,
+    sync_now,
+)
+from locus_memory.web.questions.memories import UsersAsked, list_users
+
+__all__ = ["GROUP"]
+
+
+async def _show(visit: Visit) -> Response:
+    users = await list_users(visit.data, UsersAsked())
+    return visit.render("danger/danger.html", users=users.users)
+
+
+async def _preview_forget(visit: Visit) -> Response:
+    asked = ForgetAsked(user=_user(visit), threads=_wants_threads(visit), dry_run=True)
+    plan = await forget_data(visit.data, asked)
+    return visit.render("danger/forget.html", asked=asked, plan=plan)
+
+
+async def _forget(visit: Visit) -> Response:
+    user = _user(visit)
+    if visit.text("confirm") != user:
+        raise RefusalError(400, "the name that was typed is not the user's: nothing is erased")
+    asked = ForgetAsked(
+        user=user, threads=_wants_threads(visit), dry_run=False, confirm=visit.text("confirm")
+    )
+    done = await forget_data(visit.data, asked)
+    said = (
+        f"All data of {user} is erased: {len(done.memories)} memories, {done.episodes} episodes, "
+        f"{done.turns} turns, {len(done.items)} items and {done.checkpoints} checkpoints."
+    )
+    return visit.go("/danger", said)
+
+
+async def _preview_clear(visit: Visit) -> Response:
+    asked = _clearing(visit, dry_run=True)
+    plan = await clear_namespace(visit.data, asked)
+    return visit.render(
+        "danger/clear.html", asked=asked, plan=plan, path=format_namespace(asked.namespace)
+    )
+
+
+async def _clear(visit: Visit) -> Response:
+    asked = _clearing(visit, dry_run=False)
+    path = format_namespace(asked.namespace)
+    if visit.text("confirm") != path:
+        raise RefusalError(400, "the name that was typed is not the namespace's: nothing is erased")
+    done = await clear_namespace(visit.data, asked)
+    return visit.go("/danger", f"{done.deleted} items of {path} are deleted.")
+
+
+async def _preview_consolidation(visit: Visit) -> Response:
+    report = await consolidate(visit.data, visit.asked(ConsolidateAsked, dry_run=True))
+    return visit.render("danger/consolidate.html", report=report, user=visit.text("user"))
+
+
+async def _consolidate(visit: Visit) -> Response:
+    done = await consolidate(visit.data, visit.asked(ConsolidateAsked, dry_run=False))
+    said = (
+        f"Consolidated in {done.duration_ms:.0f} ms: {done.decayed} faded, {done.merged} merged, "
+        f"{done.promoted} promoted, {done.evicted} moved to the history."
+    )
+    return visit.go("/danger", said)
+
+
+async def _sync(visit: Visit) -> Response:
+    done = await sync_now(visit.data, visit.asked(SyncAsked))
+    return visit.go("/danger", f"The queued sessions are distilled; {done.pending} jobs wait.")
+
+
+def _user(visit: Visit) -> str:
+    user = visit.text("user")
+    if user is None:
+        raise RefusalError(400, "name the user whose data is erased")
+    return user
+
+
+def _wants_threads(visit: Visit) -> bool:
+    return visit.text("threads") is not None
+
+
+def _clearing(visit: Visit, *, dry_run: bool) -> ItemsClear:
+    """Return which namespace to clear; the labels go before the notation of the command line."""
+    path = visit.text("path")
+    if not visit.fields.getlist("namespace") and path is not None:
+        return visit.asked(ItemsClear, namespace=parse_namespace(path), dry_run=dry_run)
+    return visit.asked(ItemsClear, dry_run=dry_run)
+
+
+GROUP = Group(
+    "/danger",
+    "Danger zone",
+    (
+        get("/danger", _show),
+        get("/danger/forget", _preview_forget),
+        post("/danger/forget", _forget),
+        get("/danger/clear", _preview_clear),
+        post("/danger/clear", _clear),
+        get("/danger/consolidate", _preview_consolidation),
+        post("/danger/consolidate", _consolidate),
+        post("/danger/sync", _sync),
+    ),
+)

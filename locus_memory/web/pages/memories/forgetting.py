@@ -1,0 +1,40 @@
+"""The erasure of memories: first a preview of what goes, then the deed."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from locus_memory.web.errors import RefusalError
+from locus_memory.web.pages.frame.visit import Visit
+from locus_memory.web.pages.memories.place import Place
+from locus_memory.web.questions.editing import ForgetAsked, forget_data
+
+__all__ = ["erase", "preview"]
+
+
+async def preview(visit: Visit) -> Response:
+    """Show what would be erased, with the contents; nothing is."""
+    place, asked = Place.of(visit), _asked(visit, dry_run=True)
+    plan = await forget_data(place.data, asked)
+    return place.render("memories/forget.html", asked=asked, plan=plan)
+
+
+async def erase(visit: Visit) -> Response:
+    """Erase memories permanently."""
+    place, asked = Place.of(visit), _asked(visit, dry_run=False)
+    done = await forget_data(place.data, asked)
+    count, items = len(done.memories), len(done.items)
+    said = f"Erased: {count} memor{'y' if count == 1 else 'ies'} and {items} other items."
+    return place.go("/memories/list", said)
+
+
+def _asked(visit: Visit, *, dry_run: bool) -> ForgetAsked:
+    """Return what to erase; all data of a user is erased elsewhere.
+
+    Raises:
+        RefusalError: It is neither one memory nor memories with some words.
+    """
+    asked = visit.asked(ForgetAsked, dry_run=dry_run)
+    if asked.key is None and asked.query is None:
+        raise RefusalError(400, "name a memory, or words that all memories to erase have")
+    return asked

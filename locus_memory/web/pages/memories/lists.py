@@ -1,0 +1,91 @@
+"""Lists: the users and scopes that have memories, and the memories of one of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.responses import Response
+
+from locus_memory.memory.models import MemoryType
+from locus_memory.store.item import Namespace
+from locus_memory.web.errors import RefusalError
+from locus_memory.web.models import Asked, Limit
+from locus_memory.web.pages.frame.visit import Visit
+from locus_memory.web.pages.memories.place import Place
+from locus_memory.web.questions.data import Data
+from locus_memory.web.questions.editing import RememberAsked, remember
+from locus_memory.web.questions.memories import (
+    MemoriesAsked,
+    MemorySearchAsked,
+    UsersAsked,
+    list_memories,
+    list_users,
+    search_memories,
+)
+
+__all__ = ["remember_text", "show_memories", "show_scopes"]
+
+_MOST_SCOPES: Final = 200
+_CURRENT: Final = "current"
+_USERS: Final = "users"
+
+
+class _ScopesAsked(Asked):
+    """Which users to list."""
+
+    find: str = ""
+    """Only users with this text in their names."""
+    skip: int = 0
+    limit: Limit = 100
+
+
+async def show_scopes(visit: Visit) -> Response:
+    """Show the users that have memories, and the other scopes."""
+    place, asked = Place.of(visit), visit.asked(_ScopesAsked)
+    users = (await list_users(place.data, UsersAsked())).users
+    wanted = asked.find.casefold()
+    found = [user for user in users if wanted in user.casefold()]
+    end = max(0, asked.skip) + asked.limit
+    return place.render(
+        "memories/scopes.html",
+        asked=asked,
+        users=found[max(0, asked.skip) : end],
+        next=end if end < len(found) else None,
+        count=len(users),
+        has_own=bool(await place.data.store.list_keys(place.data.scope(None).current, 1)),
+        scopes=[] if place.namespace else await _scopes(visit.data),
+    )
+
+
+async def _scopes(data: Data) -> list[Namespace]:
+    """Return the namespaces of memories that are neither the server's nor a user's in it."""
+    own = data.settings.namespace
+    found = await data.store.list_namespaces(limit=_MOST_SCOPES, suffix=(_CURRENT,))
+    scopes = dict.fromkeys(_without_user(each[:-1]) for each in found if len(each) > 1)
+    return [scope for scope in scopes if scope and scope != own]
+
+
+def _without_user(scope: Namespace) -> Namespace:
+    return scope[:-2] if len(scope) > 2 and scope[-2] == _USERS else scope  # noqa: PLR2004 - a prefix, `users` and a name
+
+
+async def show_memories(visit: Visit) -> Response:
+    """Show the memories of a place, or those that a search finds."""
+    place = Place.of(visit)
+    if visit.text("query") is not None:
+        asked = visit.asked(MemorySearchAsked)
+        hits = await search_memories(place.data, asked)
+        return place.render("memories/hits.html", asked=asked, hits=hits, types=list(MemoryType))
+    listed = visit.asked(MemoriesAsked)
+    page = await list_memories(place.data, listed)
+    return place.render("memories/list.html", asked=listed, page=page, types=list(MemoryType))
+
+
+async def remember_text(visit: Visit) -> Response:
+    """Save a sentence as a memory."""
+    place = Place.of(visit)
+    if not (visit.text("content") or "").strip():
+        raise RefusalError(400, "the content is empty: write a sentence")
+    done = await remember(place.data, visit.asked(RememberAsked))
+    said = "Saved." if done.changed else "It was known already."
+    return place.go("/memories/memory", said, type=done.type.value, key=done.key)

@@ -1,0 +1,154 @@
+"""The page of one memory: its vital signs, its sources and its history; and what changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+from starlette.responses import Response
+
+from locus_memory.web.errors import RefusalError, StaleError
+from locus_memory.web.matching import Match, write_etag
+from locus_memory.web.pages.frame.visit import Visit
+from locus_memory.web.pages.memories.place import Place
+from locus_memory.web.pages.memories.wording import Piece, compare_words
+from locus_memory.web.questions.editing import (
+    EditMemory,
+    UndoAsked,
+    edit_memory,
+    retire_memory,
+    undo_memory,
+)
+from locus_memory.web.questions.memories import (
+    MemoryAsked,
+    MemoryDetail,
+    MemoryHistoryAsked,
+    MemoryVersion,
+    current_memory,
+    detail_of,
+    memory_history,
+)
+
+__all__ = ["edit", "retire", "show_memory", "undo"]
+
+_PAGE: Final = "/memories/memory"
+_ENDINGS: Final = {
+    "update": "replaced",
+    "delete": "retired",
+    "evict": "evicted, as there were too many",
+    "undo": "taken back",
+}
+
+
+class _Step(NamedTuple):
+    """A version on the timeline.
+
+    Attributes:
+        version: The version.
+        pieces: What changed from the version that it replaced, word by word; `None`: it replaced
+            none.
+        ending: How it ended; `None`: it is current.
+    """
+
+    version: MemoryVersion
+    pieces: list[Piece] | None
+    ending: str | None
+
+
+async def show_memory(visit: Visit) -> Response:
+    """Show a memory; of a retired one, its history."""
+    place, asked = Place.of(visit), visit.asked(MemoryAsked)
+    history = await memory_history(place.data, visit.asked(MemoryHistoryAsked))
+    return place.render(
+        "memories/memory.html",
+        key=asked.key,
+        kind=asked.type.value,
+        memory=await _detail(place, asked),
+        steps=_steps(history.versions),
+    )
+
+
+async def edit(visit: Visit) -> Response:
+    """Write a new version; if somebody else was faster, both texts are shown, and none is lost."""
+    place, asked = Place.of(visit), visit.asked(EditMemory)
+    tag = visit.text("tag")
+    if tag is None:
+        raise RefusalError(400, "the form lacks the version: load the page once more")
+    try:
+        await edit_memory(place.data, asked, Match.of(tag, None))
+    except StaleError as error:
+        return _conflict(place, asked, error.current)
+    except RefusalError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return _conflict(place, asked, None)
+    return place.go(_PAGE, "Saved.", type=asked.type.value, key=asked.key)
+
+
+async def undo(visit: Visit) -> Response:
+    """Take back the last change of a memory."""
+    place, asked = Place.of(visit), visit.asked(UndoAsked)
+    done = await undo_memory(place.data, asked)
+    said = "Taken back." if done.current else "Taken back: nothing is current now."
+    kind = (done.current or done.taken_back or asked).type
+    if kind is None:
+        raise RefusalError(404, "there is no change to take back")
+    return place.go(_PAGE, said, type=kind.value, key=asked.key)
+
+
+async def retire(visit: Visit) -> Response:
+    """Retire a memory: the history keeps it."""
+    place, asked = Place.of(visit), visit.asked(MemoryAsked)
+    done = await retire_memory(place.data, asked)
+    said = "Retired. Undo brings it back." if done.retired else "It was retired already."
+    return place.go(_PAGE, said, type=asked.type.value, key=asked.key)
+
+
+async def _detail(place: Place, asked: MemoryAsked) -> MemoryDetail | None:
+    memory = await current_memory(place.data, place.user, asked.type, asked.key)
+    return None if memory is None else await detail_of(place.data, place.user, memory)
+
+
+def _steps(versions: Sequence[MemoryVersion]) -> list[_Step]:
+    """Return the versions with what each changed in the one that it replaced."""
+    by_number = {each.metadata.get("sequence"): each for each in versions}
+    steps: list[_Step] = []
+    for each in versions:
+        before = by_number.get(_number(each.metadata.get("supersedes")))
+        pieces = None if before is None else compare_words(before.content, each.content)
+        steps.append(_Step(each, pieces, None if each.until is None else _ending(each)))
+    return steps
+
+
+def _number(link: Any) -> Any:
+    """Return the number of the version that a link of the history names."""
+    return link.get("sequence") if isinstance(link, dict) else None
+
+
+def _ending(version: MemoryVersion) -> str:
+    link = version.metadata.get("superseded_by")
+    change = link.get("change") if isinstance(link, dict) else None
+    return _ENDINGS.get(str(change), "replaced")
+
+
+def _conflict(place: Place, asked: EditMemory, current: dict[str, Any] | None) -> Response:
+    """Return the page with both texts; its form saves over the version that it shows.
+
+    Args:
+        place: The place of the memory.
+        asked: The edit that lost.
+        current: The stored memory; `None`: it was retired meanwhile.
+    """
+    yours = asked.content or ""
+    stored = "" if current is None else str(current["content"])
+    return place.render(
+        "memories/conflict.html",
+        status=412,
+        key=asked.key,
+        kind=asked.type.value,
+        current=current,
+        yours=yours,
+        differences=compare_words(stored, yours),
+        tag=None if current is None else write_etag(current["sequence"] or 0),
+    )

@@ -1,0 +1,214 @@
+"""The health and the size of the database."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import Field
+
+from locus_memory import __version__
+from locus_memory.checkpoint.base import BaseCheckpointer
+from locus_memory.cli.conversations.sizes import measure_thread
+from locus_memory.cli.options.names import find_thread
+from locus_memory.errors import CheckpointNotFoundError, ConfigurationError
+from locus_memory.integrity import verify
+from locus_memory.store.base import BaseStore
+from locus_memory.web.models import Answer, Asked
+from locus_memory.web.questions.data import Data
+from locus_memory.web.questions.journal import EventsAsked, EventsPage
+
+__all__ = [
+    "Health",
+    "HealthAsked",
+    "Stats",
+    "StatsAsked",
+    "ThreadStats",
+    "ThreadStatsAsked",
+    "get_health",
+    "get_stats",
+    "get_thread_stats",
+    "list_events",
+]
+
+_MOST = 1_000
+"""The most threads and namespaces that are counted."""
+
+
+class HealthAsked(Asked):
+    """How far to check."""
+
+    seconds: float = Field(default=0, ge=0, le=30)
+    """Read and check stored data for this long; 0: only ask the database for an answer."""
+
+
+class Damage(Answer):
+    """A damaged item, checkpoint or database."""
+
+    kind: str
+    place: tuple[str, ...]
+    reason: str
+
+
+class Health(Answer):
+    """The health of the database."""
+
+    ok: bool
+    version: str
+    """The version of the library."""
+    database: str
+    provider: str
+    read_only: bool
+    latency_ms: float
+    """How long the database took to answer."""
+    store: dict[str, Any] | None
+    """The capabilities of the store; `null`: there is none."""
+    checkpoints: dict[str, Any] | None
+    """The capabilities of the checkpointer; `null`: there is none."""
+    checked: int
+    """How many items and checkpoints were read."""
+    complete: bool
+    """Whether all of them were read."""
+    damaged: list[Damage]
+
+
+class StatsAsked(Asked):
+    """The numbers of the whole database."""
+
+
+class Stats(Answer):
+    """The numbers of the database, counted up to 1,000 of each kind."""
+
+    threads: int
+    checkpoints: int
+    """Of the counted threads."""
+    stored_bytes: int
+    """Of the counted threads."""
+    namespaces: int
+    users: int
+    complete: bool
+    """Whether everything was counted."""
+
+
+class ThreadStatsAsked(Asked):
+    """The size of one thread."""
+
+    thread: str = Field(min_length=1)
+    deep: bool = False
+    """Load every state, and compare with its full JSON."""
+
+
+class ThreadStats(Answer):
+    """The size of a thread."""
+
+    thread_id: str
+    total_checkpoints: int
+    full_checkpoints: int
+    delta_checkpoints: int
+    stored_bytes: int
+    json_bytes: int | None
+    """The size of the full JSON of all its states, with `deep`."""
+    ratio: float | None
+    """The stored size divided by that of the full JSON, with `deep`."""
+
+
+async def get_health(data: Data, asked: HealthAsked) -> Health:
+    """Return whether the database answers, its capabilities, and damage that was found."""
+    started = time.perf_counter()
+    store, checkpointer = _store(data), _checkpointer(data)
+    if store is not None:
+        await store.exists(("locus-memory-health",), "probe")
+    if checkpointer is not None:
+        await checkpointer.list_threads(1)
+    latency = (time.perf_counter() - started) * 1_000
+    checked, complete, damaged = await _look(data, asked.seconds)
+    return Health(
+        ok=not damaged,
+        version=__version__,
+        database=data.settings.database or data.backend.provider,
+        provider=data.backend.provider,
+        read_only=data.settings.read_only,
+        latency_ms=round(latency, 3),
+        store=None if store is None else asdict(store.capabilities),
+        checkpoints=None if checkpointer is None else asdict(checkpointer.capabilities),
+        checked=checked,
+        complete=complete,
+        damaged=damaged,
+    )
+
+
+async def get_stats(data: Data, asked: StatsAsked) -> Stats:
+    """Return how much there is in the database."""
+    del asked
+    store, checkpointer = _store(data), _checkpointer(data)
+    names = [] if checkpointer is None else await checkpointer.list_threads(_MOST + 1)
+    usages = (
+        []
+        if checkpointer is None
+        else [await checkpointer.get_storage_stats(name) for name in names[:_MOST]]
+    )
+    spaces = [] if store is None else await store.list_namespaces(None, _MOST + 1)
+    root = (*data.settings.namespace, "users")
+    users = (
+        []
+        if store is None
+        else await store.list_namespaces(root, _MOST + 1, max_depth=len(root) + 1)
+    )
+    return Stats(
+        threads=len(names[:_MOST]),
+        checkpoints=sum(usage["total_checkpoints"] for usage in usages),
+        stored_bytes=sum(usage["compressed_size"] for usage in usages),
+        namespaces=len(spaces[:_MOST]),
+        users=len([each for each in users[:_MOST] if each[:-1] == root]),
+        complete=max(len(names), len(spaces), len(users)) <= _MOST,
+    )
+
+
+async def get_thread_stats(data: Data, asked: ThreadStatsAsked) -> ThreadStats:
+    """Return the size of a thread."""
+    thread = await find_thread(data.checkpointer, asked.thread)
+    if not await data.checkpointer.exists(thread):
+        raise CheckpointNotFoundError(asked.thread)
+    found = await measure_thread(data.checkpointer, thread, deep=asked.deep, quiet=True)
+    return ThreadStats.model_validate(found)
+
+
+async def list_events(data: Data, asked: EventsAsked) -> EventsPage:
+    """List the newest events of the process that serves the request."""
+    return EventsPage(events=data.journal.page(asked.after, asked.limit))
+
+
+async def _look(data: Data, seconds: float) -> tuple[int, bool, list[Damage]]:
+    """Check stored data for a while; return how much, whether all of it, and the damage."""
+    if not seconds:
+        return 0, False, []
+    checked, damaged, until = 0, list[Damage](), time.monotonic() + seconds
+    try:
+        # The check of the database as a whole may take long before the first finding.
+        async with asyncio.timeout(seconds), aclosing(verify(data.backend)) as findings:
+            async for each in findings:
+                checked += 1
+                if each.reason is not None:
+                    damaged.append(Damage(kind=each.kind, place=each.place, reason=each.reason))
+                if time.monotonic() > until or len(damaged) == _MOST:
+                    return checked, False, damaged
+    except TimeoutError:
+        return checked, False, damaged
+    return checked, True, damaged
+
+
+def _store(data: Data) -> BaseStore | None:
+    try:
+        return data.store
+    except ConfigurationError:
+        return None
+
+
+def _checkpointer(data: Data) -> BaseCheckpointer | None:
+    try:
+        return data.checkpointer
+    except ConfigurationError:
+        return None

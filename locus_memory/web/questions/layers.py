@@ -1,0 +1,230 @@
+"""The layers of a memory that tends itself: identity, episodes, transcript, and their upkeep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from locus_memory.memory.layers.episodes import Episode
+from locus_memory.memory.layers.identity import IdentityFact, Override
+from locus_memory.web.models import Answer, Asked, Limit, UserAsked, cursor_key, write_cursor
+from locus_memory.web.questions.data import Data
+from locus_memory.web.questions.items import Item
+
+__all__ = [
+    "AddOverride",
+    "ConsolidateAsked",
+    "Consolidated",
+    "EpisodesAnswer",
+    "EpisodesAsked",
+    "IdentityAnswer",
+    "IngestAnswer",
+    "IngestAsked",
+    "RemoveOverride",
+    "SyncAnswer",
+    "SyncAsked",
+    "TranscriptAsked",
+    "TranscriptPage",
+    "TurnAsked",
+    "add_override",
+    "consolidate",
+    "get_identity",
+    "ingest",
+    "list_episodes",
+    "list_transcript",
+    "remove_override",
+    "sync_now",
+]
+
+
+class IdentityAnswer(Answer):
+    """Who a user is: sentences that a person fixed, derived facts, and a narrative."""
+
+    overrides: list[Override]
+    facts: list[IdentityFact]
+    content: str
+    """The narrative; empty if there is none."""
+    content_at: str | None
+
+
+class AddOverride(UserAsked):
+    """A sentence that is always in the model's context."""
+
+    text: str = Field(min_length=1, max_length=300)
+
+
+class RemoveOverride(UserAsked):
+    """A fixed sentence to remove."""
+
+    id: str = Field(min_length=1)
+    """Its id, or the beginning of it."""
+
+
+class EpisodesAsked(UserAsked):
+    """How many episodes to return."""
+
+    limit: Limit = 20
+
+
+class EpisodesAnswer(Answer):
+    """The digests of the newest sessions."""
+
+    episodes: list[Episode]
+
+
+class TranscriptAsked(UserAsked):
+    """The recorded turns of a thread."""
+
+    thread: str = Field(min_length=1)
+    cursor: str | None = None
+    """The field `next` of the page before."""
+    limit: Limit = 100
+
+
+class TranscriptPage(Answer):
+    """A page of recorded turns, oldest first."""
+
+    turns: list[Item]
+    next: str | None
+    """The cursor of the next page; `null`: this page is the last."""
+
+
+class TurnAsked(Asked):
+    """A turn: what the user said, what the assistant said, or both."""
+
+    user: str | None = None
+    assistant: str | None = None
+
+
+class IngestAsked(UserAsked):
+    """A conversation of the past to ingest."""
+
+    agent_id: str = Field(min_length=1)
+    conversation_id: str = Field(min_length=1)
+    """Its name, which is the thread of its episodes."""
+    turns: list[TurnAsked] = Field(min_length=1)
+    """Its turns, oldest first."""
+    session_date: str | None = None
+    """The moment of all turns, ISO 8601; now by default."""
+    skip_extraction: bool = False
+    """Only record the turns in the transcript."""
+
+
+class IngestAnswer(Answer):
+    """The result of an ingestion."""
+
+    turns: int
+    """The turns that were not ingested before."""
+    episodes: int
+    facts: int
+    pending: int
+    """The jobs of the conversation that still wait."""
+
+
+class ConsolidateAsked(UserAsked):
+    """A consolidation; without a user, of all memories."""
+
+    dry_run: bool
+    """Only count what would change."""
+
+
+class Consolidated(Answer):
+    """The numbers of a consolidation."""
+
+    dry_run: bool
+    decayed: int
+    merged: int
+    promoted: int
+    evicted: int
+    pruned_episodes: int
+    pruned_turns: int
+    purged: int
+    narratives: int
+    duration_ms: float
+    scopes: int
+    busy: int
+
+
+class SyncAsked(UserAsked):
+    """The queued sessions to distil now; without a user, all of them."""
+
+
+class SyncAnswer(Answer):
+    """The result of a synchronisation."""
+
+    pending: int
+    """How many jobs still wait."""
+
+
+async def get_identity(data: Data, asked: UserAsked) -> IdentityAnswer:
+    """Return who a user is."""
+    identity = await data.scoped(asked.user).identity.read()
+    return IdentityAnswer(
+        overrides=list(identity.overrides),
+        facts=list(identity.facts),
+        content=identity.content,
+        content_at=identity.content_at,
+    )
+
+
+async def add_override(data: Data, asked: AddOverride) -> IdentityAnswer:
+    """Fix a sentence that is always in the model's context."""
+    await data.scoped(asked.user).identity.add(asked.text)
+    return await get_identity(data, UserAsked(user=asked.user))
+
+
+async def remove_override(data: Data, asked: RemoveOverride) -> IdentityAnswer:
+    """Remove a fixed sentence."""
+    await data.scoped(asked.user).identity.remove(asked.id)
+    return await get_identity(data, UserAsked(user=asked.user))
+
+
+async def list_episodes(data: Data, asked: EpisodesAsked) -> EpisodesAnswer:
+    """Return the digests of the newest sessions."""
+    return EpisodesAnswer(episodes=await data.scoped(asked.user).episodes(asked.limit))
+
+
+async def list_transcript(data: Data, asked: TranscriptAsked) -> TranscriptPage:
+    """List the recorded turns of a thread, oldest first."""
+    namespace = data.scope(asked.user).transcript(asked.thread)
+    found = await data.store.scan(namespace, asked.limit + 1, after=cursor_key(asked.cursor))
+    page = found[: asked.limit]
+    more = len(found) > asked.limit
+    return TranscriptPage(
+        turns=list(map(Item.of, page)), next=write_cursor(page[-1].key) if more else None
+    )
+
+
+async def ingest(data: Data, asked: IngestAsked) -> IngestAnswer:
+    """Ingest turns of a conversation of the past, and distil them at once.
+
+    Turns that were ingested before are left out, so that a request can be repeated.
+    """
+    turns: list[dict[str, Any]] = [turn.model_dump(exclude_none=True) for turn in asked.turns]
+    manager = data.ingesting
+    if asked.user is not None:
+        manager = manager.for_user(asked.user)
+    done = await manager.ingest(
+        asked.agent_id,
+        asked.conversation_id,
+        turns,
+        session_date=asked.session_date,
+        skip_extraction=asked.skip_extraction,
+    )
+    return IngestAnswer(**done)
+
+
+async def consolidate(data: Data, asked: ConsolidateAsked) -> Consolidated:
+    """Let memories fade, merge, end or move to the history; see `locus-memory consolidate`."""
+    manager = data.scoped(asked.user)
+    report = await manager.consolidate(dry_run=asked.dry_run)
+    return Consolidated(dry_run=asked.dry_run, **report.counts())
+
+
+async def sync_now(data: Data, asked: SyncAsked) -> SyncAnswer:
+    """Distil the queued sessions now."""
+    manager = data.ingesting
+    if asked.user is not None:
+        manager = manager.for_user(asked.user)
+    return SyncAnswer(pending=await manager.sync_now())

@@ -1,0 +1,375 @@
+"""Memories: lists, search with reasons, history, edits, undo and erasure."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from locus_memory.cli.commands.memory.memories import users as all_users
+from locus_memory.cli.conversations.memory_sources import Sources
+from locus_memory.cli.printing.memories import earlier, version
+from locus_memory.memory.layers.vitals import Vitals
+from locus_memory.memory.ledger.revision import read_memory
+from locus_memory.memory.models import Memory, MemoryType, is_expired
+from locus_memory.memory.scope import current_key
+from locus_memory.retrieval.hybrid import HybridSearch
+from locus_memory.retrieval.ranking.explain import Explanation
+from locus_memory.store.item import StoreItem, timestamp
+from locus_memory.web.errors import RefusalError
+from locus_memory.web.matching import write_etag
+from locus_memory.web.models import (
+    Answer,
+    Asked,
+    Limit,
+    UserAsked,
+    cursor_key,
+    cursor_offset,
+    write_cursor,
+)
+from locus_memory.web.questions.data import Data
+
+__all__ = [
+    "MemoriesAsked",
+    "MemoriesPage",
+    "MemoryAsked",
+    "MemoryDetail",
+    "MemoryHistory",
+    "MemoryHistoryAsked",
+    "MemoryHit",
+    "MemoryHits",
+    "MemoryRow",
+    "MemorySearchAsked",
+    "MemoryVersion",
+    "UsersAnswer",
+    "UsersAsked",
+    "current_memory",
+    "detail_of",
+    "get_memory",
+    "list_memories",
+    "list_users",
+    "memory_history",
+    "search_memories",
+    "version_of",
+]
+
+
+class UsersAsked(Asked):
+    """All users."""
+
+
+class UsersAnswer(Answer):
+    """The users that have memories, in order."""
+
+    users: list[str]
+
+
+class Source(Answer):
+    """A message that a memory came from."""
+
+    thread_id: str
+    message_id: str | None
+    place: int | None
+    """Its place in the newest state of the thread, from 1; `null`: it is no longer there."""
+    text: str | None
+
+
+class MemoryRow(Answer):
+    """A current memory, with its vital signs."""
+
+    user: str | None
+    id: str
+    type: MemoryType
+    key: str
+    content: str
+    sequence: int | None
+    """The number of this version."""
+    since: str | None
+    """The moment from which it is true, ISO 8601."""
+    metadata: dict[str, Any]
+    salience: float
+    trust: float
+    hits: int
+    uses: int
+    last_used: str | None
+    episodes: int
+
+    @property
+    def etag(self) -> str:
+        """The number of the version."""
+        return write_etag(self.sequence or 0)
+
+
+class MemoryVersion(Answer):
+    """One version of a memory."""
+
+    type: MemoryType
+    key: str
+    content: str
+    since: str | None
+    until: str | None
+    """The moment when it ended; `null`: it is current."""
+    origin: str | None
+    """`tool`: it came from a tool's output."""
+    sources: list[Source]
+    metadata: dict[str, Any]
+
+
+class MemoryDetail(MemoryRow):
+    """A current memory with its sources and the version that it replaced."""
+
+    origin: str | None
+    sources: list[Source]
+    replaced: MemoryVersion | None
+
+
+class MemoriesAsked(UserAsked):
+    """Which memories to list."""
+
+    type: MemoryType | None = None
+    order: Literal["key", "newest"] = "key"
+    """By type and key, or the newest change first."""
+    at: datetime | None = None
+    """The memories that were current at this moment; only in the order of the keys."""
+    cursor: str | None = None
+    """The field `next` of the page before."""
+    limit: Limit = 100
+
+
+class MemoriesPage(Answer):
+    """A page of memories."""
+
+    memories: list[MemoryRow]
+    next: str | None
+    """The cursor of the next page; `null`: this page is the last."""
+
+
+class MemoryAsked(UserAsked):
+    """One memory, by its type and key."""
+
+    type: MemoryType
+    key: str = Field(min_length=1)
+
+
+class MemoryHistoryAsked(UserAsked):
+    """The versions of a memory."""
+
+    key: str = Field(min_length=1)
+    type: MemoryType | None = None
+    """By default all types that have the key."""
+
+
+class MemoryHistory(Answer):
+    """All versions of a memory, the current one first."""
+
+    versions: list[MemoryVersion]
+
+
+class MemorySearchAsked(UserAsked):
+    """A search in the memories."""
+
+    query: str
+    type: MemoryType | None = None
+    min_score: float | None = Field(default=None, ge=0, le=1)
+    """The lowest relevance of a hit."""
+    cursor: str | None = None
+    """The field `next` of the page before."""
+    limit: Limit = 20
+
+
+class MemoryHit(Answer):
+    """A memory that was found, and the reasons of its rank."""
+
+    memory: MemoryRow
+    score: float
+    """Higher is better; comparable within one search."""
+    relevance: float
+    """From 0 to 1; comparable between queries and backends."""
+    why: str
+    """The parts of the score, in words."""
+    explanation: Explanation | None
+
+
+class MemoryHits(Answer):
+    """A page of hits, the best first."""
+
+    hits: list[MemoryHit]
+    next: str | None
+    """The cursor of the next page; `null`: this page is the last."""
+
+
+class _Rows:
+    """Rows of memories, with the vital signs of all of them read at once."""
+
+    def __init__(self, data: Data, user: str | None) -> None:
+        self._manager = data.scoped(user)
+        self._user = user
+
+    async def of(self, memories: list[Memory]) -> list[MemoryRow]:
+        vitals = await self._manager.vitals(memories)
+        pairs = zip(memories, vitals, strict=True)
+        return [MemoryRow(**_fields(self._user, *each)) for each in pairs]
+
+
+def _fields(user: str | None, memory: Memory, vitals: Vitals) -> dict[str, Any]:
+    sequence = memory.metadata.get("sequence")
+    since = memory.metadata.get("valid_from")
+    return {
+        "user": user,
+        "id": memory.id,
+        "type": memory.type,
+        "key": memory.key,
+        "content": memory.content,
+        "sequence": sequence if isinstance(sequence, int) else None,
+        "since": since if isinstance(since, str) else None,
+        "metadata": memory.metadata,
+        "salience": round(vitals.salience, 4),
+        "trust": round(vitals.trust, 4),
+        "hits": vitals.hits,
+        "uses": vitals.use_count,
+        "last_used": vitals.last_used,
+        "episodes": vitals.source_count,
+    }
+
+
+async def list_users(data: Data, asked: UsersAsked) -> UsersAnswer:
+    """List the users that have memories."""
+    del asked
+    return UsersAnswer(users=await all_users(data.backend, data.manager))
+
+
+async def list_memories(data: Data, asked: MemoriesAsked) -> MemoriesPage:
+    """List the current memories of a user, or those of an earlier moment."""
+    if asked.at is not None:
+        return await _list_at(data, asked)
+    if asked.order == "newest":
+        return await _list_newest(data, asked)
+    kind = None if asked.type is None else current_key(asked.type, "")
+    after = cursor_key(asked.cursor)
+    current = data.scope(asked.user).current
+    found: list[tuple[str, Memory]] = []
+    size = asked.limit + 1
+    while len(found) < size:
+        items = await data.store.scan(current, size, prefix=kind, after=after)
+        found += [(item.key, memory) for item, memory in _read(items)]
+        if len(items) < size:
+            break
+        after = items[-1].key
+    page = found[: asked.limit]
+    more = len(found) > asked.limit
+    return MemoriesPage(
+        memories=await _Rows(data, asked.user).of([memory for _, memory in page]),
+        next=write_cursor(page[-1][0]) if more else None,
+    )
+
+
+async def _list_newest(data: Data, asked: MemoriesAsked) -> MemoriesPage:
+    offset = cursor_offset(asked.cursor)
+    condition = None if asked.type is None else {"type": asked.type.value}
+    current = data.scope(asked.user).current
+    items = await data.store.search(current, None, asked.limit + 1, filter=condition, offset=offset)
+    memories = [memory for _, memory in _read(items[: asked.limit])]
+    return MemoriesPage(
+        memories=await _Rows(data, asked.user).of(memories),
+        next=write_cursor(offset + asked.limit) if len(items) > asked.limit else None,
+    )
+
+
+async def _list_at(data: Data, asked: MemoriesAsked) -> MemoriesPage:
+    if asked.order != "key":
+        raise RefusalError(400, "memories of an earlier moment come in the order of the keys")
+    manager = data.scoped(asked.user)
+    after = cursor_key(asked.cursor) or ""
+    found: list[Memory] = []
+    async for memory in manager.memories(asked.type, at=asked.at):
+        if current_key(memory.type, memory.key) > after:
+            found.append(memory)
+        if len(found) > asked.limit:
+            break
+    page = found[: asked.limit]
+    last = current_key(page[-1].type, page[-1].key) if len(found) > asked.limit else None
+    return MemoriesPage(
+        memories=await _Rows(data, asked.user).of(page),
+        next=None if last is None else write_cursor(last),
+    )
+
+
+async def search_memories(data: Data, asked: MemorySearchAsked) -> MemoryHits:
+    """Find memories by words and meaning, with the reasons of the ranking."""
+    offset = cursor_offset(asked.cursor)
+    search = HybridSearch(data.store, data.embedder)
+    found = await search.search(
+        data.scope(asked.user).current,
+        asked.query,
+        asked.limit + 1,
+        filter=None if asked.type is None else {"type": asked.type.value},
+        offset=offset,
+        min_score=asked.min_score,
+        explain=True,
+    )
+    page = found[: asked.limit]
+    read = [(hit, memory) for hit in page for _, memory in _read([hit.item])]
+    rows = await _Rows(data, asked.user).of([memory for _, memory in read])
+    hits = [
+        MemoryHit(
+            memory=row,
+            score=hit.score,
+            relevance=hit.relevance,
+            why="" if hit.parts is None else hit.parts.describe(),
+            explanation=hit.parts,
+        )
+        for row, (hit, _) in zip(rows, read, strict=True)
+    ]
+    more = len(found) > asked.limit
+    return MemoryHits(hits=hits, next=write_cursor(offset + asked.limit) if more else None)
+
+
+async def get_memory(data: Data, asked: MemoryAsked) -> MemoryDetail:
+    """Return one memory with its sources and what it replaced."""
+    memory = await current_memory(data, asked.user, asked.type, asked.key)
+    if memory is None:
+        raise RefusalError(404, "there is no such memory")
+    return await detail_of(data, asked.user, memory)
+
+
+async def memory_history(data: Data, asked: MemoryHistoryAsked) -> MemoryHistory:
+    """Return all versions of a memory, the current one first, then the newest."""
+    versions = await data.scoped(asked.user).history(asked.key, asked.type)
+    if not versions:
+        raise RefusalError(404, "there is no memory with this key")
+    sources = Sources(data.backend)
+    return MemoryHistory(versions=[await version_of(sources, each) for each in versions])
+
+
+async def current_memory(data: Data, user: str | None, kind: MemoryType, key: str) -> Memory | None:
+    """Return a current memory by its type and key; an expired one is gone."""
+    item = await data.store.get_item(data.scope(user).current, current_key(kind, key))
+    return next((memory for _, memory in _read([] if item is None else [item])), None)
+
+
+async def detail_of(data: Data, user: str | None, memory: Memory) -> MemoryDetail:
+    """Return the document of a current memory."""
+    manager, sources = data.scoped(user), Sources(data.backend)
+    (vitals,) = await manager.vitals([memory])
+    before = await earlier(manager, memory)
+    told = await version(sources, memory)
+    return MemoryDetail(
+        **_fields(user, memory, vitals),
+        origin=told["origin"],
+        sources=told["sources"],
+        replaced=await version_of(sources, before[0]) if before else None,
+    )
+
+
+async def version_of(sources: Sources, memory: Memory) -> MemoryVersion:
+    """Return the document of one version of a memory."""
+    return MemoryVersion.model_validate(await version(sources, memory))
+
+
+def _read(items: list[StoreItem]) -> list[tuple[StoreItem, Memory]]:
+    """Return the items that are memories, and have not expired."""
+    now = timestamp(time.time()).isoformat()
+    read = [(item, memory) for item in items if (memory := read_memory(item)) is not None]
+    return [each for each in read if not is_expired(each[1], now)]

@@ -1,0 +1,120 @@
+"""Sessions of browsers: a signed cookie, and the tokens of the forms that belong to it.
+
+A cookie is `LEVEL.SECONDS.NONCE.SIGNATURE`. The signature's key comes from the token of the server,
+so that every process that serves a database knows the cookies of the others, and a new token ends
+all sessions. Without a token, the key is random. The double-submit pattern with a signature:
+https://cheatsheetseries.owasp.org/cheatsheets/Cross-Site_Request_Forgery_Prevention_Cheat_Sheet.html
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+
+__all__ = ["Session", "Sessions", "cookie_name", "set_cookie"]
+
+_LIFETIME: Final = 12 * 3600
+"""Seconds until a session ends."""
+
+_FORM: Final = re.compile(r"([ov])\.([0-9]{1,12})\.([A-Za-z0-9_-]{22})\.([0-9a-f]{64})")
+_PORT: Final = re.compile(r":(\d{1,5})\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session of a browser.
+
+    Attributes:
+        cookie: The value of its cookie.
+        is_signed_in: Whether the browser has shown the token of the server.
+    """
+
+    cookie: str
+    is_signed_in: bool
+
+
+class Sessions:
+    """Makes and checks the cookies of sessions.
+
+    Args:
+        token: The token of the server; `None`: it has none.
+        clock: Returns the time in seconds since 1970.
+    """
+
+    def __init__(self, token: str | None, clock: Callable[[], float] = time.time) -> None:
+        self._token = None if token is None else token.encode()
+        secret = secrets.token_bytes(32) if self._token is None else self._token
+        self._key = hmac.digest(secret, b"locus-memory session", "sha256")
+        self._clock = clock
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether the server has a token."""
+        return self._token is not None
+
+    def knows(self, shown: str) -> bool:
+        """Return whether a text is the token, in constant time."""
+        given = shown.encode("utf-8", "replace")
+        return self._token is not None and hmac.compare_digest(given, self._token)
+
+    def start(self, *, is_signed_in: bool) -> Session:
+        """Return a new session."""
+        level = "o" if is_signed_in else "v"
+        body = f"{level}.{int(self._clock())}.{secrets.token_urlsafe(16)}"
+        return Session(f"{body}.{self._sign('cookie', body)}", is_signed_in)
+
+    def read(self, connection: HTTPConnection) -> Session | None:
+        """Return the session of a request; `None`: it has no valid one."""
+        cookie = connection.cookies.get(cookie_name(connection), "")
+        found = _FORM.fullmatch(cookie)
+        if found is None:
+            return None
+        body, signature = cookie.rsplit(".", 1)
+        if not hmac.compare_digest(signature, self._sign("cookie", body)):
+            return None
+        if not 0 <= self._clock() - int(found[2]) < _LIFETIME:
+            return None
+        return Session(cookie, found[1] == "o")
+
+    def form_token(self, session: Session) -> str:
+        """Return the token that each form of a session holds."""
+        return self._sign("form", session.cookie)
+
+    def accepts(self, session: Session | None, shown: str) -> bool:
+        """Return whether a form's token belongs to a session, in constant time."""
+        if session is None:
+            return False
+        given = shown.encode("utf-8", "replace")
+        return hmac.compare_digest(given, self.form_token(session).encode())
+
+    def _sign(self, purpose: str, text: str) -> str:
+        return hmac.digest(self._key, f"{purpose}:{text}".encode(), "sha256").hex()
+
+
+def cookie_name(connection: HTTPConnection) -> str:
+    """Return the name of the cookie: browsers share cookies between the ports of a host."""
+    port = _PORT.search(connection.headers.get("host", ""))
+    return "locus_memory" if port is None else f"locus_memory_{port[1]}"
+
+
+def set_cookie(response: Response, connection: HTTPConnection, name: str, value: str) -> None:
+    """Set a cookie that scripts cannot read and other sites cannot send; empty: remove it."""
+    is_behind_tls = connection.headers.get("x-forwarded-proto") == "https"
+    response.set_cookie(
+        name,
+        value,
+        max_age=None if value else 0,
+        path=str(connection.scope.get("root_path", "")) or "/",
+        # Whoever sends this header for nothing only locks himself out.
+        secure=is_behind_tls or connection.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )

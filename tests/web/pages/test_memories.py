@@ -1,0 +1,259 @@
+"""The pages of memories: lists, one memory, its changes, the layers, and erasure."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_memory import Agent, LLMMemoryManager, ScriptedModel
+from locus_memory.memory import Memory, TendingOptions
+from locus_memory.web import Settings
+from locus_memory.web.pages.memories.wording import compare_words
+
+DIET = {"user": "ada", "type": "user", "key": "diet"}
+SCRIPT = "<script>alert('x')</script>"
+
+
+async def remember(browser, content, **fields):
+    answer = await browser.post("/memories/remember", content=content, **fields)
+    return await browser.follow(answer)
+
+
+def field(page, name):
+    """The value of a hidden field of a page."""
+    return html.unescape(re.search(rf'name="{name}" value="([^"]*)"', page)[1])
+
+
+def words(page):
+    """What a page says, without its tags."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+async def test_an_empty_database_says_what_to_do(browser):
+    page = await browser.page("/memories")
+    assert "Nothing is remembered yet" in page
+    assert "locus-memory remember" in page
+    assert "Nothing is remembered here yet" in await browser.page("/memories/list", user="ada")
+    for layer, said in (
+        ("identity", "No sentence is fixed"),
+        ("episodes", "There are no episodes"),
+        ("transcript", "No turns were recorded"),
+    ):
+        assert said in await browser.page(f"/memories/{layer}", user="ada")
+
+
+async def test_a_memory_is_saved_edited_undone_and_retired(browser):
+    page = await remember(browser, "Ada is a vegetarian.", key="diet", user="ada")
+    assert "Saved." in page
+    tag = field(page, "tag")
+    answer = await browser.post("/memories/edit", content="Ada is vegan.", tag=tag, **DIET)
+    page = await browser.follow(answer)
+    assert "<del>" in page
+    assert "<ins>" in page
+    assert "replaced" in page
+    page = await browser.follow(await browser.post("/memories/undo", **DIET))
+    assert "Taken back." in page
+    assert "Ada is a vegetarian.</p>" in page
+    page = await browser.follow(await browser.post("/memories/retire", **DIET))
+    assert "not current" in page
+    assert "Save as a new version" not in page
+    assert "Ada is a vegetarian." in page
+    assert "retired already" in await browser.follow(await browser.post("/memories/retire", **DIET))
+    assert (await browser.get("/memories/memory", **{**DIET, "key": "x"})).status_code == 404
+
+
+async def test_the_loser_of_a_race_sees_both_and_can_save_over(browser):
+    tag = field(await remember(browser, "old", key="diet", user="ada"), "tag")
+    won = await browser.post("/memories/edit", content="first", tag=tag, **DIET)
+    lost = await browser.post("/memories/edit", content="second <b>", tag=tag, **DIET)
+    assert (won.status_code, lost.status_code) == (303, 412)
+    assert '<p class="text" data-stored>first</p>' in lost.text
+    assert '<p class="text" data-yours>second &lt;b&gt;</p>' in lost.text
+    again = await browser.post(
+        "/memories/edit", content="both", tag=field(lost.text, "tag"), **DIET
+    )
+    page = await browser.follow(again)
+    assert [text in page for text in ("both", "first", "old")] == [True] * 3
+    assert "second" not in page
+
+
+async def test_a_memory_that_was_retired_meanwhile_is_not_lost(browser):
+    tag = field(await remember(browser, "old", key="diet", user="ada"), "tag")
+    await browser.post("/memories/retire", **DIET)
+    lost = await browser.post("/memories/edit", content="mine", tag=tag, **DIET)
+    assert lost.status_code == 412
+    assert "Save yours as a new memory" in lost.text
+    assert "data-yours>mine</p>" in lost.text
+    assert "mine" in await remember(browser, "mine", **DIET)
+
+
+async def test_an_edit_without_a_version_is_refused(browser):
+    await remember(browser, "old", key="diet", user="ada")
+    answer = await browser.post("/memories/edit", content="new", **DIET)
+    assert answer.status_code == 400
+    assert "old" in await browser.page("/memories/memory", **DIET)
+
+
+async def test_the_list_the_search_and_the_past(browser):
+    for place in range(5):
+        await remember(browser, f"Ada likes tea {place}.", key=f"k{place}", user="ada")
+    page = await browser.page("/memories/list", user="ada", limit=2)
+    assert page.count("data-row") == 2
+    following = html.unescape(re.search(r'class="button" href="([^"]+)"', page)[1])
+    assert "k2" in await browser.page(following)
+    page = await browser.page("/memories/list", user="ada", order="newest", limit=1)
+    assert "Ada likes tea 4." in page
+    hits = await browser.page("/memories/list", user="ada", query="tea")
+    assert "Relevance" in hits
+    assert "text" in hits
+    assert "No memory has these words" in await browser.page(
+        "/memories/list", user="ada", query="zebra"
+    )
+    past = await browser.page("/memories/list", user="ada", at="2020-01-01T00:00")
+    assert "No such memories" in past
+    assert "No such memories" in await browser.page("/memories/list", user="ada", type="project")
+    users = await browser.page("/memories", find="AD")
+    assert "user=ada" in users
+    assert "No user is called so" in await browser.page("/memories", find="bob")
+
+
+async def test_other_namespaces_have_memories_too(browser, backend):
+    manager = LLMMemoryManager(backend.store, namespace_prefix=("team", "blue"))
+    await manager.save([Memory("user", "mascot", "The mascot is a heron.")])
+    await manager.for_user("bo").save([Memory("user", "home", "Bo lives in Graz.")])
+    page = await browser.page("/memories")
+    assert "team/blue" in page
+    where = {"namespace": ["team", "blue"]}
+    page = await browser.page("/memories", **where)
+    assert "No user" in page
+    assert "user=bo" in page
+    page = await browser.page("/memories/memory", type="user", key="mascot", **where)
+    tag = field(page, "tag")
+    fields = {"type": "user", "key": "mascot", "content": "It is a stork.", "tag": tag}
+    page = await browser.follow(await browser.post("/memories/edit", **where, **fields))
+    assert "stork" in page
+    assert "stork" in await browser.page("/memories/list", **where)
+    assert "stork" not in await browser.page("/memories/list")
+    saw = await browser.page("/saw", text="Where does Bo live?", gate="off", user="bo", **where)
+    assert "Graz" in saw
+
+
+async def test_forgetting_begins_with_a_preview(browser):
+    await remember(browser, "Ada is allergic to walnuts.", key="diet", user="ada")
+    await remember(browser, "Ada keeps bees.", key="bees", user="ada")
+    page = await browser.page("/memories/forget", **DIET)
+    assert "nothing is erased yet" in page
+    assert "walnuts" in page
+    assert "walnuts" in await browser.page("/memories/memory", **DIET)
+    assert "walnuts" in await browser.page("/memories/forget", user="ada", query="walnuts")
+    page = await browser.follow(await browser.post("/memories/forget", **DIET))
+    assert "Erased: 1 memory and 0 other items." in page
+    assert (await browser.get("/memories/memory", **DIET)).status_code == 404
+    assert "bees" in await browser.page("/memories/list", user="ada")
+    assert "nothing to forget" in await browser.page("/memories/forget", user="ada", query="x")
+    for answer in (
+        await browser.get("/memories/forget", user="ada"),
+        await browser.post("/memories/forget", user="ada"),
+        await browser.post("/memories/forget", user="ada", confirm="ada"),
+    ):
+        assert answer.status_code == 400
+    assert "bees" in await browser.page("/memories/list", user="ada")
+
+
+async def test_the_layers_of_a_memory_that_tends_itself(browser, backend):
+    memory = LLMMemoryManager(backend.store, tending=TendingOptions())
+    async with Agent(
+        ScriptedModel(), checkpointer=backend.checkpointer, memory_manager=memory
+    ) as agent:
+        await agent.run("My name is Ada and I live in Graz, by the river Mur.", "t", user_id="ada")
+        await agent.run("I am allergic to walnuts, and I work as a pilot.", "t", user_id="ada")
+        await memory.sync_now()
+    page = await browser.page("/memories/list", user="ada")
+    assert "walnuts" in page
+    where = html.unescape(re.search(r'<a href="(/memories/memory[^"]+)"', page)[1])
+    page = await browser.page(where)
+    assert re.search(r'href="/threads/at\?thread=t&amp;place=\d#m\d"', page)
+    assert "#m1" in await browser.page("/memories/episodes", user="ada")
+    assert "thread=t" in await browser.page("/memories/transcript", user="ada")
+    assert "by the river Mur" in await browser.page("/memories/transcript", user="ada", thread="t")
+    answer = await browser.post("/memories/identity/add", user="ada", text="Answer in German.")
+    page = await browser.follow(answer)
+    assert "Answer in German." in page
+    name = field(page, "id")
+    answer = await browser.post("/memories/identity/remove", user="ada", id=name)
+    assert "No sentence is fixed" in await browser.follow(answer)
+
+
+async def test_nothing_that_is_stored_becomes_markup(browser):
+    fields = {"key": SCRIPT, "user": SCRIPT}
+    await remember(browser, f"She said {SCRIPT}.", **fields)
+    pages = [
+        await browser.page("/memories"),
+        await browser.page("/memories/list", user=SCRIPT),
+        await browser.page("/memories/list", user=SCRIPT, query="said"),
+        await browser.page("/memories/memory", type="user", **fields),
+        await browser.page("/memories/forget", type="user", **fields),
+        await browser.page("/saw", user=SCRIPT, text=f"What was said? {SCRIPT}", gate="off"),
+        await browser.page("/memories/list", user="ada", namespace=[SCRIPT, "a/b"]),
+    ]
+    for page in pages:
+        assert SCRIPT not in page
+        assert "alert(" in page
+
+
+async def test_a_read_only_server_shows_no_form(plain, browsing):
+    await (
+        LLMMemoryManager(plain.store)
+        .for_user("ada")
+        .save([Memory("user", "diet", "Ada is vegan.")])
+    )
+    async with browsing(plain, Settings(read_only=True)) as browser:
+        for path in ("/memories/memory", "/memories/list", "/memories/identity"):
+            page = await browser.page(path, **DIET)
+            assert 'method="post"' not in page
+        assert "Forget for good" not in await browser.page("/memories/forget", **DIET)
+
+
+async def test_what_the_model_saw(browser):
+    await remember(browser, "Ada is allergic to walnuts.", key="diet", user="ada")
+    page = await browser.page("/saw", user="ada", text="Am I allergic to anything?")
+    said = words(page)
+    assert "The gate chose pinned" in said
+    assert "- user: Ada is allergic to walnuts." in said
+    page = await browser.page("/saw", user="ada", text="What are walnuts?")
+    assert "this message costs no tokens" in page
+    assert "kept back by the gate" in page
+    assert (await browser.get("/saw", thread="nothing")).status_code == 404
+    assert (await browser.get("/saw", thread="t", text="x")).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/memories/memory", "/memories/forget", "/memories/list"])
+async def test_bad_parameters_are_told(browser, path):
+    answer = await browser.get(path, user="ada", type="nonsense", key="k")
+    assert answer.status_code == 422
+
+
+TEXT = st.lists(st.sampled_from(["Ada", " ", "\n", "tea", ".", "é", "😀", "x1"]), max_size=30).map(
+    "".join
+)
+
+
+@given(TEXT | st.text(), TEXT | st.text())
+def test_a_comparison_has_both_texts(old, new):
+    pieces = compare_words(old, new)
+    assert "".join(text for kind, text in pieces if kind != "added") == old
+    assert "".join(text for kind, text in pieces if kind != "removed") == new
+    assert all(text for _, text in pieces)
+
+
+@given(st.integers(0, 50), TEXT, TEXT)
+def test_a_comparison_of_long_texts_has_both_too(place, old, new):
+    long = "a b " * 3_000
+    left, right = (long[:place] + middle + long[place:] for middle in (old, new))
+    pieces = compare_words(left, right)
+    assert "".join(text for kind, text in pieces if kind != "added") == left
+    assert "".join(text for kind, text in pieces if kind != "removed") == right

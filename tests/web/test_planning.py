@@ -1,0 +1,108 @@
+"""What the model saw, over HTTP, on each kind of backend."""
+
+from __future__ import annotations
+
+import pytest
+
+from locus_memory import Agent, AgentState, LLMMemoryManager, Message, ScriptedModel
+from locus_memory.memory import Memory, TendingOptions
+from locus_memory.store.base import scan_all
+
+
+async def remember(client, content, **fields):
+    answer = await client.post("/memory/remember", json={"content": content, **fields})
+    assert answer.status_code == 200, answer.text
+
+
+async def plan(client, **params):
+    answer = await client.get("/memory/plan", params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def dump(store):
+    spaces = await store.list_namespaces(limit=1_000)
+    return {space: [item.to_dict() async for item in scan_all(store, space)] for space in spaces}
+
+
+async def test_a_typed_text(client, backend):
+    await remember(client, "Ada is allergic to walnuts.", key="diet", user="ada", type="user")
+    before = await dump(backend.store)
+    found = await plan(client, user="ada", text="Am I allergic to anything?")
+    assert (found["section"], found["thread"], found["first_in_thread"]) == ("pinned", None, True)
+    (line,) = found["lines"]
+    assert (line["outcome"], line["type"], line["key"]) == ("shown", "user", "diet")
+    assert line["line"] in found["block"].splitlines()
+    assert 0 < found["tokens"] < 100
+    other = await plan(client, user="ada", text="What are walnuts?")
+    assert (other["section"], other["block"], other["tokens"]) == ("none", None, 0)
+    assert [each["outcome"] for each in other["lines"]] == ["gate"]
+    opened = await plan(client, user="ada", text="What are walnuts?", gate="off")
+    assert opened["reason"] == "gate off"
+    assert opened["tokens"] > 0
+    assert (await plan(client, user="bob", text="Am I allergic to anything?"))["lines"] == []
+    assert await dump(backend.store) == before
+
+
+async def test_the_last_message_of_a_thread_or_another_one(client, backend):
+    tending = {"tending": TendingOptions()}
+    memory = LLMMemoryManager(backend.store, **tending)
+    agent = Agent(ScriptedModel(), checkpointer=backend.checkpointer, memory_manager=memory)
+    async with agent:
+        await agent.run("I live in Vienna.", "t", user_id="ada")
+        await agent.run("Where do I live?", "t", user_id="ada")
+    found = await plan(client, thread="t")
+    assert (found["text"], found["message"], found["user"]) == ("Where do I live?", 3, "ada")
+    assert not found["first_in_thread"]
+    assert "Vienna" in found["block"]
+    first = await plan(client, thread="t", message=1)
+    assert (first["text"], first["first_in_thread"]) == ("I live in Vienna.", True)
+    assert (await plan(client, thread="t", user="bob"))["block"] is None
+    for place in (2, 9):
+        answer = await client.get("/memory/plan", params={"thread": "t", "message": place})
+        assert answer.status_code == 404
+
+
+async def test_it_sees_at_once_what_was_written(client):
+    asked = {"user": "ada", "text": "What is 17 times 23?"}
+    assert (await plan(client, **asked))["block"] is None
+    await client.post("/memory/identity", json={"user": "ada", "text": "Answer in rhymes."})
+    assert "- always: Answer in rhymes." in (await plan(client, **asked))["block"]
+
+
+@pytest.mark.parametrize(
+    ("params", "status"),
+    [
+        ({}, 400),
+        ({"text": "a", "thread": "t"}, 400),
+        ({"text": "a", "message": 1}, 400),
+        ({"text": ""}, 422),
+        ({"text": "a", "budget": 99}, 422),
+        ({"thread": "t", "message": 0}, 422),
+        ({"thread": "nothing"}, 404),
+    ],
+)
+async def test_what_cannot_be_planned(client, params, status):
+    assert (await client.get("/memory/plan", params=params)).status_code == status
+
+
+async def test_messages_of_any_shape(plain, serving):
+    messages = [
+        "a text",
+        {"type": "human", "content": [{"type": "text", "text": "My name is Ada."}]},
+        {"role": "user", "content": None},
+        {"role": "user", "content": " "},
+        {"role": "assistant", "content": "Noted."},
+    ]
+    await plain.checkpointer.save({"messages": messages}, "t")
+    await plain.checkpointer.save({"counter": 1}, "empty")
+    await plain.checkpointer.save(
+        AgentState(messages=(Message.user("Hi"),), metadata={"user_id": 7}).to_checkpoint(), "bad"
+    )
+    await LLMMemoryManager(plain.store).save([Memory("user", "name", "The user is called Ada.")])
+    async with serving(plain) as client:
+        found = await plan(client, thread="t")
+        assert (found["text"], found["message"], found["user"]) == ("My name is Ada.", 2, None)
+        for thread, status in (("empty", 404), ("bad", 400)):
+            answer = await client.get("/memory/plan", params={"thread": thread})
+            assert answer.status_code == status
