@@ -14,6 +14,8 @@ it:
   the one of any verbs in any order; of those on `docs/writing-a-backend.md` all tests but those
   of many examples; `integration/` runs them whole.
 - `python`, marked `live`, needs what the `test` extra does not install; `integration/` runs it.
+- `python`, marked `harness` or `strands`, runs where that framework is: in the environments of
+  `make frameworks`.
 - `python`, marked `unrun`, needs a server that the project has never had.
 - `console` holds commands after `$ ` and what they print; a page's blocks share a folder with
   the files that the page shows, and each command runs. Made-up ids, moments, sizes and scores
@@ -95,7 +97,11 @@ def blocks_of(page):
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 PYTHON = [block for block in BLOCKS if block.language == "python"]
-SCRIPTS = [block for block in PYTHON if block.mark not in {"pytest", "live", "unrun"}]
+ELSEWHERE = {"harness": "pydantic_ai_harness.memory", "strands": "strands"}
+"""The module that a block with this mark needs, which has an environment of its own."""
+
+NOT_HERE = {"pytest", "live", "unrun", *ELSEWHERE}
+SCRIPTS = [block for block in PYTHON if block.mark not in NOT_HERE]
 TESTS = [block for block in PYTHON if block.mark == "pytest"]
 CONSOLES = sorted({block.page for block in BLOCKS if block.language == "console"} - {OWN_TEST})
 
@@ -119,7 +125,7 @@ def test_every_fence_is_understood():
         assert len(fences) == 2 * len(list(blocks_of(page))), page
     for block in BLOCKS:
         assert block.language in KINDS, block
-        assert block.mark in {None, "pytest", "fails", "any-output", "live", "unrun"}, block
+        assert block.mark in {None, "fails", "any-output", *NOT_HERE}, block
 
 
 def use_postgresql(server, monkeypatch):
@@ -260,6 +266,14 @@ def test_a_wrapped_line_is_one_line():
 @pytest.mark.parametrize("block", SCRIPTS, ids=str)
 def test_python(block, empty_folder, addresses):
     assert printed_by(block, execute, addresses) == promised_by(block)
+
+
+@pytest.mark.parametrize("block", [each for each in PYTHON if each.mark in ELSEWHERE], ids=str)
+def test_python_of_a_framework(block, empty_folder):
+    pytest.importorskip(
+        ELSEWHERE[block.mark], reason="it has an environment of its own: make frameworks"
+    )
+    assert printed_by(block, execute, {}) == promised_by(block)
 
 
 @pytest.mark.parametrize("block", SCRIPTS, ids=str)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DEMO, EVERYTHING = "install --quiet --editable '.[cli]'", "install --quiet --editable '.[dev]'"
+DEMO, EVERYTHING = "install --quiet --editable '.[ui]'", "install --quiet --editable '.[dev]'"
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="there is no make")
 
@@ -47,7 +47,7 @@ def set_up(clone, *stamps):
         (clone / ".venv" / stamp).touch()
 
 
-def test_the_demo_installs_the_command_line_alone(clone):
+def test_the_demo_installs_the_command_line_and_the_pages_alone(clone):
     planned = steps(clone, "demo")
     assert "-m venv .venv" in planned
     assert DEMO in planned

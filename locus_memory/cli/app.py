@@ -27,7 +27,9 @@ _MEMORIES: Final = "Memories"
 _THREADS: Final = "Threads and checkpoints"
 _DOCUMENTS: Final = "Documents"
 _ITEMS: Final = "Store items"
+_COPIES: Final = "Copies and backups"
 _RESOURCES: Final = "Resources"
+_KEEPING: Final = "Encryption, retention and deletion"
 _MODELS: Final = "Local models"
 
 
@@ -40,6 +42,9 @@ class _Top(LazyGroup):
             "doctor": Place("commands.doctor", "doctor", _START),
             "verify": Place("commands.verify", "verify", _START),
             "chat": Place("commands.chat", "chat", _START),
+            "mcp": Place("commands.serving.mcp", "commands", _START),
+            "serve": Place("commands.serving.serve", "serve", _START),
+            "ui": Place("commands.serving.serve", "ui", _START),
             "presets": Place("commands.resources", "list_presets", _START),
             "memories": Place("commands.memory.memories", "list_memories", _MEMORIES),
             "remember": Place("commands.memory.memories", "remember", _MEMORIES),
@@ -57,7 +62,7 @@ class _Top(LazyGroup):
             "fork": Place("commands.threads.checkpoints", "fork", _THREADS),
             "prune": Place("commands.threads.checkpoints", "prune", _THREADS),
             "vacuum": Place("commands.threads.vacuum", "vacuum", _THREADS),
-            "stats": Place("commands.threads.checkpoints", "stats", _THREADS),
+            "stats": Place("commands.threads.stats", "stats", _THREADS),
             "import": Place("commands.transfer", "import_files", _THREADS),
             "export": Place("commands.transfer", "export", _THREADS),
             "ls": Place("commands.items", "list_items", _ITEMS),
@@ -67,10 +72,17 @@ class _Top(LazyGroup):
             "search": Place("commands.search", "search", _ITEMS),
             "reembed": Place("commands.reembed", "reembed", _ITEMS),
             "eval": Place("commands.evaluate", "evaluate", _ITEMS),
+            "migrate": Place("commands.copies.migrate", "migrate", _COPIES),
+            "backup": Place("commands.copies.backup", "backup", _COPIES),
+            "restore": Place("commands.copies.backup", "restore", _COPIES),
             "docs": Place("commands.documents", "commands", _DOCUMENTS),
             "tree": Place("commands.resources", "tree", _RESOURCES),
             "cat": Place("commands.resources", "cat", _RESOURCES),
             "find": Place("commands.resources", "find", _RESOURCES),
+            "compact": Place("commands.keeping.deletion", "compact", _KEEPING),
+            "audit-deletion": Place("commands.keeping.deletion", "audit", _KEEPING),
+            "retain": Place("commands.keeping.retain", "retain", _KEEPING),
+            "rotate": Place("commands.keeping.rotate", "rotate", _KEEPING),
             "models": Place("commands.models", "commands", _MODELS),
         }
     )

@@ -16,12 +16,13 @@ from locus_memory.cli.printing import outcome
 from locus_memory.events import subscribe
 
 COMMANDS = [
-    "demo", "doctor", "verify", "chat", "presets",
+    "demo", "doctor", "verify", "chat", "mcp", "serve", "ui", "presets",
     "memories", "remember", "history", "undo", "forget", "identity", "episodes", "ingest",
     "consolidate",
     "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import",
     "export",
-    "ls", "get", "put", "rm", "search", "reembed", "eval", "docs", "tree", "cat", "find", "models",
+    "ls", "get", "put", "rm", "search", "reembed", "eval", "migrate", "backup", "restore",
+    "docs", "tree", "cat", "find", "compact", "audit-deletion", "retain", "rotate", "models",
 ]  # fmt: skip
 
 READING = [
@@ -55,6 +56,10 @@ READING = [
     ("tree",),
     ("cat", "memory://a"),
     ("find", "word"),
+    ("rotate",),
+    ("compact",),
+    ("audit-deletion", "word"),
+    ("retain", "--threads", "--keep-last", "1", "--yes"),
 ]
 
 
@@ -69,14 +74,15 @@ def command(*arguments, **options):
 
 def test_help_lists_every_command(ok):
     listed = ok("--help").out.partition("Getting started:\n")[2].partition("Examples:\n")[0]
-    assert re.findall(r"^  (\w+)", listed, re.MULTILINE) == COMMANDS
+    assert re.findall(r"^  (\w[\w-]*)", listed, re.MULTILINE) == COMMANDS
 
 
 def test_no_arguments_is_help(ok):
     assert ok().out == ok("--help").out
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+# A server prints its address once, and answers in JSON over HTTP.
+@pytest.mark.parametrize("name", [each for each in COMMANDS if each not in ("serve", "ui")])
 def test_each_command_has_help_and_json(ok, name):
     text = ok(name, "--help").out
     assert "--json" in text

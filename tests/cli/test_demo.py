@@ -53,8 +53,10 @@ def test_what_it_leaves_can_be_looked_at(played, ok):
 
 
 def test_the_commands_it_names_work(copied, run):
-    commands = copied.partition("; try:\n")[2].splitlines()
+    *commands, last = copied.partition("; try:\n")[2].splitlines()
     assert len(commands) == 5
+    # It serves pages until it is stopped.
+    assert run(*last.split()[1:], "--help").out.startswith("Usage: locus-memory ui")
     for command in commands:
         assert run(*command.split()[1:], stdin=b"Where do I live?\n").code == 0
 

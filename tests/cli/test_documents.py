@@ -73,6 +73,9 @@ def test_vectors_come_from_a_named_model(ok, run, folder, monkeypatch):
     run("docs", "add", str(folder), "--embedder", "fake")
     found = ok("docs", "search", "invoice", "--embedder", "fake", "--json").json
     assert found["results"][0]["source"] == "pay.md"
+    said = run("docs", "search", "invoice")
+    assert said.code == 0
+    assert f"words only: the index has vectors of {FakeEmbedder().name}" in said.err
 
 
 @pytest.mark.parametrize(

@@ -19,14 +19,13 @@ from uuid import uuid4
 
 import orjson
 
+from locus_memory._internal.resource import Resource
 from locus_memory.agent.events import AgentEvent, AgentResult, Done, MessageAdded, TextDelta
 from locus_memory.agent.loop import Agent
 from locus_memory.backends.base import Backend
-from locus_memory.chat.openai.model import OpenAIChat
-from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.cli.commands.memory.memories import collect, render_memories
 from locus_memory.cli.options.memories import open_manager
-from locus_memory.cli.options.session import Session
+from locus_memory.cli.options.session import Session, encryption
 from locus_memory.cli.printing.outcome import CommandError, report
 from locus_memory.cli.printing.output import console, note, visible
 from locus_memory.cli.printing.unlogged import unlogged
@@ -43,7 +42,7 @@ from locus_memory.store.item import check_identifier
 
 __all__ = ["ChatSession", "Model"]
 
-Model = OpenAIChat | ScriptedModel
+Model = Any
 
 _COMMAND: Final = re.compile(r"/[a-z]+")
 _UNFINISHED: Final = frozenset(("user", "assistant", "tool"))
@@ -110,12 +109,13 @@ class ChatSession:
             raise CommandError(f"messages without an answer: {failures}", answered=True)
 
     async def _open(self, stack: AsyncExitStack, thread_id: str) -> _Talk:
-        backend = open_backend(self.session.url, state_type=None)
+        backend = open_backend(self.session.url, state_type=None, **encryption())
         # A backend that failed to open may still hold resources.
         stack.push_async_callback(backend.close)
         await stack.enter_async_context(backend)
-        if isinstance(self.model, OpenAIChat):
-            await stack.enter_async_context(self.model)
+        model: Any = self.model
+        if isinstance(model, Resource):
+            await stack.enter_async_context(model)
         notes = _Notes()
         # Told until the manager is closed, which extracts from the conversation.
         stack.callback(subscribe(notes.tell))
@@ -140,9 +140,12 @@ class ChatSession:
         return open_manager(backend.store, prefix, extractor, tending, patience=_PATIENCE)
 
     def _extractor(self) -> LLMExtractor | HeuristicExtractor:
-        if isinstance(self.model, ScriptedModel):
-            return HeuristicExtractor()
-        return LLMExtractor(self.model)
+        return LLMExtractor(self.model) if self.reads else HeuristicExtractor()
+
+    @property
+    def reads(self) -> bool:
+        """Whether the model also extracts the memories; otherwise rules do."""
+        return getattr(self.model, "follows_instructions", True) is True
 
 
 class _Talk:
@@ -194,7 +197,7 @@ class _Talk:
 
     def _wait(self) -> None:
         """Tell why the end of the chat takes a moment, if it does."""
-        if self._manager is None or not isinstance(self._asked.model, OpenAIChat):
+        if self._manager is None or not self._asked.reads:
             return
         if self.is_interactive and self._manager.pending:
             note("memory: the model reads the conversation; Ctrl-C leaves that to the next chat")
@@ -285,7 +288,7 @@ class _Talk:
         """
         if self._manager is not None and await self._backend.checkpointer.exists(self._thread_id):
             await self._manager.on_session_end(await self._agent.state(self._thread_id))
-            if not isinstance(self._asked.model, OpenAIChat):
+            if not self._asked.reads:
                 # Rules take no time, and the interrupt may have come in the midst of them.
                 await self._manager.drain()
 

@@ -45,7 +45,8 @@ def doctor(context: typer.Context, *, url: Url = None, as_json: AsJson = False) 
     """Check the installation and the database.
 
     The checks write test data and delete it again. A line marked `!` is a note: an event that
-    the database emitted during the checks. Everything works, but read the note.
+    the database emitted during the checks, or a part of its configuration that is unsafe or slow,
+    with the remedy. Everything works, but read the note.
     """
     session = Session.of(context, url, as_json=as_json)
     checks = [_check("python", _python), _check("sqlite", _sqlite), _check("url", _url(session))]
@@ -163,9 +164,11 @@ async def _probe_backend(backend: Backend) -> list[Check]:
         store = backend.store
     except ConfigurationError as error:
         checks.append(await _look(backend))
+        checks += await _advice(backend)
         return [{"check": "store", "ok": True, "detail": str(error)}, *checks]
     detail = await _store_round_trip(backend)
     checks.append(await _look(backend))
+    checks += await _advice(backend)
     able = _claims(asdict(store.capabilities))
     return [
         {"check": "store", "ok": True, "detail": detail},
@@ -176,6 +179,14 @@ async def _probe_backend(backend: Backend) -> list[Check]:
             "ok": True,
             "detail": _claims(asdict(backend.checkpointer.capabilities)),
         },
+    ]
+
+
+async def _advice(backend: Backend) -> list[Check]:
+    """Return what is configured badly, each with its remedy."""
+    return [
+        {"check": each.name, "ok": True, "detail": each.finding, "remedy": each.remedy}
+        for each in await backend.advice()
     ]
 
 
@@ -226,12 +237,18 @@ async def _checkpoint_round_trip(backend: Backend) -> str:
 
 def _render(console: Console, checks: list[Check]) -> None:
     rows: list[list[Cell]] = [
-        [_mark(check), check["check"], Cut(check["detail"], _DETAIL)] for check in checks
+        [_mark(check), check["check"], Cut(_said(check), _DETAIL)] for check in checks
     ]
     print_table(console, ["", "check", "*finding"], rows)
+
+
+def _said(check: Check) -> str:
+    remedy = check.get("remedy")
+    return f"{check['detail']}. Do this: {remedy}" if remedy else check["detail"]
 
 
 def _mark(check: Check) -> Text:
     if not check["ok"]:
         return Text("FAILED", style="bold red")
-    return Text("!", style="yellow") if check["check"] == "note" else Text("ok", style="green")
+    is_note = check["check"] == "note" or "remedy" in check
+    return Text("!", style="yellow") if is_note else Text("ok", style="green")

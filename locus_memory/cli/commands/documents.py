@@ -171,6 +171,8 @@ def search(
 
     async def work(backend: Backend) -> list[RetrievalResult]:
         index = _index(backend, place, embedder, reranker)
+        if embedder is None and (model := await index.embedding_model()):
+            note(f"words only: the index has vectors of {model}, which --embedder searches")
         return await index.retrieve(query, top_k=limit, min_score=min_score, filter=matching)
 
     found = session.run(work)

@@ -11,21 +11,23 @@ import typer
 
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.models import RerankerOption, open_embedder, open_reranker
+from locus_memory.cli.options.plots import PlotOption, write_plot
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.output import console, remark, sees_progress
+from locus_memory.cli.printing.output import console, number, remark, sees_progress
 from locus_memory.cli.printing.search_notes import search_notes
 from locus_memory.cli.printing.tables import Cell, print_records, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from locus_memory._internal.plots.lines import LineChart
     from locus_memory.backends.base import Backend
     from locus_memory.evaluation.dataset import Conversation
     from locus_memory.evaluation.report import Report, Scores
     from locus_memory.retrieval.embedders.base import Embedder
     from locus_memory.retrieval.rerankers.base import Reranker
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "recall_chart"]
 
 _IN_MEMORY = "sqlite::memory:"
 
@@ -46,13 +48,15 @@ def evaluate(
         typer.Option(metavar="NAME", help="Embedding model, such as local; none by default."),
     ] = None,
     reranker: RerankerOption = None,
+    plot: PlotOption = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure how well questions find the turns that answer them.
 
     Without --url, the evaluation runs in memory. With --url, it indexes the conversations in the
-    namespace locus-memory-evaluation and deletes this namespace before and after.
+    namespace locus-memory-evaluation and deletes this namespace before and after. With --plot,
+    the recall at k is drawn, with a line for each mode of search.
     """
     from locus_memory.evaluation.dataset import (  # noqa: PLC0415 - help must be quick
         load_sample,
@@ -68,7 +72,11 @@ def evaluate(
         reranker=None if reranker is None else open_reranker(reranker),
     )
     report = session.run(work, create=True)
-    session.answer(report.to_dict(), partial(_render, report=report))
+    document = report.to_dict()
+    if plot is not None:
+        write_plot(plot, recall_chart(report))
+        document["plot"] = str(plot)
+    session.answer(document, partial(_render, report=report, plot=plot))
 
 
 async def _run(
@@ -96,11 +104,45 @@ async def _run(
             )
 
 
-def _render(console: Console, report: Report) -> None:
-    models = ", ".join(filter(None, [report.embedder, report.reranker])) or "no model"
+def recall_chart(report: Report) -> LineChart:
+    """Return the chart of a report: the recall at k of each mode of search."""
+    from locus_memory._internal.plots.lines import (  # noqa: PLC0415 - help must be quick
+        Axis,
+        Line,
+        LineChart,
+    )
+
+    modes = {report.mode: report.overall, **report.sides}
+    depths = tuple(report.overall.recall)
+    questions = number(report.overall.questions)
+    return LineChart(
+        title="Recall at k",
+        subtitle=(
+            f"{questions} questions about {number(report.turns)} turns of "
+            f"{number(report.conversations)} conversations; {_models(report)}"
+        ),
+        x=Axis(label="k, the number of hits", ticks=depths, covers=(0,)),
+        y=Axis(label="share of the evidence among the first k hits", covers=(0, 1)),
+        lines=[
+            Line(
+                f"{mode}: {scores.recall[depths[-1]]:.3f} at {depths[-1]}",
+                list(scores.recall.items()),
+            )
+            for mode, scores in modes.items()
+        ],
+    )
+
+
+def _models(report: Report) -> str:
+    return ", ".join(filter(None, [report.embedder, report.reranker])) or "no model"
+
+
+def _render(console: Console, report: Report, plot: Path | None) -> None:
+    if plot is not None:
+        remark(console, f"plot: {plot}")
     heading = (
         f"{report.conversations} conversations, {report.turns} turns; {report.mode} search, "
-        f"{models}; median {report.median_ms:.1f} ms a query"
+        f"{_models(report)}; median {report.median_ms:.1f} ms a query"
     )
     remark(console, heading)
     found: list[list[Cell]] = [

@@ -1,10 +1,9 @@
-"""The commands `import` and `export` for conversations, and for memories as facts."""
+"""The commands `import` and `export`: for conversations, facts and archives."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
 from functools import partial
@@ -13,15 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from locus_memory.checkpoint.differences import messages_of
+from locus_memory.cli.commands.copies.archive import (
+    export_archive,
+    import_archive,
+    is_archive,
+)
 from locus_memory.cli.commands.memory.facts import (
     export_facts,
     import_facts,
     read_facts,
     render_imported,
 )
+from locus_memory.cli.conversations.foreign_import import import_savers
 from locus_memory.cli.conversations.importer import Imported, import_conversation
 from locus_memory.cli.conversations.interruption import Account
 from locus_memory.cli.conversations.states import read_state
@@ -37,8 +41,9 @@ from locus_memory.cli.options.models import EmbedderOption, open_embedder
 from locus_memory.cli.options.names import find_reference
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.outcome import CommandError, UsageError
-from locus_memory.cli.printing.output import console, print_json, sees_progress
+from locus_memory.cli.printing.output import print_json
 from locus_memory.cli.printing.paging import same_command
+from locus_memory.cli.printing.progress import shown_progress
 from locus_memory.cli.printing.tables import Cell, print_table
 
 if TYPE_CHECKING:
@@ -55,26 +60,34 @@ class ExportFormat(StrEnum):
 
     OPENAI = "openai"
     JSONL = "jsonl"
+    ARCHIVE = "archive"
 
 
 def import_files(
     context: typer.Context,
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="File of JSON or JSON Lines; - reads stdin.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="File of JSON or JSON Lines; - reads stdin."),
+    ] = None,
     *,
     thread: Annotated[
         str | None,
         typer.Option("--thread", metavar="ID", help="Thread of a single conversation."),
     ] = None,
     kind: Annotated[Format, typer.Option("--format", help="Format of the files.")] = Format.AUTO,
+    saver: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="URL", help="Database of LangGraph's SQLite or PostgreSQL saver."
+        ),
+    ] = None,
     embedder: EmbedderOption = None,
     user: UserOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import conversations as threads and searchable turns.
+    """Import conversations as threads and searchable turns, or an archive.
 
     Each turn becomes one checkpoint of a thread and one item of the store. The item has a
     vector if --embedder names a model.
@@ -83,18 +96,53 @@ def import_files(
     interruption. Nothing is written before all files are read and valid.
 
     With --format facts, each line of the file becomes a memory, of --user if given.
+
+    An archive of `export --format archive` is imported with everything that it holds.
+
+    With --format langgraph, the threads in the database --from are copied with all their
+    checkpoints, for `LocusSaver`.
     """
     session = Session.of(context, url, as_json=as_json)
+    if kind is Format.LANGGRAPH:
+        _refuse_options("threads of LangGraph take", embedder=embedder, user=user)
+        import_savers(context, session, saver, thread, files or [])
+        return
+    if saver is not None:
+        raise UsageError("--from needs --format langgraph")
+    if not files:
+        raise UsageError("name a FILE to import, or - for stdin")
+    if kind is Format.ARCHIVE or (kind is Format.AUTO and is_archive(files[0])):
+        _refuse_options("an archive takes", thread=thread, embedder=embedder, user=user)
+        if len(files) != 1:
+            raise UsageError(f"an archive is one FILE, not {len(files)}")
+        import_archive(context, session, files[0])
+        return
     if kind is Format.FACTS:
-        _refuse_options(thread=thread, embedder=embedder)
+        _refuse_options("facts are memories: they take", thread=thread, embedder=embedder)
         _import_facts(session, files, user, prefix)
         return
     if user is not None:
         raise UsageError("--user needs --format facts")
+    read = partial(_read_files, files, thread, kind)
+    _import_conversations(context, session, read, embedder)
+
+
+def _refuse_options(why: str, **given: str | None) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"{why} no --{name}")
+
+
+def _import_conversations(
+    context: typer.Context,
+    session: Session,
+    read: Callable[[], list[Conversation]],
+    embedder: str | None,
+) -> None:
     account = Account()
     model = None if embedder is None else open_embedder(embedder)
     with account.told_when_interrupted(same_command(context)):
-        conversations = _read_files(files, thread, kind)
+        conversations = read()
         work = partial(
             _import,
             conversations=conversations,
@@ -104,12 +152,6 @@ def import_files(
         )
         done = session.run(work, create=True)
     session.answer(_summary(done), partial(_render_summary, done=done))
-
-
-def _refuse_options(**given: str | None) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise UsageError(f"facts are memories: they take no --{name}")
 
 
 def _import_facts(session: Session, files: list[str], user: str | None, prefix: str) -> None:
@@ -152,7 +194,7 @@ async def _import(
 ) -> list[Imported]:
     done: list[Imported] = []
     account.of(conversations)
-    with _progress(quiet=quiet) as progress, account.stopped_by_sigterm():
+    with shown_progress(quiet=quiet) as progress, account.stopped_by_sigterm():
         for conversation in conversations:
             name = conversation.thread_id
             task = progress.add_task(name, total=len(conversation.messages))
@@ -167,15 +209,6 @@ async def _import(
                 )
             done.append(imported)
     return done
-
-
-@contextmanager
-def _progress(*, quiet: bool) -> Generator[Progress]:
-    output = console(stderr=True)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    shown = sees_progress(output) and not quiet
-    with Progress(*columns, console=output, transient=True, disable=not shown) as progress:
-        yield progress
 
 
 def _summary(done: list[Imported]) -> dict[str, Any]:
@@ -207,8 +240,15 @@ def export(
         bool, typer.Option("--facts", help="Memories in place of a thread, one per line.")
     ] = False,
     kind: Annotated[
-        ExportFormat, typer.Option("--format", help="One document, or one line per message.")
+        ExportFormat,
+        typer.Option(
+            "--format", help="One document, one line per message, or an archive of everything."
+        ),
     ] = ExportFormat.OPENAI,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="File of the archive.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
     bare: Annotated[
         bool, typer.Option("--bare", help="Leave out id and metadata, for the OpenAI API.")
     ] = False,
@@ -217,8 +257,19 @@ def export(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a thread, or memories, in a format that `import` reads."""
+    """Print a thread, or memories, in a format that `import` reads.
+
+    With --format archive, everything of the database is written to --output.
+    """
     session = Session.of(context, url, as_json=as_json)
+    if kind is ExportFormat.ARCHIVE:
+        _refuse_options("an archive has everything: it takes", thread=thread, user=user)
+        if facts or bare:
+            raise UsageError("an archive has everything: leave --facts and --bare out")
+        export_archive(session, output, force=force)
+        return
+    if output is not None or force:
+        raise UsageError("--output and --force need --format archive")
     if (thread is None) is not facts:
         raise UsageError("name a THREAD, or pass --facts")
     if user is not None and not facts:

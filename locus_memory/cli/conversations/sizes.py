@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,15 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer
 
-__all__ = ["all_threads", "measure_thread", "measure_threads", "size_on_disk"]
+__all__ = [
+    "Step",
+    "all_threads",
+    "describe_size",
+    "measure_growth",
+    "measure_thread",
+    "measure_threads",
+    "size_on_disk",
+]
 
 _PAGE = 500
 
@@ -47,8 +56,22 @@ async def measure_thread(
         deep: Whether to load every state and measure its JSON.
         quiet: Whether to hide the progress bar.
     """
+    growth = await measure_growth(checkpointer, thread_id, quiet=quiet) if deep else None
+    return await describe_size(checkpointer, thread_id, growth)
+
+
+async def describe_size(
+    checkpointer: BaseCheckpointer, thread_id: str, growth: list[Step] | None
+) -> dict[str, Any]:
+    """Return the size of a thread, as JSON.
+
+    Args:
+        checkpointer: The checkpointer of the thread.
+        thread_id: The thread.
+        growth: What `measure_growth` returned; `None`: the size of the JSON is not known.
+    """
     usage = await checkpointer.get_storage_stats(thread_id)
-    json_bytes = await _json_bytes(checkpointer, thread_id, quiet=quiet) if deep else None
+    json_bytes = None if growth is None else sum(each.json_bytes for each in growth)
     return {
         "thread_id": thread_id,
         "total_checkpoints": usage["total_checkpoints"],
@@ -60,17 +83,32 @@ async def measure_thread(
     }
 
 
-async def _json_bytes(checkpointer: BaseCheckpointer, thread_id: str, *, quiet: bool) -> int:
-    """Return the total size of the JSON of all states of a thread."""
-    json_bytes = 0
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one checkpoint adds to a thread.
+
+    Attributes:
+        stored_bytes: The size of its record.
+        json_bytes: The size of the JSON of its state.
+    """
+
+    stored_bytes: int
+    json_bytes: int
+
+
+async def measure_growth(
+    checkpointer: BaseCheckpointer, thread_id: str, *, quiet: bool = False
+) -> list[Step]:
+    """Return what each checkpoint of a thread adds, the oldest first; every state is loaded."""
     output = console(stderr=True)
     shown = sees_progress(output) and not quiet
+    steps: list[Step] = []
     with Progress(console=output, transient=True, disable=not shown) as progress:
         infos = await all_checkpoints(checkpointer, thread_id)
         for info in progress.track(infos, description=f"reading {thread_id}"):
             state = await checkpointer.load(thread_id, info.checkpoint_id)
-            json_bytes += len(orjson.dumps(state))
-    return json_bytes
+            steps.append(Step(info.stored_size, len(orjson.dumps(state))))
+    return steps
 
 
 async def all_threads(checkpointer: BaseCheckpointer) -> list[str]:

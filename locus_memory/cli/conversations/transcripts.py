@@ -36,6 +36,8 @@ class Format(StrEnum):
     OPENAI = "openai"
     SESSIONS = "sessions"
     FACTS = "facts"
+    ARCHIVE = "archive"
+    LANGGRAPH = "langgraph"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ _NEXT = (
     f"history home --user {USER}",
     f"undo {TEA_KEY} --user {KEEPER}",
     f"chat --user {USER}",
+    "ui",
 )
 
 

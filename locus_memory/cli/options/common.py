@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -48,9 +47,6 @@ Offset = Annotated[
     ),
 ]
 
-_AGE = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
 
 def parse_age(text: str) -> timedelta:
     """Return the duration that `90s`, `45m`, `12h`, `30d` or `2w` stands for.
@@ -58,15 +54,13 @@ def parse_age(text: str) -> timedelta:
     Raises:
         UsageError: The text is not an age, or the age is too large.
     """
-    found = _AGE.fullmatch(text)
-    if not found:
-        raise UsageError(
-            f"invalid age {text!r}: give a number and s, m, h, d or w, such as --older-than 30d"
-        )
+    from locus_memory.errors import InvalidArgumentError  # noqa: PLC0415 - help must be quick
+    from locus_memory.retention.ages import read_age  # noqa: PLC0415 - the same
+
     try:
-        return timedelta(**{_UNITS[found[2]]: float(found[1])})
-    except OverflowError:
-        raise UsageError(f"age {text!r} is too large: give a shorter one") from None
+        return read_age(text)
+    except InvalidArgumentError as error:
+        raise UsageError(str(error)) from None
 
 
 def parse_object(text: str | None, option: str) -> dict[str, Any] | None:

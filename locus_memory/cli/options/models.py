@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from locus_memory.cli.printing.outcome import UsageError
 
 if TYPE_CHECKING:
-    from locus_memory.chat.openai.model import OpenAIChat
     from locus_memory.retrieval.embedders.base import Embedder
     from locus_memory.retrieval.rerankers.base import Reranker
 
@@ -47,7 +46,11 @@ RerankerOption = Annotated[
 
 ModelOption = Annotated[
     str | None,
-    typer.Option("--model", metavar="NAME", help="Model of an OpenAI-compatible endpoint."),
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="Model of an OpenAI-compatible endpoint, or a string such as openai:gpt-4.1-mini.",
+    ),
 ]
 BaseUrlOption = Annotated[
     str | None,
@@ -55,21 +58,31 @@ BaseUrlOption = Annotated[
 ]
 
 
-def open_model(name: str, base_url: str | None) -> OpenAIChat:
-    """Return the model with this name.
+def open_model(name: str, base_url: str | None) -> Any:
+    """Return the model of a string for `get_model`, or of the name of an endpoint's model.
 
     Raises:
-        UsageError: It has neither a key nor an endpoint.
+        UsageError: It has neither a key nor an endpoint, or it takes no endpoint.
         MissingDriverError: The client is not installed.
     """
-    from locus_memory.chat.openai.model import OpenAIChat  # noqa: PLC0415 - help must be quick
-    from locus_memory.errors import ConfigurationError, MissingDriverError  # noqa: PLC0415
+    from locus_memory.chat.registry import get_model, list_models  # noqa: PLC0415 - help must be quick
+    from locus_memory.errors import (  # noqa: PLC0415 - the same
+        ConfigurationError,
+        MissingDriverError,
+        UnknownOptionError,
+    )
 
+    provider = name.partition(":")[0].lower()
+    where = name if provider in list_models() else f"openai:{name}"
     try:
-        return OpenAIChat(name, base_url=base_url)
+        return get_model(where, **({} if base_url is None else {"base_url": base_url}))
     except MissingDriverError:
         raise
-    except ConfigurationError:
+    except UnknownOptionError:
+        raise UsageError(f"--base-url: the model {provider!r} takes no endpoint") from None
+    except ConfigurationError as error:
+        if not where.startswith("openai:"):
+            raise UsageError(f"--model: {error}") from None
         raise UsageError(
             "--model needs OPENAI_API_KEY, or an endpoint named with --base-url"
         ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.registry import Provider
 
-__all__ = ["DEFAULT_URL", "Globals", "Session"]
+__all__ = ["DEFAULT_URL", "Globals", "Session", "encryption"]
 
 DEFAULT_URL = "sqlite:./locus.db"
 
@@ -96,7 +97,7 @@ class Session:
     async def _run(self, work: Callable[[Backend], Awaitable[Answer]]) -> Answer:
         from locus_memory.registry import open_backend  # noqa: PLC0415 - help must be quick
 
-        backend = open_backend(self.url, state_type=None)
+        backend = open_backend(self.url, state_type=None, **encryption())
         try:
             async with backend:
                 return await work(backend)
@@ -110,3 +111,15 @@ class Session:
             print_json(document)
         else:
             render(console())
+
+
+def encryption() -> dict[str, Any]:
+    """Return the option `encryption` of `open_backend`, if the environment has keys.
+
+    Raises:
+        ConfigurationError: The variable is not valid.
+    """
+    from locus_memory.encryption.keys import KEYS_VARIABLE  # noqa: PLC0415 - help must be quick
+
+    text = os.environ.get(KEYS_VARIABLE)
+    return {"encryption": text} if text else {}

@@ -26,6 +26,20 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory chat trip --user ada --model gpt-4o-mini",
             "echo 'Where do I live?' | locus-memory chat --user ada --scripted",
         ),
+        "mcp": (
+            "locus-memory mcp --user ada",
+            "locus-memory mcp --http --port 8765 --tokens tokens.toml",
+            "locus-memory mcp --tools knowledge-graph",
+        ),
+        "mcp import": ("locus-memory mcp import memory.jsonl --user ada",),
+        "serve": (
+            "locus-memory serve",
+            "locus-memory serve --read-only --port 0 --url sqlite:./agent.db",
+        ),
+        "ui": (
+            "locus-memory ui --url sqlite:./agent.db",
+            "locus-memory ui --read-only --port 0 --url sqlite:./agent.db",
+        ),
         "presets": ("locus-memory presets --json",),
         "memories": (
             "locus-memory memories --user ada --sources",
@@ -89,17 +103,24 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory vacuum --older-than-days 90 --dry-run",
             "locus-memory vacuum --older-than-days 90 --yes",
         ),
-        "stats": ("locus-memory stats", "locus-memory stats second-wind --deep"),
+        "stats": (
+            "locus-memory stats",
+            "locus-memory stats second-wind --deep",
+            "locus-memory stats second-wind --plot growth.svg",
+        ),
         "import": (
             "locus-memory import chats.json",
             "locus-memory import one.jsonl --thread trip --embedder local",
             "locus-memory export trip | locus-memory import - --thread copy",
             "locus-memory import facts.jsonl --format facts --user ada",
+            "locus-memory import --format langgraph --from sqlite:old.db",
+            "locus-memory import everything.zip",
         ),
         "export": (
             "locus-memory export second-wind > second-wind.json",
             "locus-memory export second-wind@12 --format jsonl --bare",
             "locus-memory export --facts --user ada > facts.jsonl",
+            "locus-memory export --format archive --output everything.zip --force",
         ),
         "ls": (
             "locus-memory ls",
@@ -121,6 +142,12 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory search planks -n turns/second-wind --explain",
             """locus-memory search tides --filter '{"speaker": "Wren"}' --embedder local""",
         ),
+        "migrate": (
+            "locus-memory migrate --from sqlite:./locus.db --to postgresql://localhost/memory",
+            "locus-memory migrate --from sqlite:./locus.db --to sqlite:./copy.db --verify",
+        ),
+        "backup": ("locus-memory backup ./locus-backup.db --force",),
+        "restore": ("locus-memory restore ./locus-backup.db --url sqlite:./restored.db --force",),
         "reembed": ("locus-memory reembed turns/second-wind --embedder local --include-unmarked",),
         "docs": (
             "locus-memory docs",
@@ -146,6 +173,16 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory find 'allergic to walnuts' --user noor",
             "locus-memory find Berlin --user noor --under memory://memories --limit 3",
         ),
+        "compact": ("locus-memory compact", "locus-memory compact --url sqlite:./agent.db --json"),
+        "audit-deletion": ("locus-memory audit-deletion xylophonist --json",),
+        "retain": (
+            "locus-memory retain --namespace 'users/*/events' --keep-last 100 --dry-run",
+            "locus-memory retain --threads --keep-last 50 --older-than 30d --dry-run",
+        ),
+        "rotate": (
+            "locus-memory rotate --dry-run",
+            "locus-memory rotate --accept-plain --url sqlite:./agent.db",
+        ),
         "models": (
             "locus-memory models",
             "locus-memory models fetch local",
@@ -154,6 +191,9 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "models list": ("locus-memory models list --json",),
         "models fetch": ("locus-memory models fetch local", "locus-memory models fetch all"),
         "models path": ("locus-memory models path cross-encoder",),
-        "eval": ("locus-memory eval", "locus-memory eval locomo10.json --embedder local"),
+        "eval": (
+            "locus-memory eval",
+            "locus-memory eval locomo10.json --embedder local --plot recall.svg",
+        ),
     }
 )

@@ -12,7 +12,14 @@ from locus_memory.cli.printing.output import compact, visible, visible_name
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["message_line", "message_record", "print_message", "print_text", "print_transcript"]
+__all__ = [
+    "message_line",
+    "message_record",
+    "print_message",
+    "print_text",
+    "print_transcript",
+    "session_of",
+]
 
 _EDGE = 6
 """Width of a message's number, with the space around it."""
@@ -26,7 +33,7 @@ def print_transcript(console: Console, messages: Iterable[tuple[int, Any]]) -> N
     """Print numbered messages, with a heading at the start of each session."""
     heading = ""
     for place, message in messages:
-        current = _session(message)
+        current = session_of(message)
         if current and current != heading:
             print_text(console, Text(f"\n{current}" if heading else current, style="bold"))
             heading = current
@@ -92,7 +99,8 @@ def _call(call: Any) -> str:
     return f"[calls {call.get('name')}({compact(call.get('arguments', {}))})]"
 
 
-def _session(message: Any) -> str:
+def session_of(message: Any) -> str:
+    """Return the session of a message and its date; empty if it names none."""
     metadata = _metadata(message)
     number, date = metadata.get("session"), metadata.get("session_date")
     parts = [f"session {number}"] if isinstance(number, int) else []

@@ -183,6 +183,21 @@ def test_a_model_without_a_key(fails):
     )
 
 
+def test_a_model_by_its_string(ok, fails, endpoint):
+    assert (
+        ok("chat", "--model", "scripted", stdin=b"hello\n").out == "Hello! What can I do for you?\n"
+    )
+    line = fails(2, "chat", "--model", "scripted", "--base-url", endpoint.url, stdin=b"hello\n")
+    assert line == "error: --base-url: the model 'scripted' takes no endpoint\n"
+    assert fails(2, "chat", "--model", "scripted:x", stdin=b"hello\n").startswith(
+        "error: --model: scripted: nothing follows it"
+    )
+    endpoint.answers += ["Hello there."]
+    asked = ("chat", "--model", "openai:tiny", "--base-url", endpoint.url, "--no-memory")
+    assert ok(*asked, stdin=b"hello\n").out == "Hello there. \n"
+    assert endpoint.requests[0][1]["model"] == "tiny"
+
+
 def test_a_line_that_is_no_text(run, ok):
     result = run("chat", "t", "--scripted", stdin=b"hello\n\xff\nhi\n")
     assert (result.code, result.out) == (1, "Hello! What can I do for you?\n")

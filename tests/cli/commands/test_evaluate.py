@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import asyncio
+from xml.etree import ElementTree as ET
+
 import orjson
 import pytest
 
+from locus_memory.cli.commands.evaluate import recall_chart
+from locus_memory.evaluation import evaluate, load_sample
 from locus_memory.retrieval.rerankers import register_reranker
+from locus_memory.testing import FakeEmbedder
 
 CONVERSATION = {
     "id": "one",
@@ -27,6 +33,22 @@ def test_the_set_that_ships(ok):
     document = ok("eval", "--json").json
     assert document["overall"]["questions"] == 43
     assert "R@10" in ok("eval").out
+
+
+def test_it_draws_a_line_for_each_mode(ok, empty_directory):
+    document = ok("eval", "--plot", "recall.svg", "--json").json
+    root = ET.fromstring((empty_directory / "recall.svg").read_text())
+    (line,) = root.findall("{http://www.w3.org/2000/svg}polyline")
+    assert len(line.get("points").split()) == len(document["overall"]["recall"])
+    assert document["plot"] == "recall.svg"
+    assert "plot: recall.svg" in ok("eval", "--plot", "recall.svg").out
+
+
+def test_a_hybrid_search_is_drawn_beside_its_two_sides():
+    report = asyncio.run(evaluate(load_sample(), "memory", FakeEmbedder()))
+    chart = recall_chart(report)
+    assert [line.label.partition(":")[0] for line in chart.lines] == ["hybrid", "text", "vector"]
+    assert chart.lines[0].points == list(report.overall.recall.items())
 
 
 def test_a_file_of_ones_own(ok, write):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -264,6 +265,25 @@ def test_stats(ok, fails, sessions, chat):
     assert [r["thread_id"] for r in one] == ["garden"]
     assert ok("stats", "--deep").out.splitlines()[-1].startswith("on disk: ")
     assert fails(1, "stats", "nobody") == "error: no thread 'nobody'\n"
+
+
+def test_stats_draws_the_growth_of_a_thread(ok, fails, chat, empty_directory):
+    document = ok("stats", "chat", "--plot", "growth.svg", "--json").json
+    assert document == ok("stats", "chat", "--deep", "--json").json | {"plot": "growth.svg"}
+    root = ET.fromstring((empty_directory / "growth.svg").read_text())
+    stored, full = root.findall("{http://www.w3.org/2000/svg}polyline")
+    assert len(stored.get("points").split()) == len(full.get("points").split()) == 5
+    assert ok("stats", "chat", "--plot", "growth.svg").out.splitlines()[-1] == "plot: growth.svg"
+    assert "name a THREAD" in fails(2, "stats", "--plot", "growth.svg")
+    assert fails(1, "stats", "nobody", "--plot", "x.svg") == "error: no thread 'nobody'\n"
+    assert not (empty_directory / "x.svg").exists()
+
+
+@pytest.mark.parametrize("name", ["growth.png", "nowhere/growth.svg", "folder.svg"])
+def test_a_plot_that_cannot_be_written_is_refused_first(fails, chat, empty_directory, name):
+    (empty_directory / "folder.svg").mkdir()
+    assert "plot" in fails(2, "stats", "chat", "--plot", name)
+    assert "plot" in fails(2, "eval", "--plot", name)
 
 
 def test_stats_of_a_folder_and_of_memory(ok, empty_directory):

@@ -71,8 +71,16 @@ def test_examples_work_on_the_database_of_the_demo(copied, run):
             "locomo10.json",
             "./handbook",
             "guide.pdf",
+            "mcp",
+            "serve",
+            "ui",
+            "langgraph",
             "memory://notes/boat",
             "memory://notes",
+            "rotate",
+            "postgresql://localhost/memory",
+            "everything.zip",
+            "./locus-backup.db",
         }
         if needs.intersection(words) or set(words) & {"|", "<", ">", "eval", "chat"}:
             continue
@@ -86,7 +94,8 @@ def test_commands_come_in_groups(ok):
     titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)
     assert titles == [
         "Options", "Getting started", "Memories", "Threads and checkpoints",
-        "Store items", "Documents", "Resources", "Local models", "Examples",
+        "Store items", "Copies and backups", "Documents", "Resources",
+        "Encryption, retention and deletion", "Local models", "Examples",
     ]  # fmt: skip
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.memory.forgetting.forget import ForgetReport
 
-__all__ = ["forget"]
+__all__ = ["forget", "report_document", "with_contents"]
 
 _NAMED = 12
 _NAME = 60
@@ -179,14 +179,14 @@ async def _plan(backend: Backend, *, request: _Request) -> dict[str, Any]:
     report = await request.carry_out(backend, dry_run=True)
     if report.is_empty:
         raise CommandError(request.nothing() + await _hint(backend, request, report))
-    return await _with_contents(backend, asdict(report))
+    return await with_contents(backend, asdict(report))
 
 
 async def _erase(backend: Backend, *, request: _Request) -> dict[str, Any]:
     report = await request.carry_out(backend, dry_run=False)
     if report.is_empty:
         raise CommandError(request.nothing() + await _hint(backend, request, report))
-    return _document(asdict(report))
+    return report_document(asdict(report))
 
 
 async def _hint(backend: Backend, request: _Request, report: ForgetReport) -> str:
@@ -206,15 +206,17 @@ async def _hint(backend: Backend, request: _Request, report: ForgetReport) -> st
     return ""
 
 
-def _document(report: dict[str, Any]) -> dict[str, Any]:
+def report_document(report: dict[str, Any]) -> dict[str, Any]:
+    """Return a report of `forget` as JSON."""
     items = [{"namespace": list(space), "key": key} for space, key in report["items"]]
     memories = [{**each, "namespace": list(each["namespace"])} for each in report["memories"]]
     namespace = list(report["namespace"])
     return {**report, "namespace": namespace, "memories": memories, "items": items}
 
 
-async def _with_contents(backend: Backend, report: dict[str, Any]) -> dict[str, Any]:
-    document = _document(report)
+async def with_contents(backend: Backend, report: dict[str, Any]) -> dict[str, Any]:
+    """Return a report as JSON, with the contents of what would be erased."""
+    document = report_document(report)
     for each in document["memories"]:
         manager = open_manager(backend.store, DEFAULT_PREFIX).scoped(tuple(each["namespace"]))
         versions = await manager.history(each["key"], each["type"])

@@ -43,7 +43,19 @@ if TYPE_CHECKING:
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import Memory
 
-__all__ = ["collect", "history", "list_memories", "remember", "render_memories", "undo", "users"]
+__all__ = [
+    "collect",
+    "history",
+    "history_of",
+    "list_memories",
+    "refuse_secret",
+    "remember",
+    "remember_sentence",
+    "render_memories",
+    "undo",
+    "undo_change",
+    "users",
+]
 
 _ALL = 2**31
 _NAMED = 5
@@ -268,13 +280,18 @@ def remember(
     if not content.strip():
         raise UsageError("CONTENT is empty: give a sentence to remember")
     if not force:
-        _refuse_secret(content, key)
-    work = partial(_remember, content=content, key=key, kind=kind, user=user, prefix=prefix)
+        refuse_secret(content, key)
+    work = partial(remember_sentence, content=content, key=key, kind=kind, user=user, prefix=prefix)
     document = session.run(work, create=True)
     session.answer(document, partial(_render_remembered, document=document))
 
 
-def _refuse_secret(content: str, key: str | None) -> None:
+def refuse_secret(content: str, key: str | None) -> None:
+    """Check that a sentence and its key do not look like a secret.
+
+    Raises:
+        CommandError: One does.
+    """
     from locus_memory.memory.secrets.detection import find_secret  # noqa: PLC0415 - help must be quick
 
     found = find_secret(content) or (None if key is None else find_secret(key))
@@ -282,7 +299,7 @@ def _refuse_secret(content: str, key: str | None) -> None:
         raise CommandError(f"this looks like a secret ({found}): pass --force to save it")
 
 
-async def _remember(
+async def remember_sentence(
     backend: Backend,
     *,
     content: str,
@@ -291,24 +308,20 @@ async def _remember(
     user: str | None,
     prefix: str,
 ) -> dict[str, Any]:
-    from locus_memory.events import subscribe  # noqa: PLC0415 - help must be quick
+    """Save a sentence, and return the document of `remember --json`."""
+    from locus_memory.events import collect  # noqa: PLC0415 - help must be quick
     from locus_memory.memory.verbs.naming import named_memory  # noqa: PLC0415
 
     manager = scoped_manager(backend.store, prefix, user)
     wanted = None if kind is None else kind.value
     memory = await named_memory(content, key, wanted, {"extractor": "by hand"})
-    duplicates: list[str] = []
-    unsubscribe = subscribe(
-        lambda event: (
-            duplicates.append(str(event.attributes.get("duplicate_of")))
-            if event.name == "memory.duplicate_dropped"
-            else None
-        )
-    )
-    try:
+    with collect() as events:
         saved = await manager.save([memory])
-    finally:
-        unsubscribe()
+    duplicates = [
+        str(event.attributes.get("duplicate_of"))
+        for event in events
+        if event.name == "memory.duplicate_dropped"
+    ]
     current = saved[0].key if saved else (duplicates or [memory.key])[0]
     versions = await manager.history(current, memory.type)
     row = await describe(manager, Sources(backend), versions[0], user)
@@ -338,14 +351,15 @@ def history(
 ) -> None:
     """List all versions of a memory, the newest first."""
     session = Session.of(context, url, as_json=as_json)
-    rows = session.run(partial(_history, key=key, user=user, kind=kind, prefix=prefix))
+    rows = session.run(partial(history_of, key=key, user=user, kind=kind, prefix=prefix))
     document = {"user": user, "key": key, "versions": rows}
     session.answer(document, lambda console: print_versions(console, rows))
 
 
-async def _history(
+async def history_of(
     backend: Backend, *, key: str, user: str | None, kind: Kind | None, prefix: str
 ) -> list[Row]:
+    """Return all versions of a memory, as `history --json` prints them."""
     versions = await scoped_manager(backend.store, prefix, user).history(key, kind)
     if not versions:
         raise CommandError(f"no memory {key!r}{for_user(user)}")
@@ -368,13 +382,14 @@ def undo(
     A replaced or deleted memory becomes current again. A new memory is deleted.
     """
     session = Session.of(context, url, as_json=as_json)
-    document = session.run(partial(_undo, key=key, user=user, kind=kind, prefix=prefix))
+    document = session.run(partial(undo_change, key=key, user=user, kind=kind, prefix=prefix))
     session.answer(document, partial(_render_undone, document=document))
 
 
-async def _undo(
+async def undo_change(
     backend: Backend, *, key: str, user: str | None, kind: Kind | None, prefix: str
 ) -> dict[str, Any]:
+    """Undo a change, and return the document of `undo --json`."""
     manager, sources = scoped_manager(backend.store, prefix, user), Sources(backend)
     before = _current(await manager.history(key, kind))
     restored = await manager.undo(key, kind)

@@ -1,4 +1,4 @@
-"""The checkpoint commands: checkpoints, show, fork, prune and stats."""
+"""The checkpoint commands: checkpoints, show, fork and prune."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import typer
 from locus_memory.checkpoint.differences import messages_of
 from locus_memory.cli.commands.threads.threads import describe_checkpoint, print_with_origins
 from locus_memory.cli.conversations.foreign_threads import Foreign
-from locus_memory.cli.conversations.sizes import measure_threads, size_on_disk
 from locus_memory.cli.conversations.states import read_metadata, read_state
 from locus_memory.cli.options.common import AsJson, Limit, Url, parse_age
 from locus_memory.cli.options.metadata_filter import Condition, FilterOption, parse_filters
@@ -22,10 +21,10 @@ from locus_memory.cli.options.names import (
     find_thread,
 )
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError, UsageError
-from locus_memory.cli.printing.output import compact, number, remark, visible_name
+from locus_memory.cli.printing.outcome import UsageError
+from locus_memory.cli.printing.output import compact, remark, visible_name
 from locus_memory.cli.printing.paging import tell_more
-from locus_memory.cli.printing.tables import Cell, Cut, print_records, print_table
+from locus_memory.cli.printing.tables import Cell, Cut, print_records
 from locus_memory.cli.printing.transcripts import message_record, print_transcript
 
 if TYPE_CHECKING:
@@ -34,7 +33,15 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer
 
-__all__ = ["checkpoints", "fork", "prune", "show", "stats"]
+__all__ = [
+    "checkpoints",
+    "fork",
+    "fork_thread",
+    "load_state",
+    "prune",
+    "prune_thread",
+    "show",
+]
 
 ThreadArgument = Annotated[str, typer.Argument(metavar="THREAD", help="Id of the thread.")]
 
@@ -139,6 +146,11 @@ async def _load(backend: Backend, *, thread: str, name: str | None) -> dict[str,
     else:
         thread_id = await find_thread(backend.checkpointer, thread)
         checkpoint_id = await find_checkpoint(backend.checkpointer, thread_id, name)
+    return await load_state(backend, thread_id, checkpoint_id)
+
+
+async def load_state(backend: Backend, thread_id: str, checkpoint_id: str) -> dict[str, Any]:
+    """Return a state with its metadata, as `show --json` prints it."""
     metadata = await backend.checkpointer.get_metadata(thread_id, checkpoint_id)
     return {
         "thread_id": thread_id,
@@ -188,7 +200,13 @@ def fork(
 
 
 async def _fork(backend: Backend, *, source: str, new: str) -> dict[str, Any]:
-    thread_id, checkpoint_id = await find_reference(backend.checkpointer, source)
+    return await fork_thread(backend, *await find_reference(backend.checkpointer, source), new)
+
+
+async def fork_thread(
+    backend: Backend, thread_id: str, checkpoint_id: str, new: str
+) -> dict[str, Any]:
+    """Fork a thread, with LangGraph's pending writes, and return the document of `fork --json`."""
     name = Foreign.beside(thread_id, new)
     if not await backend.checkpointer.exists(name):
         await _copy_writes(backend.checkpointer, thread_id, name)
@@ -233,20 +251,21 @@ def prune(
     session = Session.of(context, url, as_json=as_json)
     if keep_last is None and older_than is None:
         raise UsageError("give --keep-last, --older-than or both")
+    before = None if older_than is None else _moment_before(older_than)
     document = session.run(
-        partial(_prune, thread=thread, keep=keep_last, age=older_than, dry_run=dry_run)
+        partial(prune_thread, thread=thread, keep=keep_last, before=before, dry_run=dry_run)
     )
     verb = "would delete" if dry_run else "deleted"
     line = f"{verb} {document['deleted']} of {document['total']} checkpoints of {thread}"
     session.answer(document, lambda console: console.out(visible_name(line), highlight=False))
 
 
-async def _prune(
-    backend: Backend, *, thread: str, keep: int | None, age: str | None, dry_run: bool
+async def prune_thread(
+    backend: Backend, *, thread: str, keep: int | None, before: datetime | None, dry_run: bool
 ) -> dict[str, Any]:
+    """Prune a thread, and return the document of `prune --json`."""
     thread_id = await find_thread(backend.checkpointer, thread)
     infos = await all_checkpoints(backend.checkpointer, thread_id)
-    before = None if age is None else _moment_before(age)
     condemned = [
         info
         for info in infos[: len(infos) - (keep or 1)]
@@ -269,47 +288,3 @@ def _moment_before(age: str) -> datetime:
         return datetime.now(UTC) - parse_age(age)
     except OverflowError:
         raise UsageError(f"age {age!r} is too large: give a shorter one") from None
-
-
-def stats(
-    context: typer.Context,
-    thread: Annotated[
-        str | None,
-        typer.Argument(metavar="THREAD", help="Id of one thread; all threads by default."),
-    ] = None,
-    *,
-    deep: Annotated[
-        bool,
-        typer.Option("--deep", help="Load every state and compare with its full JSON."),
-    ] = False,
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show the stored size of threads; with --deep, also that of their full JSON."""
-    session = Session.of(context, url, as_json=as_json)
-    work = partial(measure_threads, thread=thread, deep=deep, quiet=session.as_json)
-    rows = session.run(work)
-    if thread is not None and not rows:
-        raise CommandError(f"no thread {thread!r}")
-    document = {"threads": rows, "disk_bytes": size_on_disk(session.path)}
-    session.answer(document, partial(_render_stats, document=document, deep=deep))
-
-
-_COUNTS = ("total_checkpoints", "full_checkpoints", "delta_checkpoints", "stored_bytes")
-
-
-def _render_stats(console: Console, document: dict[str, Any], *, deep: bool) -> None:
-    columns = ["thread", ">checkpoints", ">full", ">delta", ">stored"]
-    rows: list[list[Cell]] = [
-        [row["thread_id"], *(row[name] for name in _COUNTS)] for row in document["threads"]
-    ]
-    if deep:
-        columns += [">as JSON", ">ratio"]
-        for cells, row in zip(rows, document["threads"], strict=True):
-            cells += [row["json_bytes"], f"{row['ratio']:.2%}"]
-    if rows:
-        print_table(console, columns, rows)
-    else:
-        remark(console, "no threads")
-    if document["disk_bytes"] is not None:
-        remark(console, f"on disk: {number(document['disk_bytes'])} bytes, including the store")

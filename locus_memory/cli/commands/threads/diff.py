@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from locus_memory.backends.base import Backend
 
-__all__ = ["compare_checkpoints", "diff", "render_difference"]
+__all__ = ["compare_checkpoints", "compare_places", "diff", "render_difference"]
 
 _HELP = "First state: THREAD, THREAD@CHECKPOINT or THREAD@N (-1 is the newest)."
 
@@ -45,10 +45,15 @@ def diff(
 
 async def compare_checkpoints(backend: Backend, *, a: str, b: str) -> dict[str, Any]:
     """Return the difference between two checkpoints, as `diff --json` prints it."""
+    places = [await find_reference(backend.checkpointer, reference) for reference in (a, b)]
+    return await compare_places(backend, *places)
+
+
+async def compare_places(backend: Backend, *places: tuple[str, str]) -> dict[str, Any]:
+    """Return the difference between two checkpoints, each given by its thread and its id."""
     sides: list[dict[str, Any]] = []
     states: list[Any] = []
-    for reference in (a, b):
-        thread_id, checkpoint_id = await find_reference(backend.checkpointer, reference)
+    for thread_id, checkpoint_id in places:
         state = await read_state(backend.checkpointer, thread_id, checkpoint_id)
         messages, _ = messages_of(state)
         side = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "messages": len(messages)}

@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 
-__all__ = ["commands", "describe_checkpoint", "print_with_origins"]
+__all__ = [
+    "commands",
+    "describe_checkpoint",
+    "plan_removal",
+    "print_with_origins",
+    "remove_planned",
+]
 
 _PAGE = 500
 
@@ -185,17 +191,18 @@ def remove_threads(
     must_ask = not dry_run and not yes
     if must_ask:
         refuse_unasked("pass --yes to delete, or --dry-run to look")
-    plan = session.run(partial(_plan, threads=threads))
+    plan = session.run(partial(plan_removal, threads=threads))
     if must_ask:
         _print_plan(console(stderr=True), plan)
         confirm(f"delete {_threads(len(plan))} permanently?")
     if not dry_run:
-        session.run(partial(_remove, plan=plan))
+        session.run(partial(remove_planned, plan=plan))
     document = {"dry_run": dry_run, "threads": plan}
     session.answer(document, partial(_render_removed, document=document))
 
 
-async def _plan(backend: Backend, *, threads: list[str]) -> list[dict[str, Any]]:
+async def plan_removal(backend: Backend, *, threads: list[str]) -> list[dict[str, Any]]:
+    """Return what the deletion of each thread covers; nothing is deleted."""
     names = [await find_thread(backend.checkpointer, name) for name in threads]
     # A thread that was named twice counts once.
     return [await _doomed(backend.checkpointer, name) for name in dict.fromkeys(names)]
@@ -219,7 +226,8 @@ async def _doomed(checkpointer: BaseCheckpointer, thread_id: str) -> dict[str, A
     }
 
 
-async def _remove(backend: Backend, *, plan: list[dict[str, Any]]) -> None:
+async def remove_planned(backend: Backend, *, plan: list[dict[str, Any]]) -> None:
+    """Delete the threads of a plan."""
     for each in plan:
         # Delete the writes first: until then, their checkpoints still lead to them.
         for name in (*each["writes"], each["thread_id"]):

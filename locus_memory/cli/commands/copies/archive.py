@@ -1,0 +1,121 @@
+"""Archives by command: `export --format archive`, and `import` of one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from locus_memory.cli.printing.outcome import CommandError, Interrupted, UsageError
+from locus_memory.cli.printing.output import note, number, visible_name
+from locus_memory.cli.printing.paging import same_command
+from locus_memory.cli.printing.progress import shown_progress
+from locus_memory.cli.printing.tables import print_table
+
+if TYPE_CHECKING:
+    import typer
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.cli.options.session import Session
+    from locus_memory.transfer import ImportReport, Manifest, Progress
+
+__all__ = ["export_archive", "import_archive", "is_archive"]
+
+_ZIP = b"PK\x03\x04"
+
+
+def is_archive(name: str) -> bool:
+    """Return whether a file has the beginning of an archive."""
+    if name == "-":
+        return False
+    with Path(name).open("rb") as file:
+        return file.read(len(_ZIP)) == _ZIP
+
+
+def export_archive(session: Session, output: str | None, *, force: bool) -> None:
+    """Write everything of a database to an archive.
+
+    Raises:
+        UsageError: There is no name for the archive.
+        CommandError: The archive exists.
+    """
+    if output is None:
+        raise UsageError("--format archive needs --output FILE")
+    if Path(output).exists() and not force:
+        raise CommandError(f"{output} exists: name another file, or pass --force")
+    manifest = session.run(partial(_export, path=output, quiet=session.as_json))
+    session.answer(
+        {
+            "path": output,
+            "version": manifest.version,
+            "items": manifest.count("items"),
+            "checkpoints": manifest.count("thread"),
+            "entries": len(manifest.entries),
+        },
+        partial(_render_export, manifest=manifest),
+    )
+
+
+async def _export(backend: Backend, *, path: str, quiet: bool) -> Manifest:
+    from locus_memory.transfer import write_archive  # noqa: PLC0415 - help must be quick
+
+    with shown_progress(quiet=quiet) as progress:
+        show = partial(_show, progress, progress.add_task("export", total=None))
+        return await write_archive(backend, path, overwrite=True, on_progress=show)
+
+
+def _show(progress: Any, task: Any, at: Progress) -> None:
+    what = f"{at.step}: {visible_name(at.name)}"
+    progress.update(task, description=what[:60], completed=at.written)
+
+
+def _render_export(console: Console, manifest: Manifest) -> None:
+    row = [manifest.count("items"), manifest.count("thread"), len(manifest.entries)]
+    print_table(console, [">items", ">checkpoints", ">files"], [row])
+
+
+def import_archive(context: typer.Context, session: Session, path: str) -> None:
+    """Import an archive, and print the number of its new items and checkpoints.
+
+    Raises:
+        ArchiveError: The archive is not as it was written, or newer; nothing was written.
+        Interrupted: The user interrupted the command.
+        CommandError: A thread of the database has other checkpoints, and stays as it is.
+    """
+    from locus_memory.transfer import check_archive  # noqa: PLC0415 - help must be quick
+
+    # Before the database is opened, which may create it.
+    check_archive(path)
+    try:
+        report = session.run(partial(_import, path=path, quiet=session.as_json), create=True)
+    except KeyboardInterrupt:
+        command = same_command(context)
+        message = f"interrupted; what is imported stays. To continue, run: {command}"
+        raise Interrupted(message, hint=command) from None
+    session.answer(asdict(report), partial(_render_import, report=report))
+    if report.conflicts:
+        for thread_id in report.conflicts:
+            note(f"thread {visible_name(thread_id)} has other checkpoints, and stays as it is")
+        raise CommandError(f"{number(len(report.conflicts))} threads differ", answered=True)
+
+
+async def _import(backend: Backend, *, path: str, quiet: bool) -> ImportReport:
+    from locus_memory.transfer import read_archive  # noqa: PLC0415 - help must be quick
+
+    with shown_progress(quiet=quiet) as progress:
+        show = partial(_show, progress, progress.add_task("import", total=None))
+        return await read_archive(path, backend, on_progress=show)
+
+
+def _render_import(console: Console, report: ImportReport) -> None:
+    columns = [">new items", ">new checkpoints", ">known items", ">known checkpoints", ">kept"]
+    row = [
+        report.items,
+        report.checkpoints,
+        report.known_items,
+        report.known_checkpoints,
+        report.kept_items,
+    ]
+    print_table(console, columns, [row])

@@ -1,0 +1,158 @@
+"""The command `migrate`: copies everything of one database to another."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from locus_memory.cli.commands.copies.places import Place, run_with
+from locus_memory.cli.options.common import AsJson
+from locus_memory.cli.options.models import open_embedder
+from locus_memory.cli.options.names import format_namespace
+from locus_memory.cli.options.session import Globals, Session
+from locus_memory.cli.printing.outcome import CommandError, Interrupted, UsageError
+from locus_memory.cli.printing.output import note, number, remark, visible_name
+from locus_memory.cli.printing.paging import same_command
+from locus_memory.cli.printing.progress import shown_progress
+from locus_memory.cli.printing.tables import Cell, print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.transfer import Comparison, MigrateOptions, MigrationReport, Progress
+
+__all__ = ["migrate"]
+
+_DIGITS = 12
+"""The digits of a digest that a table shows."""
+
+
+class Part(StrEnum):
+    """A part of a database."""
+
+    ITEMS = "items"
+    THREADS = "threads"
+
+
+def migrate(
+    context: typer.Context,
+    *,
+    source: Annotated[str, typer.Option("--from", metavar="URL", help="Database to copy.")],
+    target: Annotated[str, typer.Option("--to", metavar="URL", help="Database to copy to.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count what would be written, and write nothing.")
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare both databases afterwards, part by part.")
+    ] = False,
+    merge: Annotated[bool, typer.Option("--merge", help="Keep other data of the target.")] = False,
+    only: Annotated[
+        Part | None, typer.Option("--only", help="Copy only the items, or only the threads.")
+    ] = None,
+    vectors: Annotated[
+        bool, typer.Option("--vectors/--no-vectors", help="Copy the vectors.")
+    ] = True,
+    reembed: Annotated[
+        str | None,
+        typer.Option("--reembed", metavar="MODEL", help="Recompute the vectors with this model."),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", metavar="N", help="At most N items and checkpoints a second."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy everything of one database to another.
+
+    Items keep their versions, moments, expiry and vectors, and threads all their checkpoints.
+    The source is not changed. The target is empty, or from an earlier run.
+
+    You can stop it at any time, and run it again: it continues, and writes only differences. The
+    second of its passes finds what was written to the source during the first one.
+
+    With --verify, the exit code is 1 if anything differs.
+    """
+    from locus_memory.transfer import MigrateOptions  # noqa: PLC0415 - help must be quick
+
+    given: Globals = context.obj
+    session = Session(target, as_json or given.as_json)
+    if reembed is not None and not vectors:
+        raise UsageError("--reembed needs vectors: leave --no-vectors out")
+    if rate is not None and rate <= 0:
+        raise UsageError(f"--rate is a positive number, not {rate:g}")
+    options = MigrateOptions(
+        dry_run=dry_run,
+        verify=verify,
+        merge=merge,
+        only=None if only is None else only.value,
+        vectors=vectors,
+        reembed=None if reembed is None else open_embedder(reembed),
+        rate=rate,
+    )
+    places = Place(source, must_exist=True), Place(target, must_exist=dry_run)
+    work = partial(_migrate, options=options, quiet=session.as_json)
+    try:
+        report = run_with(*places, work)
+    except KeyboardInterrupt:
+        command = same_command(context)
+        message = f"interrupted; what is copied stays. To continue, run: {command}"
+        raise Interrupted(message, hint=command) from None
+    session.answer(report.to_dict(), partial(_render, report=report))
+    _check(report)
+
+
+async def _migrate(
+    source: Backend, target: Backend, *, options: MigrateOptions, quiet: bool
+) -> MigrationReport:
+    from locus_memory.transfer import migrate as run  # noqa: PLC0415 - help must be quick
+
+    with shown_progress(quiet=quiet) as progress:
+        task = progress.add_task("migrate", total=None)
+
+        def show(at: Progress) -> None:
+            what = f"{at.step}, pass {at.number}: {visible_name(at.name)}"
+            progress.update(task, description=what[:60], completed=at.written)
+
+        return await run(source, target, options, on_progress=show)
+
+
+def _render(console: Console, report: MigrationReport) -> None:
+    columns = [">items", ">checkpoints", ">deleted items", ">deleted threads"]
+    row: list[Cell] = [
+        report.items,
+        report.checkpoints,
+        report.deleted_items,
+        report.deleted_threads,
+    ]
+    print_table(console, columns, [row])
+    if report.dry_run:
+        remark(console, "nothing was written")
+    if report.kept_items:
+        remark(console, f"{number(report.kept_items)} items of the target are newer, and stay")
+    if report.comparisons is not None:
+        columns = ["kind", "name", ">source", ">target", "digest", "equal"]
+        print_table(console, columns, [_row(each) for each in report.comparisons])
+
+
+def _row(each: Comparison) -> list[Cell]:
+    name = format_namespace(each.name) if each.kind == "namespace" else each.name[0]
+    digest = each.digest[:_DIGITS]
+    if each.digest != each.target_digest:
+        digest += f" != {each.target_digest[:_DIGITS]}"
+    elif each.vectors:
+        digest += f", {number(each.vectors)} vectors differ"
+    return [each.kind, name, each.count, each.target_count, digest, "yes" if each.equal else "no"]
+
+
+def _check(report: MigrationReport) -> None:
+    if report.conflicts:
+        for thread_id in report.conflicts:
+            note(f"thread {visible_name(thread_id)} differs in the target, and stays as it is")
+        raise CommandError(f"{number(len(report.conflicts))} threads differ", answered=True)
+    if report.equal is False:
+        different = sum(not each.equal for each in report.comparisons or [])
+        raise CommandError(f"{number(different)} parts differ", answered=True)

@@ -1,0 +1,4 @@
+"""The commands that keep a database as its owner has promised: keys, retention, deletion.
+
+Read `rotate.py` first.
+"""

@@ -1,0 +1,103 @@
+"""The commands `compact`, which erases deleted data, and `audit-deletion`, which proves it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from locus_memory.cli.conversations.sizes import size_on_disk
+from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.cli.printing.output import number, remark, visible_name
+from locus_memory.cli.printing.tables import Cell, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+
+__all__ = ["audit", "compact"]
+
+
+def compact(context: typer.Context, *, url: Url = None, as_json: AsJson = False) -> None:
+    """Erase deleted data from the files of the database, and free their space.
+
+    It can take long. In PostgreSQL each table is rewritten, and locked meanwhile.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    before = size_on_disk(session.path)
+    session.run(_compact)
+    document = {"disk_bytes": {"before": before, "after": size_on_disk(session.path)}}
+    session.answer(document, partial(_render_size, document=document))
+
+
+async def _compact(backend: Backend) -> None:
+    await backend.compact()
+
+
+def _render_size(console: Console, *, document: dict[str, Any]) -> None:
+    sizes = document["disk_bytes"]
+    if sizes["before"] is None:
+        remark(console, "compacted")
+    else:
+        after = number(sizes["after"])
+        console.out(f"on disk: {after} bytes, {number(sizes['before'])} before", highlight=False)
+
+
+def audit(
+    context: typer.Context,
+    words: Annotated[
+        list[str], typer.Argument(metavar="WORD...", help="Words that only the deleted data has.")
+    ],
+    *,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search every place of the database for words of deleted data, and report each place.
+
+    Run forget and compact first. The exit code is 1 if a word is found, or if a place cannot be
+    looked at. The report does not repeat the words.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    document = session.run(partial(_audit, words=words))
+    session.answer(document, partial(_render, document=document))
+    if not document["proven"]:
+        found = number(document["found"])
+        raise CommandError(f"the deletion is not proven: {found} hits", answered=True)
+
+
+async def _audit(backend: Backend, *, words: Sequence[str]) -> dict[str, Any]:
+    from locus_memory import __version__  # noqa: PLC0415 - help must be quick
+    from locus_memory.deletion import audit_deletion  # noqa: PLC0415 - the same
+    from locus_memory.store.item import timestamp  # noqa: PLC0415 - the same
+
+    report = await audit_deletion(backend, words)
+    return {
+        "proven": report.is_proven,
+        "found": report.found,
+        "words": len(words),
+        "provider": report.provider,
+        "at": timestamp(time.time()).isoformat(),
+        "version": __version__,
+        "places": [asdict(place) for place in report.places],
+    }
+
+
+def _render(console: Console, *, document: dict[str, Any]) -> None:
+    rows: list[list[Cell]] = [
+        [visible_name(each["name"]), each["how"], each["bytes"], each["found"]]
+        for each in document["places"]
+    ]
+    print_table(console, ["*place", "*looked at", ">bytes", ">found"], rows)
+    for each in document["places"]:
+        if each["problem"] or each["limit"]:
+            remark(console, visible_name(f"{each['name']}: {each['problem'] or each['limit']}"))
+    verdict = "no word was found" if document["proven"] else "the deletion is not proven"
+    remark(console, verdict)

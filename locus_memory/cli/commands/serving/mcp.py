@@ -1,0 +1,269 @@
+"""The commands `mcp`, which serves memories over the Model Context Protocol, and `mcp import`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from locus_memory.cli.lazy import subcommands
+from locus_memory.cli.options.common import AsJson, Url, refuse_before_subcommand
+from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption, scoped_manager
+from locus_memory.cli.options.models import EmbedderOption, open_embedder
+from locus_memory.cli.options.names import parse_namespace
+from locus_memory.cli.options.session import Globals, Session
+from locus_memory.cli.printing.outcome import UsageError
+from locus_memory.cli.printing.output import note, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.integrations.mcp import HTTPOptions
+
+__all__ = ["commands"]
+
+_HOST, _PORT = "127.0.0.1", 8765
+_CALLS = 600
+
+
+class Tools(StrEnum):
+    """The sets of tools, without an import of the server."""
+
+    MEMORY = "memory"
+    CONVERSATIONS = "conversations"
+    DOCUMENTS = "documents"
+    RESOURCES = "resources"
+    GRAPH = "knowledge-graph"
+
+
+_Tools = Annotated[
+    list[Tools] | None,
+    typer.Option(
+        "--tools",
+        metavar="SET",
+        help="memory, conversations, documents (these three by default), resources or"
+        " knowledge-graph; repeatable.",
+    ),
+]
+_ReadOnly = Annotated[
+    bool, typer.Option("--read-only", help="Leave out the tools that change something.")
+]
+_HTTP = Annotated[
+    bool, typer.Option("--http", help="Serve streamable HTTP; stdin and stdout by default.")
+]
+_Host = Annotated[
+    str, typer.Option("--host", metavar="HOST", help="With --http: address to listen at.")
+]
+_Port = Annotated[
+    int, typer.Option("--port", min=0, max=65535, help="With --http: 0 takes a free port.")
+]
+_Names = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host", metavar="NAME", help="With --http: one more Host of requests; repeatable."
+    ),
+]
+_Origins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-origin", metavar="URL", help="With --http: one more Origin of pages; repeatable."
+    ),
+]
+_TokensFile = Annotated[
+    Path | None,
+    typer.Option("--tokens", metavar="FILE", help="With --http: TOML file of tokens and users."),
+]
+_CallLimit = Annotated[
+    int, typer.Option("--calls", metavar="N", min=1, help="Calls a caller may make a minute.")
+]
+_Documents = Annotated[
+    str, typer.Option("--documents", metavar="NAMESPACE", help="Namespace of the documents.")
+]
+
+
+def serve(
+    context: typer.Context,
+    *,
+    user: UserOption = None,
+    tools: _Tools = None,
+    read_only: _ReadOnly = False,
+    http: _HTTP = False,
+    host: _Host = _HOST,
+    port: _Port = _PORT,
+    tokens: _TokensFile = None,
+    names: _Names = None,
+    origins: _Origins = None,
+    calls: _CallLimit = _CALLS,
+    documents: _Documents = "documents",
+    embedder: EmbedderOption = None,
+    prefix: Prefix = DEFAULT_PREFIX,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve memories to an AI application, over the Model Context Protocol.
+
+    Whose memories they are is fixed here: by --user, or for each token by the file of --tokens.
+    Without --http, the application starts this command and talks to it over stdin and stdout.
+    An address that others reach needs --tokens.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    if context.invoked_subcommand is not None:
+        refuse_before_subcommand(context, **_OPTIONS)
+        context.obj = Globals(session.url, session.as_json)
+        return
+    if not http:
+        _refuse_before_http(context)
+        if session.as_json:
+            raise UsageError("--json needs --http: stdout belongs to the protocol")
+    if tokens is not None and (user is not None or read_only):
+        raise UsageError("give --tokens, or --user and --read-only: a file of tokens has both")
+    from locus_memory.integrations.mcp import HTTPOptions  # noqa: PLC0415 - help must be quick
+
+    options = HTTPOptions(
+        host=host,
+        port=port,
+        allowed_hosts=tuple(names or ()),
+        allowed_origins=tuple(origins or ()),
+        on_listening=partial(_tell, as_json=session.as_json),
+    )
+    session.run(
+        partial(
+            _serve,
+            user=user,
+            tools=[each.value for each in tools or ()],
+            read_only=read_only,
+            options=options if http else None,
+            tokens=tokens,
+            calls=calls,
+            documents=documents,
+            embedder=embedder,
+            prefix=prefix,
+        ),
+        create=True,
+    )
+
+
+def _tell(url: str, *, as_json: bool) -> None:
+    """Print the URL of a server that listens."""
+    if as_json:
+        print_json({"url": url})
+        sys.stdout.flush()
+    else:
+        note(f"listening at {url}")
+
+
+_OPTIONS = {
+    "user": "--user",
+    "tools": "--tools",
+    "read_only": "--read-only",
+    "http": "--http",
+    "host": "--host",
+    "port": "--port",
+    "tokens": "--tokens",
+    "names": "--allow-host",
+    "origins": "--allow-origin",
+    "calls": "--calls",
+    "documents": "--documents",
+    "embedder": "--embedder",
+    "prefix": "--namespace",
+}
+_OF_HTTP = ("host", "port", "tokens", "names", "origins")
+
+
+def _refuse_before_http(context: typer.Context) -> None:
+    """Refuse options that have a meaning only with `--http`.
+
+    Raises:
+        UsageError: There is one.
+    """
+    for name in _OF_HTTP:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise UsageError(f"{_OPTIONS[name]} needs --http")
+
+
+async def _serve(
+    backend: Backend,
+    *,
+    user: str | None,
+    tools: list[Any],
+    read_only: bool,
+    options: HTTPOptions | None,
+    tokens: Path | None,
+    calls: int,
+    documents: str,
+    embedder: str | None,
+    prefix: str,
+) -> None:
+    from locus_memory.integrations.mcp import (  # noqa: PLC0415 - help must be quick
+        Caller,
+        Limits,
+        MemoryServer,
+        TokenCallers,
+    )
+    from locus_memory.integrations.mcp.offers import DEFAULT_SETS  # noqa: PLC0415
+
+    server = MemoryServer(
+        backend,
+        caller=Caller(user, read_only),
+        callers=None if tokens is None else TokenCallers.read(tokens),
+        namespace=parse_namespace(prefix),
+        documents=parse_namespace(documents),
+        embedder=None if embedder is None else open_embedder(embedder),
+        limits=Limits(calls_per_minute=calls),
+        tools=tools or DEFAULT_SETS,
+    )
+    async with server:
+        await (server.serve_stdio() if options is None else server.serve_http(options))
+
+
+def import_graph(
+    context: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The memory.jsonl of the reference memory server."),
+    ],
+    *,
+    user: UserOption = None,
+    prefix: Prefix = DEFAULT_PREFIX,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Import the entities and relations of the reference memory server.
+
+    What is there already stays: to repeat the import changes nothing. Lines that are no entity
+    and no relation are skipped.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    if not file.is_file():
+        raise UsageError(f"there is no file {str(file)!r}")
+    document = session.run(partial(_import, file=file, user=user, prefix=prefix), create=True)
+    session.answer(document, partial(_render, document=document))
+
+
+async def _import(backend: Backend, *, file: Path, user: str | None, prefix: str) -> dict[str, Any]:
+    from locus_memory.integrations.mcp import KnowledgeGraph  # noqa: PLC0415 - help must be quick
+
+    namespace = scoped_manager(backend.store, prefix, user).namespace
+    done = await KnowledgeGraph(backend.store, namespace).import_file(file)
+    return {"user": user, **asdict(done)}
+
+
+def _render(console: Console, *, document: dict[str, Any]) -> None:
+    counts = (
+        f"{document['entities']} entities, {document['relations']} relations and "
+        f"{document['observations']} further observations imported"
+    )
+    console.out(counts, highlight=False)
+    if document["skipped"]:
+        shown = ", ".join(map(str, document["skipped"][:10]))
+        console.out(f"lines skipped: {len(document['skipped'])} ({shown})", highlight=False)
+
+
+commands = subcommands("mcp", serve, {"import": import_graph})
