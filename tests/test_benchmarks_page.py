@@ -35,7 +35,9 @@ def test_the_chart_is_that_of_the_table(drawing, page):
 def test_the_chart_has_a_bar_a_saver_as_long_as_its_figure(drawing, page):
     rows = drawing.savers(page)
     assert [row.is_ours for row in rows] == [False, True] * 4
-    bars = ET.fromstring(drawing.chart(page)).findall("{http://www.w3.org/2000/svg}rect")
+    bars = ET.fromstring(drawing.chart(page)).findall(
+        "{http://www.w3.org/2000/svg}rect[@class='bar']"
+    )
     widths = [float(each.get("width")) for each in bars]
     assert max(widths) == widths[0]
     for row, width in zip(rows, widths, strict=True):

@@ -1,7 +1,6 @@
 """Draw the chart of `docs/benchmarks.md` from the figures of its table of LangGraph savers.
 
-Run this file after the table has changed. The colours are readable on white and on black, because
-the picture does not know on which page it stands.
+Run this file after the table has changed.
 """
 
 from __future__ import annotations
@@ -9,7 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import NamedTuple
-from xml.sax.saxutils import escape
+
+from locus_memory._internal.plots.picture import COLORS, WIDTH, heading, picture, text
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "benchmarks.md"
@@ -17,9 +17,9 @@ CHART = DOCS / "assets" / "bytes-on-disk.svg"
 
 TITLE = "Bytes in the database for each byte of the final state"
 SUBTITLE = "200 turns of a LangGraph graph, 600 checkpoints; less is better"
-TEXT, THEIRS, OURS = "#7e848e", "#d9772b", "#1a9c86"
-WIDTH, LEFT, ROW, TOP, BOTTOM = 800, 365, 34, 66, 26
-LONGEST = WIDTH - LEFT - 70
+OURS, THEIRS = COLORS[:2]
+LEFT, ROW, BOTTOM = 370, 34, 16
+LONGEST = WIDTH - LEFT - 80
 
 ROWS = re.compile(
     r"^\| (LangGraph Async\w+Saver|LocusSaver)(, DeltaChannel)? \| (\w+) \| ([\d.]+) \|",
@@ -60,16 +60,16 @@ def label(row: Saver) -> str:
     return f"{row.place}{row.channel}: {row.name.removeprefix('LangGraph ')}"
 
 
-def bar(row: Saver, place: int, longest: float) -> list[str]:
+def bar(row: Saver, y: float, longest: float) -> list[str]:
     """Return the name, the bar and the figure of one row."""
-    y = TOP + place * ROW
     width = max(2.0, LONGEST * row.ratio / longest)
     color, weight = (OURS, "bold") if row.is_ours else (THEIRS, "normal")
-    text = f'<text font-weight="{weight}" y="{y + 16}"'
+    style = f'font-weight="{weight}"'
+    place = f'x="{LEFT}" y="{y:g}" width="{width:.1f}" height="22"'
     return [
-        f'{text} x="{LEFT - 10}" text-anchor="end">{escape(label(row))}</text>',
-        f'<rect x="{LEFT}" y="{y}" width="{width:.1f}" height="22" rx="2" fill="{color}"/>',
-        f'{text} x="{LEFT + width + 8:.1f}">{row.ratio:g}</text>',
+        text(LEFT - 10, y + 16, label(row), f'{style} text-anchor="end"'),
+        f'<rect class="bar" {place} rx="2" fill="{color}"/>',
+        text(LEFT + width + 8, y + 16, f"{row.ratio:g}", style),
     ]
 
 
@@ -77,17 +77,11 @@ def chart(page: str) -> str:
     """Return the picture: a bar a saver, all on one scale that begins at 0."""
     rows = savers(page)
     longest = max(row.ratio for row in rows)
-    box = f'viewBox="0 0 {WIDTH} {TOP + len(rows) * ROW + BOTTOM}"'
-    font = f'font-family="system-ui, sans-serif" font-size="14" fill="{TEXT}"'
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img" {font}>',
-        f"<title>{TITLE}</title>",
-        f'<text y="20" font-size="17" font-weight="bold">{TITLE}</text>',
-        f'<text y="42">{SUBTITLE}</text>',
-    ]
+    body, top = heading(TITLE, SUBTITLE)
     for place, row in enumerate(rows):
-        lines += bar(row, place, longest)
-    return "\n".join([*lines, "</svg>", ""])
+        body += bar(row, top + 10 + place * ROW, longest)
+    told = "; ".join(f"{label(row)}: {row.ratio:g}" for row in rows)
+    return picture(TITLE, f"{SUBTITLE}. {told}.", top + 10 + len(rows) * ROW + BOTTOM, body)
 
 
 if __name__ == "__main__":

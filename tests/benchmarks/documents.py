@@ -21,17 +21,20 @@ from rows import Row
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.documents import (
+    ContextConfig,
     DocumentIndex,
     HybridOptions,
     chunk_text,
     get_documents,
     inject_context,
 )
+from locus_memory.documents.context import find_context
 from locus_memory.documents.fusion import Retriever
 from locus_memory.documents.layout import Document, chunk_put
 from locus_memory.errors import ConfigurationError, MissingDriverError
 from locus_memory.retrieval.embedders.registry import get_embedder
 from locus_memory.retrieval.rerankers.registry import get_reranker
+from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
 HERE = Path(__file__).parent
@@ -46,6 +49,8 @@ MODULES = (
 )
 HANDBOOK = HERE / "documents_handbook.txt"
 DIMENSION = 384
+ALL = ContextConfig(max_context_tokens=100_000)
+"""What the lowest score leaves, however long it is."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,8 @@ class Question:
     text: str
 
 
-def questions() -> list[Question]:
-    lines = QUESTIONS.read_text("utf-8").splitlines()
+def questions(path: Path = QUESTIONS) -> list[Question]:
+    lines = path.read_text("utf-8").splitlines()
     return [Question(*line.split("\t")) for line in lines if line]
 
 
@@ -70,14 +75,19 @@ def _handbook() -> dict[str, list[str]]:
     return pages
 
 
+def render(modules: Sequence[str], folder: Path) -> None:
+    """Write the documentation of modules into a folder."""
+    for name in modules:
+        text = pydoc.plain(pydoc.render_doc(import_module(name)))
+        (folder / f"{name}.md").write_text(text, "utf-8")
+
+
 def make_folders(folder: Path) -> dict[str, Path]:
     """Return the folders to index, by the prefix of their sources."""
     packages, handbook = folder / "packages", folder / "handbook"
     packages.mkdir()
     handbook.mkdir()
-    for name in MODULES:
-        text = pydoc.plain(pydoc.render_doc(import_module(name)))
-        (packages / f"{name}.md").write_text(text, "utf-8")
+    render(MODULES, packages)
     for name, pages in _handbook().items():
         made = FPDF()
         made.set_font("helvetica", size=12)
@@ -104,15 +114,20 @@ def place_of(asked: Question, found: Sequence[object]) -> int | None:
     return None
 
 
-async def recall(index: Retriever) -> dict[str, float]:
-    places = [place_of(each, await index.retrieve(each.text, top_k=10)) for each in questions()]
+async def recall(index: Retriever, asked: Sequence[Question]) -> dict[str, float]:
+    places = [place_of(each, await index.retrieve(each.text, top_k=10)) for each in asked]
     known = [place for place in places if place is not None]
     count = len(places)
+    first = [each for each, place in zip(asked, places, strict=True) if place and place <= 5]
+    shown = [await find_context(each.text, index, config=ALL) for each in first]
+    sources = [context.sources if context else () for context in shown]
+    stay = list(map(place_of, first, sources))
     return {
         "hit@1": sum(place <= 1 for place in known) / count,
         "hit@5": sum(place <= 5 for place in known) / count,
         "hit@10": len(known) / count,
         "MRR": sum(1 / place for place in known) / count,
+        "stay": sum(place is not None for place in stay) / len(first),
     }
 
 
@@ -127,10 +142,17 @@ def unrelated() -> dict[str, list[str]]:
 async def injected(index: Retriever) -> dict[str, float]:
     """Return the shares of unrelated questions for which nothing is shown."""
     shares: dict[str, float] = {}
+    silent = 0
     for name, asked in unrelated().items():
-        shown = [len(await inject_context(each, [], index)) for each in asked]
-        shares[name] = sum(each == 0 for each in shown) / len(shown)
-    return shares
+        quiet = await silence(index, asked)
+        shares[name] = quiet / len(asked)
+        silent += quiet
+    return {**shares, "silent, all": silent / sum(map(len, unrelated().values()))}
+
+
+async def silence(index: Retriever, asked: Sequence[str]) -> int:
+    """Return for how many questions nothing is shown."""
+    return sum([not await inject_context(each, [], index) for each in asked])
 
 
 async def ingest(folder: Path) -> list[Row]:
@@ -194,10 +216,12 @@ async def quick(folder: Path) -> list[Row]:
         taken: list[float] = []
         for _ in range(60):
             query = " ".join(random.choice(words, 5))
-            started = time.perf_counter()
+            # Of all threads: other work on the machine must not count.
+            started = time.process_time()
             await index.retrieve(query)
-            taken.append((time.perf_counter() - started) * 1000)
-    return [Row("documents: retrieve among 10,000 chunks, ms", median(taken[10:]), 15, "p50")]
+            taken.append((time.process_time() - started) * 1000)
+    name = "documents: retrieve among 10,000 chunks, ms"
+    return [Row(name, median(taken[10:]), 15, "p50 of processor time")]
 
 
 async def documents(folder: Path) -> list[Row]:
@@ -205,30 +229,40 @@ async def documents(folder: Path) -> list[Row]:
     rows = [*await ingest(folder), *await quick(folder)]
     folders = make_folders(folder)
     async with InMemoryStore() as store:
-        kinds = await _kinds(store)
+        kinds = await kinds_over(store)
         filled = kinds.get("hybrid") or kinds["text"]
         chunks = await fill(filled, folders)
-        print("\n| kind | hit@1 | hit@5 | hit@10 | MRR | silent | software |")
-        print("|---|---|---|---|---|---|---|")
+        print(
+            "\n| kind | hit@1 | hit@5 | hit@10 | MRR | hits that stay | silent | software | all |"
+        )
+        print("|---|---|---|---|---|---|---|---|---|")
         found: dict[str, dict[str, float]] = {}
         for name, index in kinds.items():
-            found[name] = {**await recall(index), **await injected(index)}
+            found[name] = {**await recall(index, questions()), **await injected(index)}
             cells = " | ".join(f"{value:.2f}" for value in found[name].values())
             print(f"| {name} | {cells} |")
     best = "hybrid" if "hybrid" in found else "text"
     detail = f"{len(questions())} questions, {chunks} chunks, {best}"
     rows.append(Row("documents: hit@5", found[best]["hit@5"], 0.8, detail, at_least=True))
     rows.append(
-        Row("documents: unrelated, nothing shown", found[best]["silent"], 0.9, best, at_least=True)
+        Row(
+            "documents: unrelated, nothing shown",
+            found[best]["silent, all"],
+            0.95,
+            best,
+            at_least=True,
+        )
     )
     if best == "hybrid":
-        sides = max(found[name]["hit@10"] for name in ("text", "dense"))
-        value = found["hybrid"]["hit@10"] / sides
-        rows.append(Row("documents: hit@10 of hybrid / better side", value, 1, at_least=True))
+        for measure in ("hit@10", "MRR"):
+            sides = max(found[name][measure] for name in ("text", "dense"))
+            value = found["hybrid"][measure] / sides
+            name = f"documents: {measure} of hybrid / better side"
+            rows.append(Row(name, value, 1, at_least=True))
     return rows
 
 
-async def _kinds(store: InMemoryStore) -> dict[str, Retriever]:
+async def kinds_over(store: BaseStore) -> dict[str, Retriever]:
     made: dict[str, Retriever] = {"text": DocumentIndex(store, kind="text")}
     try:
         embedder = get_embedder("local")

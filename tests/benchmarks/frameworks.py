@@ -9,7 +9,8 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
-from contextvars import ContextVar
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 from rows import Row
 
+from locus_memory._internal.bridge import shared_bridge
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.store.base import BaseStore
 from locus_memory.store.wrappers.base import StoreWrapper
@@ -37,14 +39,16 @@ class Framework:
     """An adapter, as this measures it.
 
     `ours` and `theirs` return what one turn of a session does; `theirs` keeps it in a file of the
-    framework's own, the fastest that it has.
+    framework's own, the fastest that it has. Without `ours`, only its import is measured. The calls
+    of a `blocking` one come from threads, and so do those of the store that it is held against.
     """
 
     name: str
     alone: str
     adapter: str
-    ours: Callable[[BaseStore, str], Turn]
+    ours: Callable[[BaseStore, str], Turn] | None
     theirs: dict[str, Callable[[Path], Turn]]
+    blocking: bool = False
 
 
 def our_session(store: BaseStore, name: str) -> Turn:
@@ -59,6 +63,42 @@ def their_session(folder: Path) -> Turn:
 
     session = SQLiteSession("ada", folder / "theirs.db")
     return lambda number: session.add_items([{"role": "user", "content": said(number)}])
+
+
+def our_adk(store: BaseStore, name: str) -> Turn:
+    from locus_memory.integrations.adk import LocusSessionService  # noqa: PLC0415 - if it is there
+
+    return adk_appends(LocusSessionService(store), name)
+
+
+def their_adk(folder: Path) -> Turn:
+    from google.adk.sessions.sqlite_session_service import (  # noqa: PLC0415 - if it is there
+        SqliteSessionService,
+    )
+
+    return adk_appends(SqliteSessionService(str(folder / "theirs.db")), "ada")
+
+
+def their_adk_database(folder: Path) -> Turn:
+    from google.adk.sessions import DatabaseSessionService  # noqa: PLC0415 - if it is there
+
+    return adk_appends(DatabaseSessionService(f"sqlite+aiosqlite:///{folder / 'theirs.db'}"), "ada")
+
+
+def adk_appends(service: Any, name: str) -> Turn:
+    from google.adk.events import Event  # noqa: PLC0415 - if it is there
+    from google.genai import types  # noqa: PLC0415 - as above
+
+    sessions: list[Any] = []
+
+    async def append(number: int) -> Any:
+        if not sessions:
+            place = {"app_name": "app", "user_id": "ada", "session_id": name}
+            sessions.append(await service.create_session(**place))
+        content = types.Content(role="user", parts=[types.Part(text=said(number))])
+        return await service.append_event(sessions[0], Event(author="user", content=content))
+
+    return append
 
 
 def our_files(store: BaseStore, name: str) -> Turn:
@@ -131,7 +171,113 @@ def writing(store: Any) -> Turn:
     return lambda number: store.write(f"{number}.md", said(number), expected_version=None)
 
 
+def our_key_value(store: BaseStore, name: str) -> Turn:
+    from locus_memory.integrations.key_value import LocusKeyValue  # noqa: PLC0415 - if it is there
+
+    return putting(LocusKeyValue(store), name)
+
+
+def their_file_tree(folder: Path) -> Turn:
+    from key_value.aio.stores.filetree import (  # noqa: PLC0415 - if it is there
+        FileTreeStore,
+        FileTreeV1CollectionSanitizationStrategy,
+        FileTreeV1KeySanitizationStrategy,
+    )
+
+    # As FastMCP opens it for its OAuth storage.
+    store = FileTreeStore(
+        data_directory=folder,
+        key_sanitization_strategy=FileTreeV1KeySanitizationStrategy(folder),
+        collection_sanitization_strategy=FileTreeV1CollectionSanitizationStrategy(folder),
+    )
+    return putting(store, "ada")
+
+
+def putting(store: Any, collection: str) -> Turn:
+    return lambda number: store.put(f"{number}", {"text": said(number)}, collection=collection)
+
+
+def our_repository(store: BaseStore, name: str) -> Turn:
+    from locus_memory.integrations.strands import (  # noqa: PLC0415 - if it is there
+        LocusSessionRepository,
+    )
+
+    return appending(LocusSessionRepository(store), name)
+
+
+def their_repository(folder: Path) -> Turn:
+    from strands.session import FileSessionManager  # noqa: PLC0415 - if it is there
+
+    return appending(FileSessionManager("theirs", str(folder)), "ada")
+
+
+def appending(repository: Any, name: str) -> Turn:
+    """Append messages as an agent does that was called blocking: in a thread of its own."""
+    from strands.types.session import (  # noqa: PLC0415 - if it is there
+        Session,
+        SessionAgent,
+        SessionMessage,
+        SessionType,
+    )
+
+    agents = ThreadPoolExecutor(1)
+
+    def append(number: int) -> None:
+        if number == 0:
+            repository.create_session(Session(name, SessionType.AGENT))
+            repository.create_agent(name, SessionAgent("ada", {}, {}))
+        message: Any = {"role": "user", "content": [{"text": said(number)}]}
+        repository.create_message(name, "ada", SessionMessage.from_message(message, number))
+
+    return lambda number: asyncio.get_running_loop().run_in_executor(
+        agents, copy_context().run, append, number
+    )
+
+
+def our_storage(store: BaseStore, name: str) -> Turn:
+    from locus_memory.integrations.strands import LocusStorage  # noqa: PLC0415 - if it is there
+
+    storage = LocusStorage(store)
+    return lambda number: storage.write(f"{name}/{number}.txt", said(number).encode())
+
+
+def their_storage(folder: Path) -> Turn:
+    from strands.storage import LocalFileStorage  # noqa: PLC0415 - if it is there
+
+    storage = LocalFileStorage(str(folder))
+    return lambda number: storage.write(f"ada/{number}.txt", said(number).encode())
+
+
+def our_strands_memories(store: BaseStore, name: str) -> Turn:
+    from locus_memory.integrations.strands import LocusMemoryStore  # noqa: PLC0415 - if it is there
+
+    return adding(LocusMemoryStore(name, store))
+
+
+def their_strands_memories(folder: Path) -> Turn:
+    from strands.storage import LocalFileStorage  # noqa: PLC0415 - if it is there
+    from strands.vended_memory_stores.file_memory_store import (  # noqa: PLC0415 - as above
+        FileMemoryStore,
+    )
+
+    return adding(FileMemoryStore(name="ada", storage=LocalFileStorage(str(folder))))
+
+
+def adding(memories: Any) -> Turn:
+    return lambda number: memories.add(f"# Flat {number}\n{said(number)}")
+
+
 FRAMEWORKS = [
+    Framework(
+        "adk",
+        "google.adk.sessions.base_session_service",
+        "locus_memory.integrations.adk.sessions",
+        our_adk,
+        {
+            "SqliteSessionService": their_adk,
+            **({"DatabaseSessionService": their_adk_database} if find_spec("sqlalchemy") else {}),
+        },
+    ),
     Framework(
         "openai-agents",
         "agents",
@@ -145,6 +291,14 @@ FRAMEWORKS = [
         "locus_memory.integrations.anthropic",
         our_files,
         {"BetaAsyncLocalFilesystemMemoryTool": their_files},
+    ),
+    # A call of a tool is mostly the protocol, which the bare store has not.
+    Framework(
+        "mcp",
+        "mcp.server.lowlevel",
+        "locus_memory.integrations.mcp.server",
+        None,
+        {},
     ),
     # It keeps conversations in memory alone.
     Framework(
@@ -161,6 +315,35 @@ FRAMEWORKS = [
         "locus_memory.integrations.pydantic_ai.memories._harness()",
         our_memories,
         {"SqliteMemoryStore": their_memories, "FileStore": their_memory_files},
+    ),
+    Framework(
+        "py-key-value",
+        "key_value.aio.stores.base",
+        "locus_memory.integrations.key_value",
+        our_key_value,
+        {"FileTreeStore": their_file_tree},
+    ),
+    Framework(
+        "strands sessions",
+        "strands.session",
+        "locus_memory.integrations.strands",
+        our_repository,
+        {"FileSessionManager": their_repository},
+        blocking=True,
+    ),
+    Framework(
+        "strands storage",
+        "strands.storage",
+        "locus_memory.integrations.strands",
+        our_storage,
+        {"LocalFileStorage": their_storage},
+    ),
+    Framework(
+        "strands memories",
+        "strands.memory",
+        "locus_memory.integrations.strands",
+        our_strands_memories,
+        {"FileMemoryStore": their_strands_memories},
     ),
 ]
 
@@ -186,7 +369,7 @@ async def framework_appends(folder: Path) -> list[Row]:
 
     rows: list[Row] = []
     for framework in installed():
-        if not framework.theirs:
+        if framework.ours is None or not framework.theirs:
             continue
         ours: list[float] = []
         theirs: dict[str, list[float]] = defaultdict(list)
@@ -250,15 +433,26 @@ async def crowded(turns: Iterable[tuple[str, Turn]]) -> float:
     return time.perf_counter() - start
 
 
-async def again(store: BaseStore, calls: Iterable[Iterable[tuple[Any, ...]]]) -> float:
+async def again(
+    store: BaseStore, calls: Iterable[Iterable[tuple[Any, ...]]], *, blocking: bool
+) -> float:
     """Return the seconds that the calls of the sessions take without the adapter."""
 
     async def one(made: Iterable[tuple[Any, ...]]) -> None:
         for name, arguments, options in made:
             await getattr(store, name)(*arguments, **options)
 
+    def in_a_thread(made: Iterable[tuple[Any, ...]]) -> None:
+        for name, arguments, options in made:
+            shared_bridge().run(getattr(store, name)(*arguments, **options))
+
     start = time.perf_counter()
-    await asyncio.gather(*(one(made) for made in calls))
+    if blocking:
+        with ThreadPoolExecutor(CROWD) as threads:
+            for _ in threads.map(in_a_thread, calls):
+                pass
+    else:
+        await asyncio.gather(*(one(made) for made in calls))
     return time.perf_counter() - start
 
 
@@ -271,27 +465,32 @@ async def framework_crowd(folder: Path) -> list[Row]:
 
     del folder
     async with PostgreSQL.running() as database:
-        return [await _crowd(framework, database) for framework in installed()]
+        return [
+            await _crowd(framework, framework.ours, database)
+            for framework in installed()
+            if framework.ours is not None
+        ]
 
 
-async def _crowd(framework: Framework, database: Any) -> Row:
+async def _crowd(
+    framework: Framework, ours: Callable[[BaseStore, str], Turn], database: Any
+) -> Row:
     recording = Recording()
     names = [f"session {number}" for number in range(CROWD)]
-    await crowded((name, framework.ours(recording, name)) for name in names)
+    await crowded((each, ours(recording, each)) for each in names)
     pairs: list[tuple[float, float]] = []
-    schema = framework.name.replace("-", "_")
+    schema = framework.name.replace("-", "_").replace(" ", "_")
     for number in range(ROUNDS):
         async with database.store(schema=f"{schema}_raw_{number}") as store:
-            raw = await again(store, recording.calls.values())
+            calls = recording.calls.values()
+            raw = await again(store, calls, blocking=framework.blocking)
         async with database.store(schema=f"{schema}_{number}") as store:
-            pairs.append(
-                (raw, await crowded((each, framework.ours(store, each)) for each in names))
-            )
-    raw, ours = (median(each) for each in zip(*pairs, strict=True))
-    calls = sum(map(len, recording.calls.values())) / (CROWD * TURNS)
-    detail = f"{CROWD * TURNS / ours:.0f} turns/s, {calls:.1f} calls a turn"
+            pairs.append((raw, await crowded((each, ours(store, each)) for each in names)))
+    raw, through = (median(each) for each in zip(*pairs, strict=True))
+    a_turn = sum(map(len, recording.calls.values())) / (CROWD * TURNS)
+    detail = f"{CROWD * TURNS / through:.0f} turns/s, {a_turn:.1f} calls a turn"
     figure = f"{framework.name}: 50 sessions on PostgreSQL / the store's calls"
-    return Row(figure, raw / ours, 0.7, detail, at_least=True)
+    return Row(figure, raw / through, 0.7, detail, at_least=True)
 
 
 def _processor_time(statement: str) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mean
 
 from everyday import facts, fill, needs, questions
-from rows import Row
+from rows import Row, typical
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import LocusMemoryError
@@ -18,6 +18,8 @@ from locus_memory.memory.layers.episodes import Episode, episode_put
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
 from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.planning.gate import Gate
+from locus_memory.memory.planning.names import Names
 from locus_memory.memory.planning.planner import Plan
 from locus_memory.memory.scope import Scope, split_key
 from locus_memory.retrieval.embedders.registry import get_embedder
@@ -57,12 +59,26 @@ async def gate(folder: Path) -> list[Row]:
     rows.append(
         Row("questions about the user that open the gate", fired, 0.9, detail, at_least=True)
     )
+    rows.append(_decided())
     rows += await _near_vectors()
     if LOCOMO.is_file():
         named = read_dataset(LOCOMO)
         rows += await _conversations("LoCoMo, dev half", named, 0.9, 0.03)
         rows += await _conversations("LoCoMo, told by the user", list(map(told, named)), 0.9, 0.03)
     return rows + await _conversations("the sample", load_sample(), 0.7, 0.1)
+
+
+def _decided() -> Row:
+    """The rules that read the message alone."""
+    names = Names.of([f"Name{n}" for n in range(100)])
+    texts = [*questions(), "a" * 100_000]
+    gate_of_rules = Gate()
+    taken = max(
+        typical(lambda: gate_of_rules.decide(text, first_in_thread=True, entities=names), 21)  # noqa: B023 - called at once
+        for text in texts
+    )
+    detail = f"the slowest of {len(texts)} messages, up to 100,000 characters"
+    return Row("a decision of the gate's rules, milliseconds", 1e3 * taken, 1, detail)
 
 
 async def _near_vectors() -> list[Row]:

@@ -13,14 +13,18 @@ from pathlib import Path
 from checkpoints import against_raw, cold_load, large_states, saves, sizes
 from conversation_managers import applied, asks
 from documents import documents
+from documents_unseen import source_documents, unseen_documents
+from fan_out import fan_out
 from frameworks import framework_appends, framework_crowd, framework_imports
 from imports import imports
 from injection import budgets
 from memory_manager import sessions, turns
+from observing import observing
 from planning import gate
 from redisearch import server_search
 from rows import Row, table
 from scale import scale
+from scale_spaces import LAYOUTS
 from servers import server_crowd, server_recall, server_saves, server_sizes, server_store
 from stores import puts_and_gets, vectors
 
@@ -39,6 +43,7 @@ MEASURES = (
     documents,
     asks,
     applied,
+    observing,
     imports,
     framework_appends,
     framework_imports,
@@ -53,7 +58,15 @@ MEASURES = (
 
 
 # It takes minutes to an hour, so it runs only if it is named.
-ON_REQUEST = (scale,)
+ON_REQUEST = (scale, fan_out, unseen_documents, source_documents)
+OPTIONS = {
+    scale: lambda given: {
+        "most": given.most,
+        "backends": given.backends,
+        "layouts": given.layouts,
+    },
+    fan_out: lambda given: {"minutes": given.minutes},
+}
 
 
 def asked():
@@ -62,21 +75,31 @@ def asked():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("measures", nargs="*", metavar="MEASURE", help=", ".join(known))
     parser.add_argument("--most", type=int, default=100_000, help="the items of `scale`, at most")
+    parser.add_argument(
+        "--backends",
+        nargs="+",
+        default=["sqlite", "memory"],
+        help="of `scale`: also postgresql and redis",
+    )
+    parser.add_argument(
+        "--layouts", nargs="+", default=list(LAYOUTS), help="the namespaces of `scale`"
+    )
+    parser.add_argument("--minutes", type=float, default=10.0, help="of `fan_out`, on each server")
     given = parser.parse_args()
     chosen = given.measures or [measure.__name__ for measure in MEASURES]
     if unknown := set(chosen) - set(known):
         parser.error(f"no measure {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
-    return chosen, given.most
+    return chosen, given
 
 
-async def main(names, most) -> int:
+async def main(names, given) -> int:
     rows: list[Row] = []
     for measure in (*MEASURES, *ON_REQUEST):
         if measure.__name__ not in names:
             continue
         print(f"measuring: {measure.__name__}", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory() as folder:
-            more = {"most": most} if measure is scale else {}
+            more = OPTIONS[measure](given) if measure in OPTIONS else {}
             rows += await measure(Path(folder), **more)
     print(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}\n")
     print(table(rows))

@@ -7,7 +7,7 @@ have the most items. Words and topics are made up; frequent words are short.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,14 +107,23 @@ def usual_words(number: int) -> str:
 class Nearest:
     """The true nearest items of queries, found while the items are made."""
 
-    def __init__(self, targets: Any, *, kind: int | None = None, limit: int = 10) -> None:
-        self._targets, self._kind, self._limit = targets, kind, limit
+    def __init__(
+        self,
+        targets: Any,
+        *,
+        kind: int | None = None,
+        within: Callable[[Any], Any] | None = None,
+        limit: int = 10,
+    ) -> None:
+        self._targets, self._kind, self._within, self._limit = targets, kind, within, limit
         self._best: list[list[tuple[float, int]]] = [[] for _ in targets]
 
     def see(self, chunk: Chunk) -> None:
         """Compare some items with the queries."""
         numbers = np.arange(chunk.start, chunk.start + len(chunk.vectors))
         kept = np.ones(len(numbers), bool) if self._kind is None else numbers % KINDS == self._kind
+        if self._within is not None:
+            kept &= self._within(numbers)
         cosines = self._targets @ chunk.vectors[kept].T
         for place, row in enumerate(cosines):
             top = np.argsort(-row)[: self._limit]
