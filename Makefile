@@ -1,4 +1,5 @@
-# `make` lists the targets. Nothing is written outside this folder but temporary files.
+# `make` lists the targets. Nothing is written outside this folder but temporary files, and by
+# `make live` the packages pgbouncer and chromium.
 
 # The first Python that is new enough; override it with `make PYTHON=/path/to/python3.12`.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -8,16 +9,29 @@ VENV := .venv
 BIN := $(VENV)/bin
 MADE := $(VENV)/.made
 READY := $(VENV)/.ready
-# What the demo needs: everything if it is there, else the command line alone, in a tenth of the time.
+# What the demo needs: everything if it is there, else the command line and the pages alone.
 DEMO_READY := $(if $(wildcard $(VENV)/.ready),$(VENV)/.ready,$(VENV)/.demo-ready)
 PEERS := $(VENV)/.peers
 LIVE := $(VENV)/.live
-# Pydantic AI's harness needs another release of Pydantic AI than the rest.
-HARNESS := .venv-pydantic-ai-harness
+# Frameworks that need other releases of a package than the rest: each has an environment of its
+# own, `.venv-<name>`, an extra, `<name>-test`, and its tests in `tests/integrations/<name>`.
+FRAMEWORKS := key-value pydantic-ai-harness strands
 # More arguments for the tool of a target, such as `make test ARGS="-k sqlite"`.
 ARGS ?=
 # How many processes share the tests; each starts the servers that it needs. `JOBS=0` is one.
 JOBS ?= 3
+
+# PgBouncer is no package of pip. As root on Debian it is installed; elsewhere its tests are skipped.
+PGBOUNCER := command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || { \
+	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update \
+	&& DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends pgbouncer \
+	>/dev/null; } || echo "pgbouncer is not installed: its tests are skipped" >&2
+
+# Nor is Chromium, which opens the pages of `locus-memory ui`.
+CHROMIUM := command -v chromium chromium-browser google-chrome >/dev/null || { \
+	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update \
+	&& DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium \
+	>/dev/null; } || echo "chromium is not installed: its tests are skipped" >&2
 
 # What `make quick` leaves out besides the tests that are marked: much of it starts processes,
 # imports a framework, or goes through a conformance suite once more.
@@ -34,7 +48,7 @@ PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
 PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CACHE_DIR PIP_DISABLE_PIP_VERSION_CHECK
 
-.PHONY: help setup demo quick test harness live bench bench-peers coverage lint types docs all clean
+.PHONY: help setup demo quick test frameworks pgbouncer chromium live bench bench-peers coverage lint types docs all clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -55,13 +69,13 @@ $(READY): pyproject.toml | $(MADE)
 	@touch $@
 
 $(VENV)/.demo-ready: pyproject.toml | $(MADE)
-	$(BIN)/python -m pip install --quiet --editable '.[cli]'
+	$(BIN)/python -m pip install --quiet --editable '.[ui]'
 	@touch $@
 
 demo: $(DEMO_READY) ## run `locus-memory demo` in a new, empty folder
 	@mkdir -p .demo && folder=$$(mktemp -d .demo/XXXXXX) && cd "$$folder" \
 		&& ../../$(BIN)/locus-memory demo \
-		&& echo "To go on: cd $$folder && ../../$(BIN)/locus-memory --help"
+		&& echo "To look at it in a browser: cd $$folder && ../../$(BIN)/locus-memory ui"
 
 quick: $(READY) ## run the tests that are fast and start no server
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(QUICK) \
@@ -70,10 +84,21 @@ quick: $(READY) ## run the tests that are fast and start no server
 test: $(READY) ## run all tests, with the servers that pip installed
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(ARGS)
 
-harness: $(HARNESS)/.ready ## run the tests of the adapter for Pydantic AI's harness
-	$(HARNESS)/bin/python -m pytest tests/integrations/pydantic_ai_harness --noconftest $(ARGS)
+frameworks: $(FRAMEWORKS:%=framework-%) ## run the tests of adapters that need an environment of their own
 
-live: $(LIVE) ## run the long tests with real processes and servers
+$(FRAMEWORKS:%=framework-%): framework-%: .venv-%/.ready
+	.venv-$*/bin/python -m pytest tests/integrations/$(subst -,_,$*) \
+		tests/test_examples.py::test_python_of_a_framework $(ARGS)
+	$(if $(wildcard integration/test_$(subst -,_,$*)_suite.py),.venv-$*/bin/python -m pytest \
+		integration/test_$(subst -,_,$*)_suite.py --noconftest -p integration.framework_tests)
+
+pgbouncer: ## install Debian's package of PgBouncer, as root, for the tests behind it
+	@$(PGBOUNCER)
+
+chromium: ## install Debian's package of Chromium, as root, for the tests of the pages
+	@$(CHROMIUM)
+
+live: $(LIVE) pgbouncer chromium ## run the long tests with real processes and servers
 	$(BIN)/python -m pytest integration --numprocesses 2 --dist loadfile $(ARGS)
 
 bench: $(READY) ## measure speed and size, in ratios
@@ -82,9 +107,9 @@ bench: $(READY) ## measure speed and size, in ratios
 bench-peers: $(PEERS) ## measure ours beside LangGraph's and the Locus SDK's own
 	$(BIN)/python tests/benchmarks/peers.py $(ARGS)
 
-$(HARNESS)/.ready: pyproject.toml | $(MADE)
-	$(BIN)/python -m venv $(HARNESS)
-	$(HARNESS)/bin/python -m pip install --quiet --editable '.[harness-test]'
+$(FRAMEWORKS:%=.venv-%/.ready): .venv-%/.ready: pyproject.toml | $(MADE)
+	$(BIN)/python -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --editable '.[$*-test]'
 	@touch $@
 
 $(LIVE): $(READY)
@@ -111,7 +136,7 @@ types: $(READY) ## check the types, of the public API's use too
 docs: $(READY) ## build the documentation into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file .mkdocs.yml
 
-all: lint types docs test harness live bench ## everything but the demo
+all: lint types docs test frameworks live bench ## everything but the demo
 
 clean: ## remove everything that was made here
 	rm -rf $(VENV) .venv-* .cache .demo build dist .coverage .hypothesis .mypy_cache \

@@ -6,16 +6,11 @@ import asyncio
 import gc
 import hashlib
 import os
-import shutil
-import subprocess
 import sys
-import tarfile
 import warnings
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
-from importlib.metadata import version
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import docker
 import pytest
@@ -26,7 +21,8 @@ pytest.register_assert_rewrite("locus_memory.testing")
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from integration.oracle_tables import Tables, serving_oracle  # noqa: E402 - as the next ones
+from integration.framework_tests import run_tests, tests_of  # noqa: E402, F401 - two fixtures
+from integration.oracle_tables import Tables, serving_oracle  # noqa: E402 - as the next one
 from locus_memory.errors import MissingDriverError  # noqa: E402
 from locus_memory.testing.servers import (  # noqa: E402 - once its assertions are rewritten
     OpenSearchServer,
@@ -155,6 +151,23 @@ def redis_url(request):
         yield url
 
 
+@pytest.fixture(scope="session")
+def one_postgresql():
+    """The newest PostgreSQL alone."""
+    image = next(iter(POSTGRESQL))
+    variable = "LOCUS_TEST_POSTGRES_URL"
+    with serving(image, postgresql_of_docker, variable, POSTGRESQL[image]) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def one_redis():
+    """The newest Redis alone."""
+    image = next(iter(REDIS))
+    with serving(image, redis_of_docker, "LOCUS_TEST_REDIS_URL", REDIS[image]) as url:
+        yield url
+
+
 @pytest.fixture(scope="session", params=REDISEARCH)
 def redisearch_url(request):
     image = request.param
@@ -176,69 +189,3 @@ def oracle_tables():
         tables = Tables(url)
         yield tables
         asyncio.run(tables.drop())
-
-
-def pip(*arguments):
-    """Run pip; skip what needs it where no registry can be reached."""
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"pip cannot fetch the tests of a framework: {done.stderr.strip()[-300:]}")
-
-
-@pytest.fixture(scope="session")
-def tests_of(tmp_path_factory):
-    """Fetches the source package of an installed framework; returns a folder with its `tests`."""
-
-    def fetch(package, plugins=()):
-        folder = tmp_path_factory.mktemp(package)
-        release = version(package)
-        pip("download", "--no-deps", "--no-binary", package, "-d", folder, f"{package}=={release}")
-        if plugins:
-            pip("install", "--no-deps", "--target", folder / "plugins", *plugins)
-        name = f"{package.replace('-', '_')}-{release}"
-        with tarfile.open(folder / f"{name}.tar.gz") as source:
-            source.extractall(folder, filter="data")
-        tests = folder / name / "tests"
-        assert tests.is_dir(), f"the source package of {package} has no tests any more"
-        shutil.move(tests, folder / "tests")
-        (folder / "pytest.ini").write_text("[pytest]\n")
-        return folder
-
-    return fetch
-
-
-def name_in(case):
-    """Return the name of a reported test, as pytest takes it."""
-    file = case.get("file")
-    module = file.removesuffix(".py").replace("/", ".")
-    classes = case.get("classname").removeprefix(module).split(".")
-    return "::".join([file, *filter(None, classes), case.get("name")])
-
-
-@pytest.fixture(scope="session")
-def run_tests():
-    """Runs tests of a framework, by the names of their files or their own."""
-
-    def run(folder, names, *options):
-        report = folder / "report.xml"
-        always = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", f"--junitxml={report}"]
-        always += ["-o", "junit_family=xunit1"]
-        path = os.pathsep.join(
-            [str(folder / "plugins"), str(HERE.parent), str(HERE), os.environ.get("PYTHONPATH", "")]
-        )
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *always, *options, *names],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode in {0, 1}, done.stdout[-4000:]
-        return {
-            name_in(case): case.find("failure") is None and case.find("error") is None
-            for case in ET.parse(report).iter("testcase")
-        }
-
-    return run

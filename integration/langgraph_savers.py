@@ -28,6 +28,12 @@ async def async_checkpointer(tmp_path):
         yield saver
 
 
+@pytest.fixture(autouse=True)
+def _only_langchain_core(monkeypatch):
+    """Hide the package langchain, which langmem installs: the tests list all packages of a run."""
+    monkeypatch.setattr("langchain_core.language_models.base._get_langchain_version", lambda: None)
+
+
 @pytest.fixture
 def anyio_backend():
     return "asyncio"

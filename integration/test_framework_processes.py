@@ -8,12 +8,17 @@ import sys
 import pytest
 
 pytest.importorskip("agents")
+pytest.importorskip("key_value.aio")
+pytest.importorskip("google.adk")
 pytest.importorskip("pydantic_ai.conversation_store")
 
 from locus_memory import open_backend
+from locus_memory.integrations.key_value import LocusKeyValue
 from locus_memory.integrations.openai_agents import LocusSession
 from locus_memory.integrations.pydantic_ai import LocusConversationStore
 from locus_memory.testing.servers import PostgreSQLServer, RedisServer
+from tests.integrations.adk import test_services as adk
+from tests.integrations.key_value.test_store import append_together, assert_appended
 from tests.integrations.openai_agents.test_session import assert_whole, together
 from tests.integrations.pydantic_ai.test_conversations import WRITER, texts
 
@@ -55,3 +60,16 @@ async def test_conversations_of_two_processes(where):
             for each in "ab":
                 own = [text for text in found if text.startswith(each)]
                 assert own == [f"{each}{turn}" for turn in range(20)]
+
+
+async def test_entries_of_two_processes(where):
+    append_together(where, ",".join(SESSIONS))
+    async with open_backend(where) as backend:
+        for name in SESSIONS:
+            await assert_appended(LocusKeyValue(backend), name)
+
+
+async def test_adk_sessions_of_two_processes(where):
+    adk.together(where, TURNS, ",".join(SESSIONS))
+    for name in SESSIONS:
+        adk.assert_whole(await adk.stored(where, name), turns=TURNS)

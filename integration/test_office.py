@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from datetime import datetime
 
 import docx
 import openpyxl
@@ -79,6 +80,24 @@ async def test_office_files_are_found_by_what_is_in_them(tmp_path):
 def test_a_table_is_a_table_of_markdown():
     assert "| Gaff | Ash |" in read_text("a.docx", guide()).text
     assert "| Halyard | 40" in read_text("a.xlsx", prices()).text
+
+
+def test_an_empty_cell_is_empty_and_words_stay_words():
+    made = openpyxl.Workbook()
+    made.active.title = "P|r"
+    for row in ((None, "Price"), ("NA", None), (None, None), ("None", 3.0, "a|b"), ("nan",)):
+        made.active.append(row)
+    made.active["B9"] = datetime(2026, 1, 2)  # noqa: DTZ001 - a sheet has no time zones
+    assert read_text("a.xlsx", saved(made)).text.splitlines() == [
+        "## P\\|r",
+        "",
+        "|  | Price |  |",
+        "| --- | --- | --- |",
+        "| NA |  |  |",
+        "| None | 3 | a\\|b |",
+        "| nan |  |  |",
+        "|  | 2026-01-02 |  |",
+    ]
 
 
 @pytest.mark.parametrize("name", FILES)

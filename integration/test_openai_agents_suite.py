@@ -30,6 +30,10 @@ INTERNALS = {
         r"settled_(pop|clear)_failure_invalidates_response_chain",
         r"handoff_resume_after_cancelled_compaction_commits",
     ],
+    "a trigger in the file of their SQLiteSession, or a gate around a method of it": [
+        r"suffix_transaction_.*\[sqlite\]",
+        r"failed_encrypted_suffix_transaction_.*\[sqlite-",
+    ],
     "rows that the test damages in the file of their SQLiteSession": [
         r"sqlite_session_pop_item_(skips|returns_none)",
         r"sqlite_session_get_items_.*corrupt",

@@ -1,4 +1,4 @@
-"""Both contracts, whole, on OpenSearch 3 and 2."""
+"""All four contracts, whole, on OpenSearch 3 and 2."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import pytest
 
 from locus_memory.backends.opensearch import OpenSearchConnection
 from locus_memory.registry import get_checkpointer, get_store
-from locus_memory.testing import CheckpointerConformance, StoreConformance
+from locus_memory.testing import (
+    CheckpointerConformance,
+    DocumentConformance,
+    MemoryTreeConformance,
+    StoreConformance,
+)
 
 
 def prefix_of(tmp_path):
@@ -33,3 +38,11 @@ class TestOpenSearchStore(OnOpenSearch, StoreConformance):
 class TestOpenSearchCheckpointer(OnOpenSearch, CheckpointerConformance):
     def make_checkpointer(self, clock, tmp_path, **options):
         return get_checkpointer(self.url, index_prefix=prefix_of(tmp_path), clock=clock, **options)
+
+
+class TestOpenSearchDocuments(OnOpenSearch, DocumentConformance):
+    make_store = TestOpenSearchStore.make_store
+
+
+class TestOpenSearchTree(OnOpenSearch, MemoryTreeConformance):
+    make_store = TestOpenSearchStore.make_store

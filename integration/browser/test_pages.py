@@ -1,0 +1,121 @@
+"""Every page in a real browser: it opens, nothing complains, and everybody can use it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from integration.browser.pages import PAGES
+from integration.browser.pages import address as place
+from locus_memory.web.pages.groups import GROUPS
+
+NARROW = {"viewport": {"width": 360, "height": 740}}
+DARK = {"color_scheme": "dark"}
+STATUS = {"missing": 404}
+
+
+def test_no_page_is_left_out():
+    """What is opened here are all pages that there are."""
+    there = {
+        route.path for group in GROUPS for route in group.routes if "GET" in (route.methods or ())
+    }
+    assert there - {path for path, _ in PAGES.values()} == set()
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("look", ["light", "dark", "narrow"])
+def test_a_page_opens_and_axe_finds_nothing_serious(windows, address, name, look):
+    options = {"light": {}, "dark": DARK, "narrow": NARROW}[look]
+    window = windows(address, **options)
+    window.open(place(name), STATUS.get(name, 200))
+    window.check()
+    assert window.faults() == []
+    room = window.page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    )
+    assert room[0] <= room[1], "the page is wider than its window"
+
+
+def test_every_link_of_every_page_leads_somewhere(window):
+    """Also those that scripts follow: each address is asked for once."""
+    wanted, seen = {place(name) for name in PAGES if name != "missing"}, set()
+    while wanted - seen and len(seen) < 150:
+        path = min(wanted - seen)
+        seen.add(path)
+        answer = window.page.request.get(window.address + path)
+        assert answer.status == 200, path
+        if "text/html" in answer.headers.get("content-type", ""):
+            found = re.findall(r'href="(/[^"#]*)', answer.text())
+            wanted |= {each.replace("&amp;", "&") for each in found}
+    assert len(seen) > 40
+
+
+def test_a_row_is_found_by_keys_and_opened(window):
+    window.open(place("memories"))
+    keys = window.page.keyboard
+    keys.press("j")
+    first = window.page.evaluate("document.activeElement.textContent")
+    keys.press("j")
+    second = window.page.evaluate("document.activeElement.textContent")
+    assert first != second
+    keys.press("k")
+    assert window.page.evaluate("document.activeElement.textContent") == first
+    keys.press("Enter")
+    window.page.wait_for_url("**/memories/memory?**")
+    window.check()
+
+
+def test_the_search_answers_while_one_types(window):
+    window.open(place("memories"))
+    keys = window.page.keyboard
+    keys.press("/")
+    keys.type("allergic nuts walnuts")
+    window.page.wait_for_selector("text=Relevance")
+    assert "query=allergic" in window.page.url
+    assert window.page.locator("[data-row]").count() >= 1
+    window.check()
+    keys.press("Escape")
+    keys.press("?")
+    assert window.page.locator("dialog[open]").count() == 1
+    assert window.faults() == []
+    keys.press("Escape")
+    assert window.page.locator("dialog[open]").count() == 0
+    window.check()
+
+
+def test_the_colours_can_be_chosen_and_stay(window):
+    window.open(place("memories"))
+    light = window.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    toggle = window.page.locator("[data-theme-toggle]")
+    toggle.click()
+    toggle.click()
+    assert "Dark" in toggle.text_content()
+    dark = window.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert dark != light
+    window.open(place("memory"))
+    assert window.page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
+    window.check()
+
+
+def test_without_scripts_the_pages_work_too(windows, address):
+    window = windows(address, java_script_enabled=False)
+    page = window.page
+    page.goto(address + place("memories"))
+    page.fill("[data-search]", "walnuts")
+    page.press("[data-search]", "Enter")
+    assert "Relevance" in page.content()
+    page.click("tbody a")
+    assert "History" in page.content()
+
+
+def test_a_token_is_asked_for_and_remembered(windows, new_database):
+    with new_database("--token", "a-token-of-20-letters") as address:
+        window = windows(address)
+        window.page.goto(address + place("memory"))
+        assert window.faults() == []
+        window.page.fill("input[name=token]", "a-token-of-20-letters")
+        window.page.press("input[name=token]", "Enter")
+        window.page.wait_for_selector("text=History")
+        assert window.page.url == address + place("memory")
+        window.check()
