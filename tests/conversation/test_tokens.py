@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from locus_memory.conversation.tokens import (
     count_tokens,
     estimate_tokens,
     message_tokens,
+    weigh,
 )
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.messages import Message, ToolCall, ToolResult
@@ -52,6 +54,37 @@ def test_any_mixture_of_kinds(lines):
 def test_no_text_is_too_strange(text):
     assert estimate_tokens(text) >= (1 if text.strip(" ") else 0)
     assert estimate_tokens(text + "word") > estimate_tokens("")
+
+
+LETTERS = "a-z\u00c0-\u024f\u1e00-\u1eff"
+MARKS = r"[!-/:-@\[-`{-\x7f\x00-\x08\x0b\x0c\x0e-\x1f]+"
+RUNS = [
+    (r"[ \t]{2,}|\t", 1.15, 0.06),
+    (r"[\r\n]+", 1.15, 0.06),
+    (f"[A-Z]?[{LETTERS}]+", 1.08, 0),
+    ("[A-Z]+(?![a-z])", 2.05, 0.15),
+    ("[0-9]{1,3}", 1.13, 0),
+    (" (?=[0-9])", 1, 0),
+    (MARKS, 0.68, 0.16),
+]
+"""The weight of each run of characters, and of each of its characters."""
+
+
+def weigh_runs(text):
+    """The weights of the runs, and what long ones of them add."""
+    runs = [(weight, each, re.findall(run, text)) for run, weight, each in RUNS]
+    marks = sum(max(0, len(run) - 4) for run in re.findall(MARKS, text))
+    return 0.54 * marks + sum(
+        weight + each * len(run) for weight, each, found in runs for run in found
+    )
+
+
+@given(st.text("aZ9 \t\n.-\x0b\x1c\x7f\u00e0\u00c9\u6f22", max_size=24))
+def test_each_run_has_its_weight(text):
+    words = re.findall(f"[A-Z]?[{LETTERS}]+", text)
+    longer = 0.62 * sum(max(0, len(word) - 4) for word in words)
+    scripts = 1.05 * len(re.findall("[\u00e0\u00c9]", text)) + 1.7 * text.count("\u6f22")
+    assert weigh(text, foreign=True) == pytest.approx(weigh_runs(text) + longer + scripts)
 
 
 def test_the_estimate_of_nothing():

@@ -45,6 +45,9 @@ _MORE: Final = 10
 _CHEAP: Final = 5_000
 """So many matches are ranked without further ado."""
 
+_FEW: Final = 2 * _CHEAP
+"""In a file of so few items, the matches are ranked and not even counted before."""
+
 _REMEMBERED: Final = 1_024
 """The number of cached namespaces or words."""
 
@@ -125,6 +128,8 @@ class TextSearch:
         if search.within or not few:
             return search.page(_any_of(quoted), page)
         items = search.items()
+        if items <= _FEW:
+            return search.page(_any_of(quoted), page)
         words = weighed(items, [(each, self._count(search, each, items)) for each in quoted])
         if sum(word.having for word in words) <= _CHEAP:
             return search.page(_any_of(quoted), page)

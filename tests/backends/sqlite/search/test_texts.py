@@ -112,6 +112,7 @@ def test_bounded_work_finds_the_best(chance, words):
                     with pytest.MonkeyPatch.context() as patch:
                         patch.setattr(texts, "_MOST_WORDS", most)
                         patch.setattr(texts, "_CHEAP", 0)
+                        patch.setattr(texts, "_FEW", 0)
                         patch.setattr(pruning, "_IMPACT", 2.2)
                         patch.setattr(pruning, "_HEAVY_IMPACT", 2.2)
                         store._texts._common.clear()
