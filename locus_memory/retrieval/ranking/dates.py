@@ -44,7 +44,8 @@ _MONTH: Final = (
 _OTHER_MONTH: Final = f"(?P<month>{'|'.join(' '.join(_OTHER_MONTHS).split())})"
 _DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR: Final = r"(?:,?\s+(?:of\s+)?(?P<year>\d{4})\b)"
-_NAMED: Final = tuple(
+_DIGIT: Final = re.compile(r"\d")
+_WITH_DIGITS: Final = tuple(
     re.compile(pattern, flags)
     for pattern, flags in (
         (r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b", 0),
@@ -60,11 +61,15 @@ _NAMED: Final = tuple(
             re.IGNORECASE,
         ),
         (rf"\b{_OTHER_MONTH}\s+(?:de\s+)?(?P<year>\d{{4}})\b", re.IGNORECASE),
-        (rf"\b(?:im|en|au mois de)\s+{_OTHER_MONTH}\b", re.IGNORECASE),
         (rf"\b{_MONTH}{_YEAR}", re.IGNORECASE),
-        # Alone, "may" and "march" are ordinary words.
-        (rf"\b(?:[Ii]n|[Oo]f|[Ss]ince|[Dd]uring|[Uu]ntil|[Bb]y|[Ee]arly|[Ll]ate)\s+{_MONTH}\b", 0),
     )
+)
+_WITHOUT_DIGITS: Final = (
+    re.compile(rf"\b(?:im|en|au mois de)\s+{_OTHER_MONTH}\b", re.IGNORECASE),
+    # Alone, "may" and "march" are ordinary words.
+    re.compile(
+        rf"\b(?:[Ii]n|[Oo]f|[Ss]ince|[Dd]uring|[Uu]ntil|[Bb]y|[Ee]arly|[Ll]ate)\s+{_MONTH}\b"
+    ),
 )
 _AGO: Final = re.compile(
     rf"\b(?P<count>\d{{1,3}}|{'|'.join(_NUMBERS)})\s+(?P<unit>day|week|month)s?\s+ago\b",
@@ -122,8 +127,9 @@ def find_dates(text: str, *, today: date | None = None) -> tuple[Period, ...]:
 
 def _named_periods(text: str) -> Iterator[Period]:
     taken: list[tuple[int, int]] = []
+    with_digits = _WITH_DIGITS if _DIGIT.search(text) else ()
     # The most complete patterns come first: text that one has matched is not matched again.
-    for pattern in _NAMED:
+    for pattern in (*with_digits, *_WITHOUT_DIGITS):
         for match in pattern.finditer(text):
             start, end = match.span()
             if any(start < other_end and other < end for other, other_end in taken):
