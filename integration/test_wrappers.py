@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.store.wrappers import EncryptingStore, StoreWrapper
+from locus_memory.store.wrappers import (
+    EncryptingStore,
+    MetricsStore,
+    ReadOnlyStore,
+    RetryingStore,
+    StoreWrapper,
+)
+from locus_memory.store.wrappers.base import READS
 from locus_memory.testing import StoreConformance
 from tests.conformance.test_checked_store import NoClaims
 
@@ -11,6 +18,37 @@ from tests.conformance.test_checked_store import NoClaims
 class TestStoreWrapper(StoreConformance):
     def make_store(self, clock, tmp_path):
         return StoreWrapper(InMemoryStore(clock=clock))
+
+
+class TestRetryingStore(StoreConformance):
+    def make_store(self, clock, tmp_path):
+        return RetryingStore(InMemoryStore(clock=clock))
+
+
+class TestMetricsStore(StoreConformance):
+    def make_store(self, clock, tmp_path):
+        return MetricsStore(InMemoryStore(clock=clock))
+
+
+class ReadThroughStore(StoreWrapper):
+    """Writes to the inner store, and reads it through a `ReadOnlyStore`."""
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.reader = ReadOnlyStore(store)
+
+
+for _name in READS:
+
+    def _read(self, *args, _name=_name, **kwargs):
+        return getattr(self.reader, _name)(*args, **kwargs)
+
+    setattr(ReadThroughStore, _name, _read)
+
+
+class TestReadOnlyStore(StoreConformance):
+    def make_store(self, clock, tmp_path):
+        return ReadThroughStore(InMemoryStore(clock=clock))
 
 
 class TestNoClaims(StoreConformance):

@@ -7,12 +7,7 @@ from locus_memory.store.wrappers import (
     CachingStore,
     EmbeddingStore,
     EncryptingStore,
-    MetricsStore,
-    ReadOnlyStore,
-    RetryingStore,
-    StoreWrapper,
 )
-from locus_memory.store.wrappers.base import READS
 from locus_memory.testing import FakeEmbedder, StoreConformance
 
 
@@ -27,37 +22,6 @@ class TestEncryptingStore(StoreConformance):
 class TestCachingStore(StoreConformance):
     def make_store(self, clock, tmp_path):
         return CachingStore(InMemoryStore(clock=clock), max_items=7, clock=clock)
-
-
-class TestRetryingStore(StoreConformance):
-    def make_store(self, clock, tmp_path):
-        return RetryingStore(InMemoryStore(clock=clock))
-
-
-class TestMetricsStore(StoreConformance):
-    def make_store(self, clock, tmp_path):
-        return MetricsStore(InMemoryStore(clock=clock))
-
-
-class ReadThroughStore(StoreWrapper):
-    """Writes to the inner store, and reads it through a `ReadOnlyStore`."""
-
-    def __init__(self, store):
-        super().__init__(store)
-        self.reader = ReadOnlyStore(store)
-
-
-for _name in READS:
-
-    def _read(self, *args, _name=_name, **kwargs):
-        return getattr(self.reader, _name)(*args, **kwargs)
-
-    setattr(ReadThroughStore, _name, _read)
-
-
-class TestReadOnlyStore(StoreConformance):
-    def make_store(self, clock, tmp_path):
-        return ReadThroughStore(InMemoryStore(clock=clock))
 
 
 # What is about words and not about meaning: any text is a little like any other.
