@@ -109,7 +109,10 @@ class Maker:
             answer = await self._ask("GET", f"/{alias}/_mapping", ignore=(403, 404), again=True)
             if "error" in answer:
                 # Those who may only read and write find out so whether there is one.
-                await self._ask("GET", f"/{alias}/_doc/0", ignore=(403, 404), again=True)
+                # The routing, since an index may require one.
+                params = {"routing": "0"}
+                path = f"/{alias}/_doc/0"
+                await self._ask("GET", path, params=params, ignore=(403, 404), again=True)
         except IndexLostError:
             return None
         if "error" in answer:
