@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from locus_memory.backends.advice import Advice, is_remote, on_clock
+from locus_memory.backends.advice import Advice, is_remote, on_clock, on_version
 from locus_memory.backends.opensearch.connection.connection import OpenSearchConnection
 from locus_memory.backends.opensearch.connection.driver_errors import IndexLostError
 from locus_memory.backends.opensearch.items.mapping import ITEMS
 from locus_memory.backends.opensearch.schema import CHECKPOINTS, Index
 
-__all__ = ["advise"]
+__all__ = ["advise", "outdated"]
 
 _REFUSALS: Final = (400, 401, 403, 404, 405)
 """The statuses where the user has no right to ask, or the service of a cloud does not tell."""
@@ -50,6 +50,20 @@ async def advise(connection: OpenSearchConnection) -> list[Advice]:
     for index in (ITEMS, CHECKPOINTS):
         found += await _on_index(connection, index)
     return found
+
+
+async def outdated(connection: OpenSearchConnection) -> list[Advice]:
+    """Return advice if an earlier version of the library made an index, which is only read."""
+    return [
+        each
+        for index in (ITEMS, CHECKPOINTS)
+        for each in on_version(
+            "opensearch",
+            f"the index {connection.index(index)}",
+            await connection.version(index),
+            index.version,
+        )
+    ]
 
 
 async def _asked(connection: OpenSearchConnection, path: str, **params: str) -> Any:

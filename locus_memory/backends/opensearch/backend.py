@@ -10,7 +10,7 @@ from typing_extensions import override
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import Backend
-from locus_memory.backends.opensearch.advice import advise
+from locus_memory.backends.opensearch.advice import advise, outdated
 from locus_memory.backends.opensearch.checkpoints import OpenSearchCheckpointer
 from locus_memory.backends.opensearch.connection.connection import (
     OpenSearchConnection,
@@ -77,6 +77,10 @@ class OpenSearchBackend(Backend):
     @override
     async def advice(self) -> list[Advice]:
         return await advise(self._connection)
+
+    @override
+    async def outdated(self) -> list[Advice]:
+        return await outdated(self._connection)
 
     @override
     async def open(self) -> None:

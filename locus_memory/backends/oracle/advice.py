@@ -9,12 +9,12 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from locus_memory.backends.advice import Advice, is_remote, on_clock
+from locus_memory.backends.advice import Advice, is_remote, on_clock, on_version
 from locus_memory.backends.oracle.connection.connection import OraclePool
 from locus_memory.backends.oracle.connection.driver import Binds, Row
 from locus_memory.errors import BackendError, BackendUnavailableError
 
-__all__ = ["advise"]
+__all__ = ["advise", "outdated"]
 
 # Of Oracle's types for moments, a number alone is the same whatever the zone of the session is.
 _SESSION: Final = """
@@ -89,6 +89,15 @@ async def advise(pool: OraclePool) -> list[Advice]:
         *_on_statistics(await _rows(pool, _STATISTICS, ours)),
         *_on_space(await _rows(pool, _QUOTAS), "the quota on the tablespace"),
         *_on_space(await _rows(pool, _SPACE, ours), "the tablespace"),
+    ]
+
+
+async def outdated(pool: OraclePool) -> list[Advice]:
+    """Return advice if an earlier version of the library made the tables, which are only read."""
+    return [
+        each
+        for found, known in await pool.versions()
+        for each in on_version("oracle", f"the tables of {pool.where}", found, known)
     ]
 
 

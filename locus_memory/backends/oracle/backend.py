@@ -10,7 +10,7 @@ from typing_extensions import override
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import Backend
-from locus_memory.backends.oracle.advice import advise
+from locus_memory.backends.oracle.advice import advise, outdated
 from locus_memory.backends.oracle.checkpoints import OracleCheckpointer
 from locus_memory.backends.oracle.connection.connection import OraclePool, pool_for
 from locus_memory.backends.oracle.connection.driver import Pool
@@ -78,6 +78,10 @@ class OracleBackend(Backend):
     @override
     async def advice(self) -> list[Advice]:
         return await advise(self._pool)
+
+    @override
+    async def outdated(self) -> list[Advice]:
+        return await outdated(self._pool)
 
     async def open(self) -> None:
         """Connect and create the tables now, rather than at the first use."""

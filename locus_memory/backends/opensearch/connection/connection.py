@@ -289,12 +289,20 @@ class OpenSearchConnection(Resource):
         async with self._making.get(asyncio.Lock):
             if name not in self._ready:
                 await self.open()
-                shards, replicas = self.options.shards, self.options.replicas
-                maker = Maker(
-                    self.request, self.place, self.features, shards=shards, replicas=replicas
-                )
-                await maker.make(name, index)
+                await self._maker().make(name, index)
                 self._ready.add(name)
+
+    def _maker(self) -> Maker:
+        shards, replicas = self.options.shards, self.options.replicas
+        return Maker(self.request, self.place, self.features, shards=shards, replicas=replicas)
+
+    async def version(self, index: Index) -> int:
+        """Return the version of an index, which is only read; 0 if it is not there or not ours.
+
+        Raises:
+            BackendError: See `locus_memory.errors`.
+        """
+        return await self._maker().version(self.index(index))
 
     async def with_index(self, index: Index, work: Callable[[], Awaitable[T]]) -> T:
         """Return the result of `work` on an index, which exists before.

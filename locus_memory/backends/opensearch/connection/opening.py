@@ -100,6 +100,12 @@ class Maker:
         if found:
             await self._check(alias, index, found)
 
+    async def version(self, alias: str) -> int:
+        """Return the version of an index; 0 if it is not there, not ours, or may not be read."""
+        found = await self._mappings(alias) or {}
+        version = (found.get("_meta") or {}).get(META)
+        return version if isinstance(version, int) else 0
+
     def _name(self, alias: str) -> str:
         return f"opensearch {self._place}: index {alias}"
 
