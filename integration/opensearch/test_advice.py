@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
+from locus_memory.backends.opensearch import advice, store
 from locus_memory.backends.opensearch.items.mapping import ITEMS
 from locus_memory.backends.opensearch.schema import Features
+from locus_memory.errors import ConfigurationError
 from locus_memory.registry import open_backend
 
 
@@ -114,3 +117,34 @@ async def test_a_disk_over_the_watermark(backend, own_server, prefix):
     finally:
         own_server.call("PUT", path, {"transient": dict.fromkeys(settings)})
         own_server.call("PUT", "/_all/_settings", {"index.blocks.read_only_allow_delete": None})
+
+
+async def test_an_index_of_an_earlier_version_is_told_before_it_changes(
+    own_server, prefix, monkeypatch
+):
+    async with open_backend(own_server.url, index_prefix=prefix) as backend:
+        assert await backend.outdated() == []
+    # As if a later version of the library added a field.
+    added = {"added": {"type": "keyword"}}
+    newer = replace(ITEMS, properties={**ITEMS.properties, **added}, migrations=(added,))
+    for module in (advice, store):
+        monkeypatch.setattr(module, "ITEMS", newer)
+    backend = open_backend(own_server.url, index_prefix=prefix)
+    [found] = await backend.outdated()
+    assert (found.name, "schema 1, this one uses 2" in found.finding) == ("opensearch.schema", True)
+    mapping = own_server.call("GET", f"/{prefix}items/_mapping")[f"{prefix}items-000001"]
+    assert mapping["mappings"]["_meta"] == {"locus_memory": 1}
+    async with backend:
+        assert await backend.outdated() == []
+    monkeypatch.undo()
+    # And to the version of today, that one is newer.
+    backend = open_backend(own_server.url, index_prefix=prefix)
+    with pytest.raises(ConfigurationError, match="newer than 1"):
+        await backend.open()
+    await backend.close()
+
+
+async def test_no_index_is_none_of_an_earlier_version(own_server, prefix):
+    backend = open_backend(own_server.url, index_prefix=prefix)
+    assert await backend.outdated() == []
+    await backend.close()

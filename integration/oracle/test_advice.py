@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from locus_memory.backends.oracle import advice as module
-from locus_memory.errors import BackendError, MissingDriverError
+from locus_memory.backends.oracle import schema
+from locus_memory.errors import BackendError, ConfigurationError, MissingDriverError
 from locus_memory.registry import open_backend
 from locus_memory.testing.servers import OracleServer
 
@@ -143,3 +144,31 @@ def test_what_this_server_has_not():
     assert (found.name, "UNUSABLE" in found.finding) == ("oracle.index", True)
     assert list(module._on_indexes([], "P_")) == []
     assert "invisible" in module._on_invisible(("P_ITEMS",)).finding
+
+
+async def test_tables_of_an_earlier_version_are_told_before_they_change(server, monkeypatch):
+    options = {"table_prefix": "FORMER_"}
+    async with open_backend(server.url, **options) as backend:
+        assert await backend.outdated() == []
+    core = schema.core
+    added = ('CREATE INDEX {index:items_by_words} ON {items} ("WORDS")',)
+    # As if a later version of the library added an index.
+    monkeypatch.setattr(schema, "core", lambda **given: (*core(**given), added))
+    backend = open_backend(server.url, **options)
+    [found] = await backend.outdated()
+    assert (found.name, "schema 1, this one uses 2" in found.finding) == ("oracle.schema", True)
+    assert await backend.outdated() == [found]
+    async with backend:
+        assert await backend.outdated() == []
+    monkeypatch.undo()
+    # And to the version of today, that one is newer.
+    backend = open_backend(server.url, **options)
+    with pytest.raises(ConfigurationError, match="upgrade locus-memory"):
+        await backend.open()
+    await backend.close()
+
+
+async def test_no_tables_are_none_of_an_earlier_version(server):
+    backend = open_backend(server.url, table_prefix="NONE_")
+    assert await backend.outdated() == []
+    await backend.close()

@@ -40,7 +40,8 @@ SKEW = 300.0
 SIGNED = re.compile(r'(\w+)="([^"]*)"')
 SUMMARY = {"size", "etag", "timeCreated", "md5", "timeModified", "storageTier", "archivalState"}
 PAGE = 1000
-CONTROLS = ("/counts", "/faults", "/names", "/raw/", "/latency", "/about")
+PLANS = ("/faults", "/latency", "/about")
+CONTROLS = (*PLANS, "/counts", "/names", "/raw/")
 
 
 def now(clock=0.0):
@@ -395,8 +396,10 @@ class Service:
                 raise RefusedError(404, "LifecyclePolicyNotFound", "There is no policy")
             return Answer(body=json.dumps({"items": self.about["lifecycle"]}).encode())
         usual = {
-            **{"publicAccessType": "NoPublicAccess", "storageTier": "Standard"},
-            **{"versioning": "Disabled", "isReadOnly": False},
+            "publicAccessType": "NoPublicAccess",
+            "storageTier": "Standard",
+            "versioning": "Disabled",
+            "isReadOnly": False,
         }
         found = {"name": path[3], "namespace": path[1], **usual, **self.about.get("bucket", {})}
         return Answer(body=json.dumps(found).encode())
@@ -409,20 +412,22 @@ class Service:
         if request.target == "/names":
             names = self.buckets[NAMESPACE, BUCKET].names
             return Answer(body=json.dumps(names).encode())
-        if request.target == "/faults":
-            self.faults = [Fault(**each) for each in json.loads(request.body)]
-            return Answer()
-        if request.target == "/about":
-            self.about = json.loads(request.body)
-            return Answer()
-        if request.target == "/latency":
-            self.latency = float(request.body)
+        if request.target in PLANS:
+            self.plan(request.target, json.loads(request.body))
             return Answer()
         bucket = self.buckets[NAMESPACE, BUCKET]
         name = unquote(request.target[len("/raw/") :])
         if request.method == "PUT":
             return bucket.put(name, request)
         return bucket.get(name, request)
+
+    def plan(self, target, given):
+        if target == "/faults":
+            self.faults = [Fault(**each) for each in given]
+        elif target == "/about":
+            self.about = given
+        else:
+            self.latency = float(given)
 
     def answer(self, request):
         try:
